@@ -23,7 +23,7 @@ from daemon import bill_schemas, cluster_schemas, explanation_schemas, policy_sc
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
-from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
+from daemon.contract import WITH_DRIVER, PolicyStatus, RejectedError, Scheduler
 from daemon.description import describe
 from daemon.event_routes import add_events
 from daemon.file_routes import add_files
@@ -210,7 +210,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
-        body = schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected)
+        kept = store.estimates.of(job_id)
+        body = schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected, kept)
         return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": body.reason})
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
@@ -290,25 +291,28 @@ def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """List the policies that come with Stoker."""
         return policy_schemas.policy_list(list_policies())
 
+    def shown(status: PolicyStatus) -> policy_schemas.PolicyBody:
+        return policy_schemas.policy_body(status, scheduler.coverage())
+
     @app.get("/v1/policy")
     def policy() -> policy_schemas.PolicyBody:
         """Show who decides."""
-        return policy_schemas.policy_body(scheduler.policy())
+        return shown(scheduler.policy())
 
     @app.put("/v1/policy")
     def set_policy(chosen: PolicyChoice) -> policy_schemas.PolicyBody:
         """Let another policy decide from the next decision on; all keys but `name` are its options."""
-        return policy_schemas.policy_body(scheduler.set_policy(chosen.name, chosen.options))
+        return shown(scheduler.set_policy(chosen.name, chosen.options))
 
     @app.put("/v1/policy/shadow")
     def set_shadow(chosen: PolicyChoice) -> policy_schemas.PolicyBody:
         """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
-        return policy_schemas.policy_body(scheduler.set_shadow(chosen.name, chosen.options))
+        return shown(scheduler.set_shadow(chosen.name, chosen.options))
 
     @app.delete("/v1/policy/shadow")
     def drop_shadow() -> policy_schemas.PolicyBody:
         """Let no policy decide beside the acting one any more."""
-        return policy_schemas.policy_body(scheduler.set_shadow(None, {}))
+        return shown(scheduler.set_shadow(None, {}))
 
     @app.get("/v1/policy/comparison")
     def comparison(

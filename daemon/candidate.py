@@ -25,7 +25,7 @@ from daemon.contract import (
     PolicyStatus,
     Standing,
 )
-from daemon.foresight.estimates import Coverage, Estimate
+from daemon.foresight.expected import Coverage, Estimate
 from daemon.foresight.foresight import Foresight
 from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk

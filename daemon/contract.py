@@ -19,7 +19,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
 if TYPE_CHECKING:
-    from daemon.foresight.estimates import Coverage, Estimate
+    from daemon.foresight.expected import Coverage, Estimate
     from daemon.foresight.foresight import Foresight
     from daemon.queues.desk import QueueDesk
     from daemon.queues.sight import QueueSight

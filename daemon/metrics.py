@@ -123,10 +123,11 @@ class _State(Collector):
         yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
         found = self._scheduler.coverage()
-        text = "Jobs that started within, before or after the first interval of 90 % that was given"
-        coverage = CounterMetricFamily("stoker_estimates", text, labels=["start"])
-        for start, number in (("within", found.within), ("before", found.before), ("after", found.after)):
-            coverage.add_metric([start], number)
+        text = "True starts, ends and costs of jobs within, before or after the first interval of 90 % given"
+        coverage = CounterMetricFamily("stoker_estimates", text, labels=["of", "came"])
+        for of, held in (("start", found.start), ("end", found.end), ("cost", found.cost)):
+            for came, number in (("within", held.within), ("before", held.before), ("after", held.after)):
+                coverage.add_metric([of, came], number)
         yield coverage
         if policy.shadow is not None:
             yield from _shadow(policy.shadow)

@@ -197,6 +197,10 @@ _FILL_CHARGED_GROUPS = (
     'INSERT INTO charged_groups (day, "group", kind, dollars)'
     " SELECT day, '', kind, sum(dollars) FROM charged_days GROUP BY day, kind"
 )
+_ESTIMATES = (
+    "CREATE TABLE estimates (job {} NOT NULL, body TEXT NOT NULL,"
+    " PRIMARY KEY (job), FOREIGN KEY (job) REFERENCES jobs (number))"
+)
 
 
 #: By the schema that each makes.
@@ -315,6 +319,11 @@ STEPS: Mapping[int, Migration] = {
     14: Migration(
         sqlite=(_EVENTS.format("INTEGER", "DOUBLE", "INTEGER", " AUTOINCREMENT"), _EVENTS_BY_JOB),
         postgresql=(_EVENTS.format("BIGSERIAL", "DOUBLE PRECISION", "BIGINT", ""), _EVENTS_BY_JOB),
+    ),
+    # What was expected of jobs.
+    15: Migration(
+        sqlite=(_ESTIMATES.format("INTEGER"),),
+        postgresql=(_ESTIMATES.format("BIGINT"),),
     ),
 }
 

@@ -8,7 +8,17 @@ from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
 from daemon.store_access import Access
-from daemon.tables import applications, comparisons, events, executors, explanations, jobs, labels, sums
+from daemon.tables import (
+    applications,
+    comparisons,
+    estimates,
+    events,
+    executors,
+    explanations,
+    jobs,
+    labels,
+    sums,
+)
 from environment.model.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
@@ -91,6 +101,7 @@ def _unmeasured(connection: Connection, limit: int) -> dict[str, int]:
         (explanations, explanations.c.job, (explanations.c.body,)),
         (comparisons, comparisons.c.job, (comparisons.c.body,)),
         (events, events.c.job, (events.c.text,)),
+        (estimates, estimates.c.job, (estimates.c.body,)),
     ):
         length = sum((sa.func.coalesce(sa.func.length(column), 0) for column in columns), sa.literal(0))
         total = sa.select(job, sa.func.sum(length)).select_from(table).where(job.in_(numbers)).group_by(job)
@@ -110,6 +121,7 @@ def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (events, events.c.job),
         (applications, applications.c.job),
         (labels, labels.c.job),
+        (estimates, estimates.c.job),
         (jobs, jobs.c.number),
     ):
         connection.execute(sa.delete(table).where(job.in_(numbers)))

@@ -12,6 +12,7 @@ from pydantic import Field
 from agents.registry import PolicyInfo
 from conf.carrying import carried
 from daemon.contract import PolicyStatus, ShadowStatus
+from daemon.foresight.expected import Coverage
 from daemon.schemas import Body, Query, Said
 from daemon.shadow_comparison import ComparisonReport, Priced
 
@@ -64,6 +65,28 @@ class ShadowBody(Body):
     """What was wrong with the last of these."""
 
 
+class HeldBody(Body):
+    """How often the first interval of 90 % that was told of jobs held what came."""
+
+    within: int
+    """So often the truth was between its ends."""
+    before: int
+    """So often it was below the lower one."""
+    after: int
+    """So often it was above the upper one."""
+
+
+class CoverageBody(Body):
+    """How estimates of jobs that waited came true since the daemon's start."""
+
+    start: HeldBody
+    """When they started."""
+    end: HeldBody
+    """When they had finished."""
+    cost: HeldBody
+    """What they had cost then."""
+
+
 class PolicyBody(Body):
     """Who decides, and how it fared since the daemon's start."""
 
@@ -87,6 +110,8 @@ class PolicyBody(Body):
     """Its decisions since the daemon's start that a time limit of its own ended."""
     guarded: int
     """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
+    estimates: CoverageBody
+    """How what was told of jobs that waited came true since then."""
     shadow: ShadowBody | None
     """Who decides beside it, without effect."""
 
@@ -166,11 +191,12 @@ class ComparisonBody(Body):
     """The latest first."""
 
 
-def policy_body(status: PolicyStatus) -> PolicyBody:
-    """Who decides. Options that JSON does not know are shown as texts."""
+def policy_body(status: PolicyStatus, coverage: Coverage) -> PolicyBody:
+    """Who decides, and how estimates held. Options that JSON does not know are shown as texts."""
     shadow = None if status.shadow is None else _shadow_body(status.shadow)
     options = _options(status.options)
-    return carried(PolicyBody, status, options=options, shadow=shadow)
+    held = {name: carried(HeldBody, getattr(coverage, name)) for name in ("start", "end", "cost")}
+    return carried(PolicyBody, status, options=options, shadow=shadow, estimates=CoverageBody(**held))
 
 
 def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:

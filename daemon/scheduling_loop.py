@@ -197,7 +197,7 @@ class SchedulingLoop:
         self._picture = Picture()
         keeping = Keeping(config.keep.name, config.keep.seconds)
         self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed, keeping)
-        self._estimates = Estimates(self._foresight, self._policies.chosen)
+        self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
         self._next_sight = 0.0

@@ -15,14 +15,14 @@ from conf.masking import masked_arguments, masked_text, masked_urls, masked_valu
 from conf.schema import JobSpec, Name, NameOrNone, SpotUse
 from daemon.amounts import flat
 from daemon.contract import LogChunk
-from daemon.foresight.estimates import Estimate
-from daemon.foresight.foresight import Interval
+from daemon.foresight.expected import Estimate, KeptEstimates
 from daemon.groups import GroupSum
 from daemon.problems import printable
 from environment.dependencies import End
 from environment.model.growing import wanted
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.states import ExecutorState, JobState
+from environment.simulation.intervals import Interval
 
 #: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
 LONGEST_LOG = 1 << 43
@@ -150,6 +150,15 @@ class EstimateBody(Body):
     """When it ends, seconds since the epoch."""
     cost: IntervalBody
     """Its share of what the VMs cost, dollars."""
+
+
+class ExpectedBody(Body):
+    """What was expected of a job while it waited, to be held to what came."""
+
+    first: EstimateBody
+    """What was first told of it."""
+    last: EstimateBody | None
+    """What was told last before it started; null where it has not, or that is not kept yet."""
 
 
 class JobBody(Body):
@@ -329,6 +338,8 @@ class JobDetail(JobBody):
     """What was taken from others for it, the last hundred times."""
     attempts: list[AttemptBody]
     """How it has failed so far, the latest last; no more than the last twenty times."""
+    expected: ExpectedBody | None = None
+    """What was expected of it while it waited; null where it began at once, or nothing was."""
     ui: str | None = None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -373,6 +384,7 @@ def job_detail(
     ui: str | None = None,
     place: int | None = None,
     estimate: Estimate | None = None,
+    expected: KeptEstimates | None = None,
 ) -> JobDetail:
     """A job with everything that is known of it."""
     return _job_body(
@@ -387,6 +399,12 @@ def job_detail(
         attempts=[AttemptBody(**attempt._asdict()) for attempt in record.attempts],
         ui=ui,
         place=place,
+        expected=None
+        if expected is None
+        else ExpectedBody(
+            first=estimate_body(expected.first),
+            last=None if expected.last is None else estimate_body(expected.last),
+        ),
     )
 
 
@@ -453,6 +471,11 @@ def interval_body(found: Interval) -> IntervalBody:
 def _estimate_body(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
     if estimate is None or record.state != "queued":
         return None
+    return estimate_body(estimate)
+
+
+def estimate_body(estimate: Estimate) -> EstimateBody:
+    """An estimate as it is told."""
     start, end, cost = map(interval_body, (estimate.start, estimate.end, estimate.cost))
     return EstimateBody(at=estimate.at, start=start, end=end, cost=cost)
 

@@ -21,7 +21,7 @@ from daemon.contract import (
     Standing,
 )
 from daemon.due import CHARGED_AT_ONCE
-from daemon.foresight.estimates import Coverage, Estimate
+from daemon.foresight.expected import Coverage, Estimate
 from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight

@@ -31,6 +31,7 @@ from daemon.database import (
     StoreFullError,
     StoreStuckError,
 )
+from daemon.estimate_rows import EstimateRows
 from daemon.event_rows import EventRows
 from daemon.groups import GroupSum
 from daemon.lately import LatelyRows
@@ -109,11 +110,12 @@ class Store:
 
     def _work_by(self, access: Access) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
-        #: What is kept of VMs, of applications, of jobs that are over, of users, of the last hours, and what
-        #: happened.
+        #: What is kept of VMs, of applications, of jobs that are over, of users, of the last hours, what
+        #: happened, and what was expected of jobs.
         self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
         self.users, self.lately = Users(access), LatelyRows(access)
         self.events = EventRows(access)
+        self.estimates = EstimateRows(access)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.

@@ -143,6 +143,13 @@ applications = sa.Table(
     sa.Column("has_secret", sa.Boolean, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
 )
+#: What was expected of jobs (`estimate_rows.py`).
+estimates = sa.Table(
+    "estimates",
+    metadata,
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
 
 
 def _charged(name: str, *keys: str) -> sa.Table:

@@ -100,7 +100,8 @@ def _sized(spec: WorkloadSpec, jobs: int | None) -> WorkloadSpec:
     return spec if jobs is None else spec.model_copy(update={"jobs": jobs})
 
 
-def _day(seed: int, jobs: int | None) -> Workload:
+def facebook_day(seed: int, jobs: int | None) -> Workload:
+    """A day of Facebook's arrivals, or the first jobs of it."""
     return generate(_sized(_FACEBOOK, None), seed).first(jobs or _FACEBOOK_JOBS)
 
 
@@ -112,7 +113,7 @@ def _week(seed: int, jobs: int | None) -> Workload:
                 job, name=f"day-{day + 1}-{job.name}", submitted_at=job.submitted_at + day * SECONDS_PER_DAY
             )
             for day in range(7)
-            for job in _day(7 * seed + day, jobs).jobs
+            for job in facebook_day(7 * seed + day, jobs).jobs
         )
     )
 
@@ -153,7 +154,7 @@ def scenes() -> tuple[ElasticScene, ...]:
     return (
         ElasticScene("normal", paper, _paper(normal), small),
         ElasticScene("burst", paper, _paper(burst), small),
-        ElasticScene("Facebook day", hundred, _day, day),
+        ElasticScene("Facebook day", hundred, facebook_day, day),
         ElasticScene("Facebook week", hundred, _week, long, (60,), 1),
         ElasticScene("Alibaba", _racks, _alibaba, (*PARTNERS, *kept("greedy")), (60,)),
     )

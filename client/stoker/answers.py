@@ -210,6 +210,17 @@ class Comparison(TypedDict):
     """The latest first."""
 
 
+class Coverage(TypedDict):
+    """How estimates of jobs that waited came true since the daemon's start."""
+
+    start: Held
+    """When they started."""
+    end: Held
+    """When they had finished."""
+    cost: Held
+    """What they had cost then."""
+
+
 class CpuBounds(TypedDict):
     """How many cores an executor may have: Stoker chooses between these by the type's curve and who waits."""
 
@@ -409,6 +420,15 @@ class Executor(TypedDict):
     """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
 
+class Expected(TypedDict):
+    """What was expected of a job while it waited, to be held to what came."""
+
+    first: Estimate
+    """What was first told of it."""
+    last: Estimate | None
+    """What was told last before it started; null where it has not, or that is not kept yet."""
+
+
 class Explanation(TypedDict):
     """Why a job's executors are where they are, or why it waits."""
 
@@ -497,6 +517,17 @@ class Health(TypedDict):
     """Whether all checks are well."""
     checks: dict[str, str]
     """By the name of what was looked at, what was found."""
+
+
+class Held(TypedDict):
+    """How often the first interval of 90 % that was told of jobs held what came."""
+
+    within: int
+    """So often the truth was between its ends."""
+    before: int
+    """So often it was below the lower one."""
+    after: int
+    """So often it was above the upper one."""
 
 
 class Index(TypedDict):
@@ -728,6 +759,8 @@ class JobDetail(TypedDict):
     """What was taken from others for it, the last hundred times."""
     attempts: list[Attempt]
     """How it has failed so far, the latest last; no more than the last twenty times."""
+    expected: Expected | None
+    """What was expected of it while it waited; null where it began at once, or nothing was."""
     ui: str | None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -1016,6 +1049,8 @@ class Policy(TypedDict):
     """Its decisions since the daemon's start that a time limit of its own ended."""
     guarded: int
     """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
+    estimates: Coverage
+    """How what was told of jobs that waited came true since then."""
     shadow: Shadow | None
     """Who decides beside it, without effect."""
 

@@ -40,6 +40,10 @@ def policy(status: Json) -> RenderableType:
         ("faults", str(status["faults"])),
         ("fallback", status["fallback"] or "none: a job waits when the policy fails"),
     ]
+    for of, held in status["estimates"].items():
+        if known := sum(held.values()):
+            share = f"{held['within']} of {known} ({held['within'] / known:.0%}) within the 90 % first told"
+            rows.append((f"{of}s", f"{share}, {held['before']} below, {held['after']} above"))
     if status["last_fault"]:
         rows.append(("last fault", status["last_fault"]))
     if status["cut_short"]:

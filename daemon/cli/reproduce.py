@@ -113,3 +113,18 @@ def sharing(
 
         written = report(out, seeds, jobs, progress)
     print(written)
+
+
+@reproduce.command("estimates")
+def estimates(
+    out: ReportFolder = RESULTS,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    every: Annotated[int, typer.Option("--every", min=1, help="One of so many jobs is estimated.")] = 30,
+) -> None:
+    """See how many jobs start, end and cost as was estimated when they were submitted."""
+    with errors(), writing(out), progress_bar() as progress:
+        from agents.experiments.estimates_report import report
+
+        written = report(out, seeds, jobs, every, progress)
+    print(written)

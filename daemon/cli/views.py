@@ -186,6 +186,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "starts", between(job["estimate"]["start"], render.clock)
         yield "ends", between(job["estimate"]["end"], render.clock)
         yield "will cost", between(job["estimate"]["cost"], render.money)
+    if job.get("expected") and job["placed_at"] is not None:
+        yield from _expected(job, job["expected"])
     yield "wants", job_line(job)
     yield "Spark", job["spark"] or render.NONE
     if job["spot"] != "allowed":
@@ -207,6 +209,24 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     for number, attempt in enumerate(job.get("attempts", ()), 1):
         yield f"failure {number}", attempt_line(attempt)
     yield from given(job)
+
+
+def _expected(job: Json, expected: Json) -> Iterator[tuple[str, str]]:
+    """What was told of a job while it waited, first and last, and whether that came true."""
+    finished = job["state"] == "finished"
+    came = {
+        "start": (job["placed_at"], render.clock, 1.0),
+        "end": (job["finished_at"] if finished else None, render.clock, 1.0),
+        "cost": (job["cost"] if finished else None, render.money, 0.0),
+    }
+    for when, told in (("first", expected["first"]), ("last", expected["last"])):
+        for of, (truth, shown, slack) in came.items() if told else ():
+            interval = told[of]
+            came_true = ""
+            if truth is not None:
+                held = interval["low"] - slack <= truth <= interval["high"] + slack
+                came_true = f"; came {shown(truth)}, {'within' if held else 'outside'}"
+            yield f"{when} told {of}", f"{shown(interval['low'])} to {shown(interval['high'])}{came_true}"
 
 
 def given(job: Json) -> Iterator[tuple[str, str]]:

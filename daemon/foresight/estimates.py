@@ -1,74 +1,83 @@
 """When each job that waits will start and what it will cost, as believed now: made anew every few seconds.
 
-What is made of it for users is a part of their job's body. How often the truth was within the first interval
-that was given is counted, so that nobody has to take estimates on trust.
+What is made of it for users is a part of their job's body. The first estimate of a job and the last before it
+started are kept with it, and held to what came, so that nobody has to take estimates on trust; later ones are
+mended by how far the first ones were off.
 """
 
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import structlog
 
 from daemon.contract import RejectedError
+from daemon.database import StoreError
 from daemon.foresight.cases import Present
-from daemon.foresight.foresight import Interval, PolicyAhead
+from daemon.foresight.expected import Coverage, Estimate, KeptEstimates
+from daemon.foresight.foresight import PolicyAhead
 from environment.model.records import JobRecord
+from environment.simulation.intervals import Calibration, Interval
 
 log = structlog.get_logger("estimates")
 
-#: Draws of each estimate, and for how many seconds one is made at most. Chosen: the ends of an interval of 20
-#: are the lowest and the highest but one.
-_DRAWS, _SECONDS = 20, 2.0
+#: Draws of each estimate, and for how many seconds one is made at most: of 19 draws, the least and the
+#: greatest are the ends of an interval of 90 %.
+_DRAWS, _SECONDS = 20, 4.0
 #: Seconds between two at least, and how much longer than an estimate took it is rested.
 _PAUSE, _REST = 2.0, 10.0
-#: Of so many jobs the first estimate is kept until they start.
+#: So many jobs whose truth is still to come are followed.
 _KEPT = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What was expected of a job at a time: when it starts and ends, seconds since the epoch, and dollars."""
-
-    at: float
-    start: Interval
-    end: Interval
-    cost: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How many jobs started within the first interval of 90 % that was given, before it, and after it."""
-
-    within: int = 0
-    before: int = 0
-    after: int = 0
+#: Of so many jobs that are over it is taken up how far their estimates were off.
+TAKEN_UP = 600
+#: What does not count of an error: seconds, and dollars.
+_SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
 
 
 class Asked(Protocol):
     """What estimates are made by; `Foresight` is such."""
 
     def ask(
-        self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float
+        self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
     ) -> tuple[Present, list[PolicyAhead]]:
         """See `Foresight.ask`."""
         ...
 
 
-class Estimates:
-    """Keeps estimates of those who wait; `start` and `stop` are for the loop, the rest for any thread."""
+class Keeper(Protocol):
+    """Where estimates are kept; `EstimateRows` is such. StoreError where it cannot be had now."""
 
-    def __init__(self, foresight: Asked, acting: Callable[[], tuple[str, dict[str, Any]]]) -> None:
+    def keep(self, found: Mapping[str, KeptEstimates]) -> None:
+        """Keep them, by the jobs' ids."""
+        ...
+
+    def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
+        """Of so many jobs, the newest, in their order."""
+        ...
+
+
+class Estimates:
+    """Keeps estimates of those who wait; `start`, `stop` and `observe` are for the loop."""
+
+    def __init__(
+        self, foresight: Asked, acting: Callable[[], tuple[str, dict[str, Any]]], keeper: Keeper
+    ) -> None:
         """`acting` says who decides: name and options."""
-        self._foresight = foresight
-        self._acting = acting
+        self._foresight, self._acting, self._keeper = foresight, acting, keeper
         self._latest: Mapping[str, Estimate] = {}
-        self._first: dict[str, Interval] = {}
+        #: Of jobs whose truth is still to come; and those of them that the keeper does not have so.
+        self._followed: dict[str, KeptEstimates] = {}
+        self._unkept: set[str] = set()
+        self._started: set[str] = set()
         self._coverage = Coverage()
-        self._waits = threading.Event()
-        self._over = threading.Event()
+        self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
+        self._cost = Calibration(_DOLLARS_BESIDE)
+        self._came: SimpleQueue[JobRecord] = SimpleQueue()
+        self._waits = False
+        self._wake, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="estimates", daemon=True)
 
     def start(self) -> None:
@@ -78,7 +87,7 @@ class Estimates:
     def stop(self) -> None:
         """Make no more of them."""
         self._over.set()
-        self._waits.set()
+        self._wake.set()
 
     def of_all(self) -> Mapping[str, Estimate]:
         """The latest of each job that waited when it was made, by id."""
@@ -89,52 +98,111 @@ class Estimates:
         return self._coverage
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
-        """These jobs have changed; whether any waits now. For the loop."""
-        if waiting:
-            self._waits.set()
-        else:
-            self._waits.clear()
-        for record in changed:
-            if record.state == "queued" or (told := self._first.pop(record.job.id, None)) is None:
-                continue
-            if record.placed_at is not None:
-                self._count(told, record.placed_at)
+        """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
+        self._waits = waiting
+        news = [
+            record
+            for record in changed
+            if record.job.id in self._followed
+            and (record.ended or (record.placed_at is not None and record.job.id not in self._started))
+        ]
+        for record in news:
+            self._came.put(record)
+        if waiting or news:
+            self._wake.set()
 
-    def _count(self, told: Interval, placed_at: float) -> None:
-        was = self._coverage
-        if placed_at < told.low - _PAUSE:
-            self._coverage = Coverage(was.within, was.before + 1, was.after)
-        elif placed_at > told.high + _PAUSE:
-            self._coverage = Coverage(was.within, was.before, was.after + 1)
-        else:
-            self._coverage = Coverage(was.within + 1, was.before, was.after)
+    # ---- its thread --------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        failed = ""
-        while not self._over.is_set():
-            self._waits.wait()
+        failed, taken_up = "", False
+        while True:
+            self._wake.wait()
             if self._over.wait(_PAUSE):
                 return
+            self._wake.clear()
             began = time.monotonic()
             try:
-                self._make()
+                if not taken_up:
+                    self._take_up()
+                    taken_up = True
+                self._settle()
+                if self._waits:
+                    self._wake.set()
+                    self._make()
+                self._keep()
                 failed = ""
             except RejectedError:
-                pass  # somebody else asks now, or the loop is busy
+                pass  # the loop is busy
             except Exception as error:  # an estimate is never worth more than the loop
+                self._wake.set()
                 if (why := repr(error)) != failed:
                     log.warning("no estimates are made", why=why)
                 failed = why
             self._over.wait(_REST * (time.monotonic() - began))
 
+    def _take_up(self) -> None:
+        """Follow what an earlier daemon told, and learn from what came of it."""
+        for record, kept in self._keeper.latest(TAKEN_UP):
+            self._followed.setdefault(record.job.id, kept)
+            self._settle_one(record, self._coverage)
+
+    def _settle(self) -> None:
+        """Hold what was told to what came."""
+        while not self._came.empty():
+            record = self._came.get()
+            self._coverage = self._settle_one(record, self._coverage)
+
+    def _settle_one(self, record: JobRecord, was: Coverage) -> Coverage:
+        job_id = record.job.id
+        if (kept := self._followed.get(job_id)) is None:
+            return was
+        if record.placed_at is not None and job_id not in self._started:
+            self._started.add(job_id)
+            if (last := self._latest.get(job_id)) is not None:
+                self._followed[job_id] = kept = replace(kept, last=last)
+                self._unkept.add(job_id)
+            was = replace(was, start=was.start.counting(kept.first.start, record.placed_at, _PAUSE))
+            self._start.learn(_since(kept.drawn.start, kept.drawn.at), record.placed_at - kept.drawn.at)
+        if not record.ended:
+            return was
+        if record.state == "finished" and record.finished_at is not None:
+            was = replace(
+                was,
+                end=was.end.counting(kept.first.end, record.finished_at, _PAUSE),
+                cost=was.cost.counting(kept.first.cost, record.cost, 0.0),
+            )
+            self._end.learn(_since(kept.drawn.end, kept.drawn.at), record.finished_at - kept.drawn.at)
+            self._cost.learn(kept.drawn.cost, record.cost)
+        if job_id in self._unkept:
+            self._keep()
+        self._unkept.discard(job_id)
+        self._started.discard(job_id)
+        del self._followed[job_id]
+        return was
+
     def _make(self) -> None:
-        present, (found,) = self._foresight.ask([self._acting()], draws=_DRAWS, seconds=_SECONDS)
-        at = present.view.at
-        latest = {
-            job_id: Estimate(at, job.start.later(at), job.end.later(at), job.cost)
-            for job_id, job in found.jobs.items()
-        }
-        for job_id, estimate in latest.items():
-            if len(self._first) < _KEPT:
-                self._first.setdefault(job_id, estimate.start)
+        present, (found,) = self._foresight.ask([self._acting()], draws=_DRAWS, seconds=_SECONDS, own=True)
+        at, latest = present.view.at, dict[str, Estimate]()
+        for job_id, job in found.jobs.items():
+            start, end = self._start.mended(job.start), self._end.mended(job.end)
+            latest[job_id] = told = Estimate(at, start.later(at), end.later(at), self._cost.mended(job.cost))
+            if job_id not in self._followed and len(self._followed) < _KEPT:
+                drawn = Estimate(at, job.start.later(at), job.end.later(at), job.cost)
+                self._followed[job_id] = KeptEstimates(told, drawn)
+                self._unkept.add(job_id)
         self._latest = latest
+
+    def _keep(self) -> None:
+        if not self._unkept:
+            return
+        try:
+            self._keeper.keep({job_id: self._followed[job_id] for job_id in self._unkept})
+        except StoreError as error:
+            log.warning("estimates are not kept with their jobs yet", jobs=len(self._unkept), why=str(error))
+            self._wake.set()
+            return
+        self._unkept.clear()
+
+
+def _since(interval: Interval, at: float) -> Interval:
+    return interval.later(-at)

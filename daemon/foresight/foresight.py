@@ -1,7 +1,8 @@
 """What would come of the queue: under the acting policy, another one, or with more VMs; nothing is touched.
 
 The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
-(`worker.py`), whose answers become means and intervals here. One question is answered at a time.
+(`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, and
+beside it one of the daemon's own, which no user keeps back.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ from daemon.foresight.questions import Answer, Question, Scene
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.ahead import Ahead, Played
+from environment.simulation.intervals import Interval
 from environment.simulation.options import SimulationOptions
 from environment.sizing import Sizes
 
@@ -37,27 +39,6 @@ _TURN = 5.0
 _SHOWN = 3.0
 #: A process that has not begun after so many seconds, or is so much over its time, is ended.
 _PATIENCE = 60.0
-#: What is between the lower and the upper end of an interval: 90 of 100 draws.
-_LOW, _HIGH = 5.0, 95.0
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean, and between which ends 90 of 100 draws are."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Interval":
-        """Of one value or more."""
-        low, high = np.percentile(values, (_LOW, _HIGH))
-        return cls(fmean(values), float(low), float(high))
-
-    def later(self, seconds: float) -> "Interval":
-        """All of it so much later."""
-        return Interval(self.mean + seconds, self.low + seconds, self.high + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +82,9 @@ class Foresight:
         """
         self._check, self._keeping = check, keeping
         self._options = SimulationOptions(sizes=sizes)
-        self._turn = threading.Lock()
         #: Who wants to know what there is now.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
-        self._workers = [_Worker() for _ in range(min(2, os.cpu_count() or 1))]
+        self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
 
     def show(self, model: ClusterModel) -> None:
         """For the scheduling loop, now and then: who wants to know is told what there is now."""
@@ -129,25 +109,28 @@ class Foresight:
         draws: int,
         seconds: float,
         cases: Sequence[Case] = (Case(),),
+        own: bool = False,
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play what there is now in each case under each policy on so many draws, as far as there is time.
 
         RejectedError when a case cannot be, or a policy is none that may be chosen. The answers are case by
-        case, in each policy by policy.
+        case, in each policy by policy. `own`: the daemon asks itself.
         """
+        crew = self._own if own else self._users
         for name, options in policies:
             self._check(name)
             try:
                 create(name, options)
             except PolicyError as error:
                 raise RejectedError(422, "Not a policy", str(error)) from error
-        if not self._turn.acquire(timeout=_TURN):
+        if not crew.turn.acquire(timeout=_TURN):
             why = "another question is being answered"
             raise RejectedError(503, "Not now", why, {"Retry-After": "5"})
         try:
             present = self._present()
             shown = [case.of(present) for case in cases]
-            shares = [tuple(range(first, draws, len(self._workers))) for first in range(len(self._workers))]
+            count = len(crew.workers)
+            shares = [tuple(range(first, draws, count)) for first in range(count)]
             asked = tuple((name, dict(options)) for name, options in policies)
             scenes = tuple(
                 Scene(
@@ -158,7 +141,7 @@ class Foresight:
             questions = [Question(scenes, asked, share, seconds) for share in shares if share]
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(
-                    lambda pair: list(pair[0].ask(pair[1])), zip(self._workers, questions, strict=False)
+                    lambda pair: list(pair[0].ask(pair[1])), zip(crew.workers, questions, strict=False)
                 )
                 told = [answer for answers in found for answer in answers]
             played = enumerate(product(cases, asked))
@@ -167,11 +150,11 @@ class Foresight:
                 for number, (case, (name, options)) in played
             ]
         finally:
-            self._turn.release()
+            crew.turn.release()
 
     def close(self) -> None:
         """End the processes."""
-        for worker in self._workers:
+        for worker in (*self._users.workers, *self._own.workers):
             worker.close()
 
 
@@ -221,6 +204,14 @@ def _of_draws(seen: Sequence[Ahead]) -> JobAhead:
 
 def _mean_end(played: Played) -> float:
     return fmean(ahead.end for ahead in played.jobs.values()) if played.jobs else 0.0
+
+
+class _Crew:
+    """So many processes, whose turn one question is at a time."""
+
+    def __init__(self, count: int) -> None:
+        self.turn = threading.Lock()
+        self.workers = [_Worker() for _ in range(count)]
 
 
 class _Worker:

@@ -8,10 +8,11 @@ from conf.schema import Cluster, PolicyChoice
 from conf.schema.fields import Name
 from conf.schema.sharing import Order
 from daemon.foresight.cases import Case, Present, always
-from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead
+from daemon.foresight.foresight import JobAhead, PolicyAhead
 from daemon.schemas import Body, IntervalBody, Said, interval_body
 from daemon.users.permits import Permit
 from environment.pools import Keeping
+from environment.simulation.intervals import Interval
 
 _Vms = Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)]
 

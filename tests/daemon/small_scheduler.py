@@ -24,8 +24,8 @@ from daemon.contract import (
     Standing,
 )
 from daemon.foresight.cases import Present
-from daemon.foresight.estimates import Coverage, Estimate
-from daemon.foresight.foresight import Foresight, Interval
+from daemon.foresight.expected import Coverage, Estimate, Held
+from daemon.foresight.foresight import Foresight
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
@@ -39,6 +39,7 @@ from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
+from environment.simulation.intervals import Interval
 from environment.sizing import Sizes
 from environment.types import Job
 from framework.spark import DriverUi
@@ -180,7 +181,7 @@ class SmallScheduler:
 
     def coverage(self) -> Coverage:
         """Most were right."""
-        return Coverage(9, 1, 2)
+        return Coverage(Held(9, 1, 2), Held(8, 1, 1))
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

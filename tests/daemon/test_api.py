@@ -494,7 +494,8 @@ def test_metrics(api: Api, store: Store) -> None:
     assert (values["stoker_decisions_total", "place"], values["stoker_decision_faults_total",]) == (3, 1)
     assert values["stoker_decisions_cut_short_total",] == 4
     assert values["stoker_decisions_guarded_total",] == 5
-    assert [values["stoker_estimates_total", each] for each in ("within", "before", "after")] == [9, 1, 2]
+    came = [values["stoker_estimates_total", each, "start"] for each in ("within", "before", "after")]
+    assert came == [9, 1, 2]
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "200"] == 1
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "404"] == 1
     assert values["stoker_http_requests_total", "GET", "none", "404"] == 1

@@ -1,17 +1,26 @@
 """What is expected of jobs that wait, made now and then, and how often it came true."""
 
+import contextlib
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conf.schema import JobSpec
 from daemon.contract import RejectedError
+from daemon.database import StoreError
 from daemon.foresight import estimates as made
 from daemon.foresight.cases import Present
-from daemon.foresight.estimates import Coverage, Estimates
-from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead
+from daemon.foresight.estimates import Estimates
+from daemon.foresight.expected import Coverage, Estimate, Held, KeptEstimates
+from daemon.foresight.foresight import JobAhead, PolicyAhead
+from daemon.store import Store
+from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
+from environment.simulation.intervals import Interval
 from tests.builders import make_job, make_view, make_vms
 
 AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7))
@@ -25,9 +34,10 @@ class Foreseen:
         self.again = threading.Event()
 
     def ask(
-        self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float
+        self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
     ) -> tuple[Present, list[PolicyAhead]]:
         """At 1,000 s."""
+        assert own
         self.asked.append((policies, draws))
         if len(self.asked) == 1:
             raise RejectedError(503, "Not now", "busy")
@@ -39,6 +49,25 @@ class Foreseen:
         return Present(make_view(make_vms(1), at=1000.0), ()), [ahead]
 
 
+class Kept:
+    """Keeps estimates unless it is full."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, KeptEstimates] = {}
+        self.records: list[JobRecord] = []
+        self.full = False
+
+    def keep(self, found: Mapping[str, KeptEstimates]) -> None:
+        """In memory."""
+        if self.full:
+            raise StoreError("full")
+        self.found |= found
+
+    def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
+        """Of the records of a test."""
+        return [(each, self.found[each.job.id]) for each in self.records[-most:]]
+
+
 def record(number: int, **fields: Any) -> JobRecord:
     """A job that waits, unless it is told otherwise."""
     return replace(JobRecord(make_job(f"job-{number}")), **fields)
@@ -48,7 +77,7 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
     """Whatever is the matter once; the latest is told, the first is held to what comes."""
     monkeypatch.setattr(made, "_PAUSE", 0.01)
     foreseen = Foreseen()
-    estimates = Estimates(foreseen, lambda: ("ff", {"overtake": "easy"}))
+    estimates = Estimates(foreseen, lambda: ("ff", {"overtake": "easy"}), Kept())
     estimates.start()
     estimates.observe((), waiting=False)
     assert not foreseen.again.wait(0.1)
@@ -65,19 +94,80 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("placed_at", "coverage"),
     [
-        (1040.0, Coverage(1, 0, 0)),
-        (1100.0, Coverage(0, 0, 1)),
-        (1001.0, Coverage(0, 1, 0)),
-        (None, Coverage()),
+        (1040.0, Held(1, 0, 0)),
+        (1100.0, Held(0, 0, 1)),
+        (1001.0, Held(0, 1, 0)),
+        (None, Held()),
     ],
 )
-def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Coverage) -> None:
+def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Held) -> None:
     """One that was killed never started; of one that has started nothing is to be learned any more."""
-    foreseen = Foreseen()
-    foreseen.asked = [0, 0]
-    estimates = Estimates(foreseen, lambda: ("ff", {}))
-    estimates._make()
+    estimates = ready()
     state: Any = "killed" if placed_at is None else "starting"
     for _ in range(2):
         estimates.observe([record(1, state=state, placed_at=placed_at), record(9)], waiting=True)
-    assert estimates.coverage() == coverage
+        estimates._settle()
+    assert estimates.coverage() == Coverage(start=coverage)
+
+
+def test_ends_and_costs_are_held_to_what_was_told() -> None:
+    """Of a job that has finished; what was told first and last is kept with it, and is so after a restart."""
+    kept = Kept()
+    estimates = ready(kept)
+    running = record(1, state="running", placed_at=1050.0)
+    estimates.observe([running, record(2, state="running", placed_at=1050.0)], waiting=False)
+    estimates._settle()
+    estimates._keep()
+    found = kept.found["job-1"]
+    assert (found.first.start, found.last) == (Interval(1050.0, 1040.0, 1090.0), found.first)
+    later = Estimates(Foreseen(), lambda: ("ff", {}), kept)
+    kept.records = [running]
+    later._take_up()
+    done = {"state": "finished", "placed_at": 1050.0, "finished_at": 1150.0, "cost": 0.9}
+    for each in (estimates, later):
+        each.observe([record(1, **done), record(2, **done | {"state": "failed"})], waiting=False)
+        each._settle()
+        assert (each.coverage().end, each.coverage().cost) == (Held(1, 0, 0), Held(0, 0, 1))
+    assert estimates.coverage().start == Held(2, 0, 0)
+    assert later.coverage().start == Held()  # which the earlier daemon has counted
+
+
+def test_a_store_that_cannot_be_written_keeps_them_later() -> None:
+    """What is told of jobs goes on meanwhile."""
+    kept = Kept()
+    estimates = ready(kept)
+    kept.full = True
+    estimates._keep()
+    assert not kept.found
+    kept.full = False
+    estimates._keep()
+    assert sorted(kept.found) == ["job-1", "job-2"]
+
+
+def ready(kept: "Kept | None" = None) -> Estimates:
+    """With what is expected of two jobs made."""
+    foreseen = Foreseen()
+    foreseen.asked = [0, 0]
+    estimates = Estimates(foreseen, lambda: ("ff", {}), kept or Kept())
+    estimates._make()
+    return estimates
+
+
+def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
+    """Until the job is pruned; what nobody can read is nothing, and jobs that are gone stop no others."""
+    with contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
+        for _ in range(2):
+            store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 7.0)
+        estimate = Estimate(1.0, AHEAD.start, AHEAD.end, AHEAD.cost)
+        first, both = KeptEstimates(estimate, estimate), KeptEstimates(estimate, estimate, estimate)
+        store.estimates.keep({"job-1": first, "job-2": first, "job-7": first})
+        store.estimates.keep({"job-2": both})
+        assert [store.estimates.of(f"job-{number}") for number in (1, 2, 7)] == [first, both, None]
+        assert [kept for _, kept in store.estimates.latest(1)] == [both]
+        over = record(2, state="finished", finished_at=8.0)
+        store.save(Changes((over,), ()))
+        assert [each.state for each, _ in store.estimates.latest(5)] == ["queued", "finished"]
+        store.past.prune(["job-2"])
+        assert store.estimates.of("job-2") is None
+        store._access.write(lambda one: one.exec_driver_sql("UPDATE estimates SET body = '{'"))
+        assert (store.estimates.of("job-1"), store.estimates.latest(5)) == (None, [])

@@ -173,11 +173,21 @@ def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
     """What it was asked is not answered, the next question is."""
     waiting(loop)
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
-    for worker in loop._workers:
+    for worker in loop._users.workers:
         assert worker._process is not None
         os.kill(worker._process.pid, signal.SIGKILL)
     time.sleep(0.1)
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
+
+
+def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one of a user's is being answered; another user waits for that, and is sent away then."""
+    monkeypatch.setattr("daemon.foresight.foresight._TURN", 0.05)
+    waiting(loop)
+    with loop._users.turn:
+        assert loop.ask([("ff", {})], draws=2, seconds=60.0, own=True)[1][0].draws == 2
+        with pytest.raises(RejectedError, match="another question"):
+            loop.ask([("ff", {})], draws=2, seconds=60.0)
 
 
 def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,7 @@ function summary(job) {
         job.finished_at ? ["Ended", `${clock(job.finished_at)}${job.duration === null ? "" : ` · ran ${duration(job.duration)}`}`] : job.started_at ? ["Runs for", duration(now - job.started_at)] : null,
         job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : ` · in ${duration(job.deadline - now)}`] : null,
         ["Cost", money(job.cost)],
+        ...came(job),
         ["Executors", `${executorsAsked(job)} × ${cores(job.cpus)} cores, ${memory(job.memory_mib)}`],
         ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],
         job.priority ? ["Priority", String(job.priority)] : null,
@@ -112,6 +113,24 @@ function expected(job) {
     ["Will start", between(found.start, clock)],
     ["Will end", between(found.end, clock)],
     ["Will cost", between(found.cost, money)],
+  ];
+}
+
+/** What was first told of it while it waited, beside what came. */
+function came(job) {
+  const told = job.expected?.first;
+  if (!told || job.placed_at === null) return [];
+  const finished = job.state === "finished";
+  const line = (name, interval, truth, shown, slack) => {
+    const text = `${shown(interval.low)} – ${shown(interval.high)}`;
+    if (truth === null) return [name, text];
+    const held = interval.low - slack <= truth && truth <= interval.high + slack;
+    return [name, `${text} · came ${shown(truth)}, ${held ? "within" : "outside"}`];
+  };
+  return [
+    line("Start as told", told.start, job.placed_at, clock, 1),
+    line("End as told", told.end, finished ? job.finished_at : null, clock, 1),
+    line("Cost as told", told.cost, finished ? job.cost : null, money, 0),
   ];
 }
 

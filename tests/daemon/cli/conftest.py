@@ -28,7 +28,7 @@ from daemon.contract import (
     RejectedError,
     ShadowStatus,
 )
-from daemon.foresight.estimates import Coverage, Estimate
+from daemon.foresight.expected import Coverage, Estimate, Held
 from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
@@ -137,7 +137,7 @@ class Cast:
 
     def coverage(self) -> Coverage:
         """Most were right."""
-        return Coverage(9, 1, 2)
+        return Coverage(Held(9, 1, 2))
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

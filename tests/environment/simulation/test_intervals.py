@@ -1,0 +1,46 @@
+"""Intervals of 90 %, and how they are mended by what came of earlier ones."""
+
+import numpy as np
+
+from environment.simulation.intervals import Calibration, Interval
+
+
+def test_twenty_draws_make_an_interval_that_holds_nine_of_ten() -> None:
+    """A twenty-first is between the ends in 90 of 100 cases, however few the draws are."""
+    draw = np.random.default_rng(0)
+    held = [Interval.of(draw.lognormal(size=20).tolist()).holds(draw.lognormal()) for _ in range(4000)]
+    assert 0.885 < np.mean(held) < 0.915
+    assert Interval.of([2.0]) == Interval(2.0, 2.0, 2.0)
+
+
+def test_who_erred_is_mended() -> None:
+    """Where all take twice as long as was drawn, later ones are told twice as much."""
+    draw, calibration = np.random.default_rng(1), Calibration(10.0)
+    held = []
+    for number in range(1000):
+        scale = draw.uniform(50.0, 500.0)
+        drawn = Interval(scale, 0.9 * scale, 1.1 * scale)
+        came = 2.0 * scale * float(draw.lognormal(sigma=0.3))
+        if number >= 300:
+            held.append(calibration.mended(drawn).holds(came))
+        calibration.learn(drawn, came)
+    assert 0.92 < np.mean(held) < 0.98
+
+
+def test_little_is_known_of_few_and_nothing_of_who_began_at_once() -> None:
+    """Then what was drawn is told; ends never fall below 0, and the mean stays between them."""
+    calibration, drawn = Calibration(10.0), Interval(20.0, 10.0, 30.0)
+    for _ in range(19):
+        calibration.learn(drawn, 100.0)
+    for _ in range(30):
+        calibration.learn(Interval(0.0, 0.0, 0.0), 0.0)
+    assert calibration.mended(drawn) == drawn
+    for _ in range(5):
+        calibration.learn(drawn, 0.0)
+    mended = calibration.mended(drawn)
+    assert (mended.low, mended.high) == (0.0, 100.0)
+    assert mended.low <= mended.mean <= mended.high
+    wide = Interval(500.0, 0.0, 1000.0)
+    for _ in range(300):
+        calibration.learn(wide, 500.0)
+    assert calibration.mended(wide) == wide
