@@ -20,6 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs/sharing.md"
 EXAMPLE = PAGE.read_text().partition("\n## An example: three teams\n")[2].partition("\n## ")[0]
 #: What differs from run to run: clocks, times that pass, small sums, how fast a policy decides.
 VARIES = (
+    (r"^stoker: .*; after [\d.]+ .*$", ""),  # progress, where it takes long
     (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d", "CLOCK"),
     (r"\$\d\.\d+|0\.\d{3,} \$", "DOLLARS"),
     (r"\d+\.\d s\b", "SECONDS"),
