@@ -28,7 +28,7 @@ class Ahead(TypedDict):
     waiting: int
     """How many jobs wait that would be placed in their turn now."""
     others: int
-    """How many wait besides and are not played: they pause, are aside, are far behind, or want for JVMs."""
+    """How many wait besides and are not played: they pause, are aside, or are far behind."""
     policies: list[PolicyAhead]
     """One for each that was asked for, in that order, case by case."""
     assumes: list[str]

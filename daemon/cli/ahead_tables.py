@@ -16,8 +16,8 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     if answer["others"]:
         who += (
-            f", and {answer['others']} more that are not played: they pause, wait aside, stand far behind "
-            "in the order, or wait for JVMs of this machine (mesos.jvms)"
+            f", and {answer['others']} more that are not played: they pause, wait aside, or stand far "
+            "behind in the order"
         )
     yield f"{who}. Means of the draws, and in brackets where 9 of 10 are:"
     if len({each["case"] for each in found}) == 1:

@@ -33,11 +33,13 @@ class Present:
     queue: tuple[PlacementRequest, ...]
     #: How the cluster is shared, and so in which order jobs go.
     sharing: Sharing | None = None
-    #: Jobs that wait and would not be shown to a policy now: they pause, wait aside, stand behind those that
-    #: the order shows, or wait for JVMs of this machine.
+    #: Jobs that wait and would not be shown to a policy now: they pause, wait aside, or stand behind those
+    #: that the order shows.
     others: int = 0
     #: For how long idle VMs of pools are kept.
     keeping: Keeping = BREAK_EVEN
+    #: How many executors and drivers this machine carries at once; None: any number.
+    jvms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,11 @@ class Foresight:
     def show(self, model: ClusterModel) -> None:
         """For the scheduling loop, now and then: who wants to know is told what there is now."""
         while not self._curious.empty():
-            queue = tuple(model.requests())
+            queue = tuple(model.requests(gated=False))
             others = max(model.waiting - len(queue), 0)
-            self._curious.get().set_result(Present(model.view(), queue, model.sharing, others, self._keeping))
+            self._curious.get().set_result(
+                Present(model.view(), queue, model.sharing, others, self._keeping, model.options.jvms)
+            )
 
     def _present(self) -> Present:
         wanted: Future[Present] = Future()
@@ -134,7 +136,9 @@ class Foresight:
             asked = tuple((name, dict(options)) for name, options in policies)
             scenes = tuple(
                 Scene(
-                    each.view, each.queue, replace(self._options, sharing=each.sharing, keeping=each.keeping)
+                    each.view,
+                    each.queue,
+                    replace(self._options, sharing=each.sharing, keeping=each.keeping, jvms=each.jvms),
                 )
                 for each in shown
             )

@@ -147,12 +147,13 @@ class ClusterModel:
         wrong = {vm.id: vm.note for vm in self._parts.book.vms() if vm.note}
         return {**wrong, **self._parts.left_out()}
 
-    def requests(self) -> Sequence[PlacementRequest]:
+    def requests(self, *, gated: bool = True) -> Sequence[PlacementRequest]:
         """What waits for a placement, in order, as the queue of a round; lost executors come first.
 
-        Without a `Sharing` the order is that in which jobs came.
+        Without a `Sharing` the order is that in which jobs came. Jobs that the machine does not carry yet are
+        in it unless it is `gated`.
         """
-        requests = self._parts.line.requests(self.now)
+        requests = self._parts.line.requests(self.now, gated=gated)
         if self._parts.stage:
             return requests
         return tuple(map(self._parts.places.asked, requests)) if self._parts.places else requests

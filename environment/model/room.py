@@ -1,12 +1,12 @@
 """How many JVMs the machine under an embedded cluster carries, and which jobs that leaves room for.
 
-Its VMs are only simulated, and promise more than the machine has; so jobs are let in one after the other
-while there is room for all executors of each and its driver. What was let in is never held up, and a job that
-would be alone always starts: nothing waits for ever, however many executors it has.
+Jobs are let in one after the other while there is room for all executors of each and its driver. What was let
+in is never held up.
 """
 
 from collections.abc import Iterable, Iterator
 
+from environment.carried import carried, needs
 from environment.model.moment import Reserved
 from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
@@ -28,34 +28,19 @@ class Room:
         return self._jvms is not None
 
     def let_in(self, new: Iterable[PlacementRequest], more: int = 0) -> Iterator[PlacementRequest]:
-        """The first of these jobs, in order, that there is room for together; none overtakes.
+        """The first of these jobs, in order, that there is room for together (`environment.carried`).
 
-        Jobs that grow are let in with as many executors as there is room for, and passed over without any.
         So many `more` are taken than is known here.
         """
-        if self._jvms is None:
-            yield from new
-            return
-        taken = self._taken() + more
-        for request in new:
-            if request.grows:
-                more = min(request.count, self._jvms - taken)
-                if more > 0:
-                    taken += more
-                    yield request.first(more)
-                continue
-            if taken and taken + _needs(request) > self._jvms:
-                return
-            taken += _needs(request)
-            yield request
+        yield from carried(new, self._jvms, self._taken() + more if self._jvms is not None else 0)
 
     def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
         """Why a job is not let in after these were."""
-        taken = self._taken() + sum(map(_needs, let_in))
-        needs = "one for each" if request.grows else f"{_needs(request)} with its driver"
+        taken = self._taken() + sum(map(needs, let_in))
+        wants = "one for each" if request.grows else f"{needs(request)} with its driver"
         return (
             f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
-            f"and it needs {needs}"
+            f"and it needs {wants}"
         )
 
     def _taken(self) -> int:
@@ -75,7 +60,3 @@ class Room:
             return len(tasks)
         executors = sum(task.number is not None for task in tasks) + self._roster.missing(job)
         return executors + 1
-
-
-def _needs(request: PlacementRequest) -> int:
-    return request.count + (not request.grows)

@@ -176,15 +176,16 @@ class WaitingLine:
         run = sum(i in self._aside for waiting in (self._relaunch_at, self._growing) for i in waiting)
         return len(self._queue) > out + len(self._aside) - run
 
-    def requests(self, now: float) -> Sequence[PlacementRequest]:
+    def requests(self, now: float, *, gated: bool = True) -> Sequence[PlacementRequest]:
         """What may be placed now, in order; lost executors come before new jobs, more executors among them.
 
         A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
-        place; nor are those that there is no room for yet.
+        place; nor, where it is `gated`, are those that the machine does not carry yet.
         """
         if self._stage:
-            return self._turns(now)
-        waiting = (*self._first(now), *self._room.let_in(self._in_turn(now)))
+            return self._turns(now, gated=gated)
+        new = self._in_turn(now)
+        waiting = (*self._first(now), *(self._room.let_in(new) if gated else new))
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
 
     def _first(self, now: float) -> Iterator[PlacementRequest]:

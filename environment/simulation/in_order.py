@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from environment.resources import NOTHING, total
+from environment.sharing.filling import Gate, every
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
 from environment.sharing.terms import Sharing
@@ -56,27 +57,32 @@ class InOrder:
         again: Sequence[PlacementRequest],
         growing: Sequence[PlacementRequest],
         aside: Mapping[str, str],
+        gate: Gate = every,
     ) -> Turns:
         """Who may be placed now: `again` before all, running jobs that ask for more while nobody else waits.
 
-        Who is `aside` may not.
+        Who is `aside` may not, nor whom the gate does not let in.
         """
         self._charge(now)
-        turns, skipped = self._look(now, again), frozenset(aside)
+        turns, skipped = self._look(now, again, gate), frozenset(aside)
         if skipped:
-            turns = self._look(now, again, skipped=skipped)
+            turns = self._look(now, again, gate, skipped=skipped)
         if turns.head is None and growing:
             asked = [(now, number, request) for number, request in enumerate(growing)]
             turns = self._ordering.turns(
-                self._whole, now, _day(now), first=again, growing=asked, skipped=skipped
+                self._whole, now, _day(now), first=again, growing=asked, skipped=skipped, gate=gate
             )
         self._turns = turns
         return turns
 
     def _look(
-        self, now: float, again: Sequence[PlacementRequest], skipped: frozenset[str] = frozenset()
+        self,
+        now: float,
+        again: Sequence[PlacementRequest],
+        gate: Gate,
+        skipped: frozenset[str] = frozenset(),
     ) -> Turns:
-        return self._ordering.turns(self._whole, now, _day(now), first=again, skipped=skipped)
+        return self._ordering.turns(self._whole, now, _day(now), first=again, skipped=skipped, gate=gate)
 
     def placed(self, job_id: str) -> None:
         """A job that waited was placed."""

@@ -45,6 +45,8 @@ class SimulationOptions:
     grows: bool = True
     #: Queues, and in which order their jobs are placed; None: first come, first served, whatever the queue.
     sharing: Sharing | None = None
+    #: How many executors and drivers run at once, as all of them share one machine; None: any number.
+    jvms: int | None = None
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 

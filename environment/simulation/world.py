@@ -5,12 +5,13 @@ What happens is apart from what is believed of it: a view is made of belief alon
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from environment.carried import carried
 from environment.kernel import ends, rules, sized
 from environment.kernel.arrays import episode_of
 from environment.kernel.durations import is_good
@@ -150,7 +151,7 @@ class World:
         if self._in_order is not None:
             more, aside = [*self._growing.requests()], self._beyond() if self._cluster.lossy else {}
             due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
-            return self._in_order.queue(self.now, due, more, aside)
+            return self._in_order.queue(self.now, due, more, aside, self._let_in)
         queue = new = Queue(self.requests, self.head)
         if self._cluster.lossy:
             queue = Queue([request for request in (*due, *new) if not self._cluster.beyond(request)])
@@ -158,9 +159,19 @@ class World:
             queue = Queue([*due, *new])
         # Those that are behind lost executors wait as well.
         alone = not any(not request.again for request in queue)
-        if not (alone and self._growing):
+        if alone and self._growing:
+            grow = (more for more in self._growing.requests() if not self._cluster.beyond(more))
+            queue = Queue([*queue, *grow])
+        if self.options.jvms is None:
             return queue
-        return Queue([*queue, *(more for more in self._growing.requests() if not self._cluster.beyond(more))])
+        lost, others = ([each for each in queue if each.again is which] for which in (True, False))
+        return Queue([*lost, *self._let_in(others, 0)])
+
+    def _let_in(self, requests: Iterable[PlacementRequest], more: int) -> Iterator[PlacementRequest]:
+        """Those of them that one machine carries beside what runs, and so many JVMs more."""
+        most = self.options.jvms
+        running = 0 if most is None else sum(len(job.vm_ids) + 1 for job in self._running.values())
+        return carried(requests, most, running + more)
 
     def aside(self) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""
@@ -351,7 +362,7 @@ class World:
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        held = self._arrivals.waiting
+        held = self._arrivals.waiting or self.options.jvms is not None
         if held or self._tracks or self._idle.watches or self._growing or self._in_order:
             return self.next_event()
         return self._arrivals.next_at(self.now)

@@ -15,9 +15,11 @@ import pytest
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, jobs_of
+from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.events import SharingChanged
 from environment.policy import Policy, Sizer
 from environment.resources import CPUS, MEMORY, Resources
+from environment.sharing.terms import Sharing
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, FittedModel, Pace, TypeModel
 from environment.simulation.losses import Loss
@@ -156,7 +158,8 @@ class Both:
         made, options = CASES[self.case]
         there, ends = Recorder(create(made, options)), {job.name: job.ended_at for job in result.jobs}
         sizes = self.options.sizes
-        master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id], sizes=sizes)
+        model = ClusterModel(ModelOptions(jvms=self.options.jvms))
+        master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id], model, sizes=sizes)
         pace = Pace(self.options.fitted, self.jobs) if self.options.fitted else None
         true = jobs_of(self.jobs, self.options.profiles, self.options.sharing)
         if self.options.sharing is not None:
@@ -222,6 +225,18 @@ def test_they_do_when_jobs_last_as_a_fitted_model_says(case: str, draw: Literal[
     assert master.lost[4] > 0, "a VM that was lost had nobody"
     ends = {name: record.job.expected_duration for name, record in master.done.items()}
     assert all(ends[job.name] != job.duration for job in result.jobs), "what is believed is not what happens"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("case", ["ff", "greedy"])
+def test_one_machine_carries_so_many_jvms_in_both_worlds(case: str, *, shared: bool) -> None:
+    """Jobs are let in alike, and lost executors keep their room, whoever orders the queue."""
+    sharing = Sharing(("priority",), window=8) if shared else None
+    options = SimulationOptions(belief=Belief("spread"), seed=2, sharing=sharing, jvms=14)
+    both = Both(case, workload("burst", 40), options)
+    _, result, _ = both.compare(EXECUTORS)
+    _, free = replace(both, options=replace(options, jvms=None)).simulated(EXECUTORS)
+    assert max(job.ended_at for job in result.jobs) > 1.2 * max(job.ended_at for job in free.jobs)
 
 
 def test_who_fits_no_more_waits_aside_in_both_worlds() -> None:

@@ -27,6 +27,8 @@ def test_jobs_are_let_in_while_there_is_room() -> None:
     here.submit(*(make_job(f"job-{n}", executors=2) for n in (1, 2, 3)), make_job("job-4", executors=1))
     here.offer()
     assert [request.job.id for request in here.model.requests()] == ["job-1", "job-2"]
+    waiting = here.model.requests(gated=False)
+    assert [request.job.id for request in waiting] == ["job-1", "job-2", "job-3", "job-4"]
     assert sum(map(len, launched(here.decide()).values())) == 4
     assert here.model.requests() == ()
     assert not here.model.ready_to_decide()

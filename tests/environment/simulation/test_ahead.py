@@ -52,6 +52,23 @@ def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
     assert play_ahead(create("ff"), make_view(make_vms(2)), []) == Played({}, 0.0, 0.0)
 
 
+def test_one_machine_carries_so_many_jvms() -> None:
+    """With its driver each takes two; who finds no room waits until others are over, though VMs are free."""
+    vms = [vm.id for vm in make_vms(2)]
+    view = holding(replace(SURE, id="job-0", executors=1), [vms[0]], 1000.0, 1060.0)
+    queue = asked(*(replace(SURE, id=f"job-{n}", executors=1) for n in (1, 2)))
+    starts = {
+        jvms: [
+            job.start
+            for job in play_ahead(
+                create("ff"), view, queue, options=SimulationOptions(jvms=jvms)
+            ).jobs.values()
+        ]
+        for jvms in (None, 6, 4, 2, 1)
+    }
+    assert starts == {None: [0.0, 0.0], 6: [0.0, 0.0], 4: [0.0, 40.0], 2: [40.0, 140.0], 1: [40.0, 140.0]}
+
+
 def test_what_never_fits_says_so() -> None:
     """It is no job that starts at any time."""
     big = replace(ONE, executors=99)

@@ -1,0 +1,35 @@
+"""How many JVMs the machine under an embedded cluster carries at once: executors, and a driver for each job.
+
+Its VMs promise more than the machine has. Both worlds let jobs in by this; what is taken already, they count.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from environment.types import PlacementRequest
+
+
+def carried(requests: Iterable[PlacementRequest], most: int | None, taken: int) -> Iterator[PlacementRequest]:
+    """The first of these jobs, in order, that `most` JVMs have room for beside those `taken`; None: all.
+
+    None overtakes. A job that would be alone always starts, so nothing waits for ever, however many executors
+    it has. Jobs that grow get as many executors as there is room for, and are passed over without any.
+    """
+    if most is None:
+        yield from requests
+        return
+    for request in requests:
+        if request.grows:
+            more = min(request.count, most - taken)
+            if more > 0:
+                taken += more
+                yield request.first(more)
+            continue
+        if taken and taken + needs(request) > most:
+            return
+        taken += needs(request)
+        yield request
+
+
+def needs(request: PlacementRequest) -> int:
+    """How many JVMs a request takes: with its driver, unless that runs already."""
+    return request.count + (not request.grows)
