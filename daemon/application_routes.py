@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from conf.carrying import carried
 from conf.characters import UNSEEN_IN_PLANE_0
 from conf.schema import NameOrNone, Text
-from daemon.contract import Registration, Scheduler
+from daemon.application_door import Registration
+from daemon.contract import Scheduler
 from daemon.schemas import Body, Said
 from daemon.users.permits import permit_of
 

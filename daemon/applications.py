@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from daemon.application_records import ApplicationRecord, application_key
-from daemon.arrivals import ClientDriver, SubmittedSpec
-from daemon.contract import (
+from daemon.application_door import (
     Admit,
     Goodbye,
     Orders,
     RegisteredApplication,
     Registration,
-    RejectedError,
     ServedSpark,
     WantedExecutors,
 )
+from daemon.application_records import ApplicationRecord, application_key
+from daemon.arrivals import ClientDriver, SubmittedSpec
+from daemon.contract import RejectedError
 from daemon.draining import are_late
 from daemon.failures import failure_line
 from daemon.intake import Intake

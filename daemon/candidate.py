@@ -13,11 +13,11 @@ from typing import Any
 
 import structlog
 
+from daemon.application_door import ApplicationDoor
 from daemon.arrivals import SubmittedSpec
 from daemon.cluster_status import ClusterStatus
 from daemon.contract import (
     Admission,
-    ApplicationDoor,
     BudgetStatus,
     ElsewhereError,
     Health,

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from conf.loader import what_is_right
 from conf.schema import JobSpec
-from daemon.contract import Registration, RejectedError
+from daemon.application_door import Registration
+from daemon.contract import RejectedError
 from environment.resources import Resources
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB
 from framework.spark.spark_properties import job_properties

@@ -15,12 +15,12 @@ from agents.registry import PolicyError, create
 from conf.schema import Config, Http, JobSpec, UploadsSection
 from conf.schema.users import UsersSection
 from daemon.api import create_app
+from daemon.application_door import ApplicationDoor
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
 from daemon.cluster_status import ClusterStatus, PoolStatus, VmStatus
 from daemon.contract import (
     Admission,
-    ApplicationDoor,
     BudgetStatus,
     Health,
     LogChunk,
