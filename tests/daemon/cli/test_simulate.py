@@ -150,6 +150,7 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from agents.experiments import reports
     from agents.experiments.comparison import Contender
 
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     monkeypatch.setattr(reports, "BASELINES", (Contender("rr"), Contender("ff")))
     assert main(["reproduce", "baselines", "--out", str(tmp_path / "results"), "--seeds", "2"]) == 0
     text = (tmp_path / "results" / "baselines.md").read_text()
