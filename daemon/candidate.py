@@ -31,6 +31,7 @@ from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
 from daemon.service import Service
+from daemon.stages import Stages
 from daemon.store import Store, StoreError
 from daemon.terms import Term
 from daemon.uploads import Uploads
@@ -258,6 +259,10 @@ class Candidate:
         """See `Scheduler.handed`."""
         return self._leader().handed(job, key)
 
+    def stages(self) -> Stages:
+        """See `Scheduler.stages`."""
+        return self._leader().stages()
+
     def health(self) -> Health:
         """See `Scheduler.health`; a daemon that waits is not ready."""
         if (service := self._service) is not None:
@@ -267,7 +272,11 @@ class Candidate:
         except StoreError as error:
             leader, store = "", str(error)
         who = f"{leader} leads" if leader else "nobody is known to lead"
-        return Health(False, {"leader": f"standby: {who} ({self._election.state})", "store": store})
+        return Health(
+            False,
+            {"leader": f"standby: {who} ({self._election.state})", "store": store},
+            frozenset({"store"} if store != "ok" else ()),
+        )
 
     def _leader(self) -> Service:
         service = self._service

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from daemon.foresight.foresight import Foresight
     from daemon.queues.desk import QueueDesk
     from daemon.queues.sight import QueueSight
+    from daemon.stages import Stages
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
 
@@ -75,6 +76,8 @@ class Health:
 
     ready: bool
     checks: Mapping[str, str]
+    #: Those of them that are not well.
+    bad: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,10 @@ class Scheduler(Protocol):
     @property
     def foresight(self) -> "Foresight":
         """What would come of the queue."""
+        ...
+
+    def stages(self) -> "Stages":
+        """How long stages took since this daemon leads."""
         ...
 
     def health(self) -> Health:

@@ -1,5 +1,6 @@
 """What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -17,6 +18,8 @@ from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
 from environment.model.states import JobState
 
+#: Checks of /readyz that may be bad.
+CHECKS = ("mesos", "store", "loop", "disk", "rows", "provider", "budget", "clock", "events", "leader")
 #: Clients may invent methods; only these get a time series of their own.
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
@@ -69,7 +72,12 @@ class _State(Collector):
         text = "Requests with a token that is none since the start"
         yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
         try:
-            found = [*self._decisions(), *self._cluster(), *of_queues(self._scheduler.queues.all())]
+            found = [
+                *self._decisions(),
+                *self._stages(),
+                *self._cluster(),
+                *of_queues(self._scheduler.queues.all()),
+            ]
         except ElsewhereError:
             found = []  # known to the leader alone
         text = "1 on the daemon that leads, 0 on one that waits"
@@ -82,6 +90,11 @@ class _State(Collector):
         for state in get_args(JobState):
             jobs.add_metric([state], counts.get(state, 0))
         yield jobs
+        bad, text = self._scheduler.health().bad, "1 while this check of /readyz is not well"
+        trouble = GaugeMetricFamily("stoker_trouble", text, labels=["check"])
+        for check in CHECKS:
+            trouble.add_metric([check], check in bad)
+        yield trouble
         held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
         yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
         yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
@@ -131,6 +144,14 @@ class _State(Collector):
         yield coverage
         if policy.shadow is not None:
             yield from _shadow(policy.shadow)
+
+    def _stages(self) -> Iterator[Metric]:
+        stages = self._scheduler.stages()
+        yield from stages.collect()
+        since = stages.waits_since
+        text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
+        wait = 0.0 if since is None else max(0.0, time.time() - since)
+        yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
 
     def _cluster(self) -> Iterator[Metric]:
         if (budget := self._scheduler.budget()) is not None:

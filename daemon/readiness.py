@@ -15,6 +15,10 @@ from framework.link import MesosLink
 _HUNG = 10.0
 
 
+#: What is told in words, well or not.
+_WORDS = frozenset({"mesos", "embedded mesos"})
+
+
 class Readiness:
     """Looks when it is asked, from any thread; `watch` is over the embedded Mesos, where there is one."""
 
@@ -69,4 +73,6 @@ class Readiness:
         if not leads:
             checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
         ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk
-        return Health(ready, checks)
+        bad = {name for name, state in checks.items() if name not in _WORDS and state != "ok"}
+        bad |= {"mesos"} if not self._link.subscribed else set()
+        return Health(ready, checks, frozenset(bad))

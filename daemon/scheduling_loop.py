@@ -48,6 +48,7 @@ from daemon.queues.live import LiveQueues
 from daemon.queues.sight import QueueSight, sight_of
 from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
+from daemon.stages import Stages
 from daemon.store import Store
 from daemon.tenure import Tenure
 from daemon.terms import Term
@@ -197,6 +198,7 @@ class SchedulingLoop:
         self._picture = Picture()
         keeping = Keeping(config.keep.name, config.keep.seconds)
         self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed, keeping)
+        self._stages = Stages(now())
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
@@ -310,6 +312,8 @@ class SchedulingLoop:
         if time.monotonic() >= self._next_sight:
             self._next_sight = time.monotonic() + _SIGHT
             self._sight = sight_of(self._model, self._waiting)
+            longest = self._waiting.longest().values()
+            self._stages.waits_since = min((since for _, since in longest), default=None)
 
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed, and only then go on; whether nothing of it is lost.
@@ -324,6 +328,7 @@ class SchedulingLoop:
             happened = self._chronicle.tell(self._clock.now(), changes, explanations)
             if not self._tenure.save(changes, explanations, facts, happened):
                 return False
+        self._stages.observe(changes)
         self._budget.observe(changes.charges)
         self._waiting.note(changes.jobs)
         self._drivers.over(changes.jobs)
@@ -346,7 +351,10 @@ class SchedulingLoop:
         if trouble := self._disk.trouble:
             self._hold(f"nothing is launched: {trouble}")
             return
-        event, explanations = self._policies.acting().decide(self._model.view(), self._model.requests())
+        with self._stages.timed("order"):
+            view, requests = self._model.view(), self._model.requests()
+        with self._stages.timed("decide"):
+            event, explanations = self._policies.acting().decide(view, requests)
         self._handle([Item(event)], explanations)
 
     def _hold(self, why: str) -> None:

@@ -26,6 +26,7 @@ from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
 from daemon.scheduling_loop import SchedulingLoop
+from daemon.stages import Stages
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
 from environment.model import events as ev
@@ -44,7 +45,8 @@ class Service(SchedulingLoop):
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`."""
-        return self._intake.accept(submitted)
+        with self._stages.timed("accept"):
+            yield from self._intake.accept(submitted)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
@@ -182,6 +184,10 @@ class Service(SchedulingLoop):
     def foresight(self) -> Foresight:
         """See `Scheduler.foresight`."""
         return self._foresight
+
+    def stages(self) -> Stages:
+        """See `Scheduler.stages`."""
+        return self._stages
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

@@ -31,6 +31,7 @@ from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.queues.sight import QueueSight
+from daemon.stages import Stages
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -66,6 +67,7 @@ class SmallScheduler:
 
     def __init__(self, store: Store) -> None:
         self.ready = True
+        self.told_stages = Stages(0.0)
         self.pausing: Collection[str] = ()
         #: Whether its loop stores nothing in time.
         self.stuck = False
@@ -225,6 +227,10 @@ class SmallScheduler:
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """What a test says."""
         return self.opened.get(key)
+
+    def stages(self) -> Stages:
+        """As far as the test told them."""
+        return self.told_stages
 
     def health(self) -> Health:
         """As the test says."""

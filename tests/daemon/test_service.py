@@ -460,13 +460,16 @@ def test_nothing_is_decided_while_the_disk_is_full(
     assert job is not None
     assert job.reason == f"nothing is launched: {tmp_path} cannot be written: Is a directory"
     assert service.health().checks["disk"] == f"{tmp_path} cannot be written: Is a directory"
-    assert not service.health().ready
+    assert (service.health().ready, service.health().bad & {"disk", "store", "loop"}) == (False, {"disk"})
     assert not decided
     (tmp_path / "probe").rmdir()
     service._disk.look()
     service._turn()
     service._decide()
     assert decided
+    samples = next(iter(service.stages().collect())).samples
+    assert next(each.value for each in samples if each.labels == {"stage": "order"}) > 0
+    assert "disk" not in service.health().bad
     assert "disk" not in service.health().checks
     service.stop()
     service.run()

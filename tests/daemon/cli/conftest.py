@@ -33,6 +33,7 @@ from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.queues.sight import QueueSight
+from daemon.stages import Stages
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.users.directory import Directory
@@ -177,6 +178,10 @@ class Cast:
 
     def handed(self, job: JobRecord, key: str) -> None:
         """There is nothing."""
+
+    def stages(self) -> Stages:
+        """None took any time."""
+        return Stages(0.0)
 
     def health(self) -> Health:
         """All is well."""
