@@ -250,7 +250,7 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
     commands: list[str | None] = []
 
     def refusing(self: Store, *arguments: Any) -> None:
-        if arguments[-1] and (error := next(refusals, None)):
+        if arguments[2] and (error := next(refusals, None)):
             raise error
         save(self, *arguments)
 
