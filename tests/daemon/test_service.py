@@ -460,7 +460,9 @@ def test_nothing_is_decided_while_the_disk_is_full(
     assert job is not None
     assert job.reason == f"nothing is launched: {tmp_path} cannot be written: Is a directory"
     assert service.health().checks["disk"] == f"{tmp_path} cannot be written: Is a directory"
-    assert (service.health().ready, service.health().bad & {"disk", "store", "loop"}) == (False, {"disk"})
+    health = service.health()
+    assert not health.ready
+    assert health.bad & {"disk", "store", "loop"} == frozenset({"disk"})
     assert not decided
     (tmp_path / "probe").rmdir()
     service._disk.look()
