@@ -10,14 +10,14 @@ from daemon.cli import render
 
 Json = Mapping[str, Any]
 
-#: Columns that only a wide list has.
-_WIDE = frozenset({"weight", "used", "guaranteed", "most", "waits longest"})
+#: Columns that a list is left without where it would be too wide, the first first.
+_SPARE = ("weight", "guaranteed", "most", "used", "waits longest", "due")
 #: The units of amounts in settings, beside those that are said in their names.
 _DOLLARS = {"dollars_per_hour": "/h", "dollars_per_day": "/day"}
 
 
 def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
-    """All queues, each below the one above it, and the order of jobs; their limits where it is wide."""
+    """All queues, each below the one above it, and the order of jobs; unless `wide`, only what fits."""
     found = answer["queues"]
     if not found:
         yield "No queues: a job's queue is any name, and means nothing. `stoker queue set NAME` makes one."
@@ -26,10 +26,7 @@ def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
         columns += ["running", "waiting", "today", "waits longest"]
         rows = [_row(queue) for queue in found]
         numbers = (*columns[1:5], *columns[8:11])
-        if not wide:
-            kept = [at for at, name in enumerate(columns) if name not in _WIDE]
-            columns, rows = [columns[at] for at in kept], [tuple(row[at] for at in kept) for row in rows]
-        yield render.fitted(columns, rows, wide=wide, right=numbers, cut=("queue", "holds"), spare=("due",))
+        yield render.fitted(columns, rows, wide=wide, right=numbers, cut=("queue", "holds"), spare=_SPARE)
         yield ""
     yield f"Order: {', '.join(answer['order']) or 'first come, first served'}."
     if any(queue["changed"] for queue in found):
