@@ -601,10 +601,10 @@ def test_jobs_that_cannot_be(api: Api, body: bytes, status: int, says: str) -> N
 
 def test_every_wrong_field_is_named(api: Api) -> None:
     """`errors` lists each wrong value with its field."""
-    response = submit(api, executors=0, conf={"a": 1}, nam="x")
+    response = submit(api, executors=0, conf={"a": []}, nam="x")
     assert response.json()["errors"] == [
         {"field": "executors", "message": "should be greater than or equal to 1, found 0"},
-        {"field": "conf.a", "message": "should be a text, found 1"},
+        {"field": "conf.a", "message": "should be a text, found []"},
         {"field": "nam", "message": "unknown key; did you mean name?"},
     ]
 

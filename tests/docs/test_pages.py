@@ -50,9 +50,9 @@ def test_what_pages_name_is_there(page: Path) -> None:
                 break
             assert word in inner, f"stoker {words}"
             command = inner[word]
-    metrics = "".join(path.read_text() for path in (REPOSITORY / "daemon").glob("**/*metrics.py"))
-    for name in re.findall(r"`(stoker_[a-z_]+)", text):
-        assert f'"{name.removesuffix("_total")}"' in metrics, name
+    # That page's table is held to what a daemon tells, by a test of its own.
+    metrics = set(re.findall(r"`(stoker_[a-z_]+)", (REPOSITORY / "docs" / "metrics.md").read_text("utf-8")))
+    assert set(re.findall(r"`(stoker_[a-z_]+)", text)) <= metrics
     for name in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)`", text):
         assert (REPOSITORY / name).exists(), name
 
