@@ -24,7 +24,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView
 
-FIRST_SEED = 400
+FIRST_SEED = 500
 POLICIES = ("ff", "greedy")
 #: As the daemon.
 DRAWS = 20
