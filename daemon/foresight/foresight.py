@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -222,19 +223,22 @@ class _Worker:
     """One process, started when it is first asked, and again when it was ended."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: list[subprocess.Popen[bytes]] = []
+        # Who is not closed leaves no process behind either.
+        weakref.finalize(self, _end, self._running)
 
     def ask(self, question: Question) -> Iterator[Answer]:
         """Its answers; fewer where it fails or is too slow. For one thread at a time."""
-        process = self._process
+        process = self._running[0] if self._running else None
         if process is None or process.poll() is not None:
             self.close()
-            process = self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "daemon.foresight.worker", *looked_in()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
             )
+            self._running.append(process)
         overdue = threading.Timer(question.seconds + _PATIENCE, process.kill)
         overdue.start()
         try:
@@ -251,9 +255,12 @@ class _Worker:
 
     def close(self) -> None:
         """End it."""
-        if (process := self._process) is None:
-            return
-        self._process = None
+        _end(self._running)
+
+
+def _end(running: list[subprocess.Popen[bytes]]) -> None:
+    while running:
+        process = running.pop()
         with contextlib.suppress(OSError):
             process.send_signal(signal.SIGKILL)
         for pipe in (process.stdin, process.stdout):

@@ -1,10 +1,12 @@
 """What would come of the queue: asked of a daemon's loop, played in processes of their own."""
 
+import gc
 import os
 import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,8 +176,7 @@ def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
     waiting(loop)
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
     for worker in loop._users.workers:
-        assert worker._process is not None
-        os.kill(worker._process.pid, signal.SIGKILL)
+        os.kill(worker._running[0].pid, signal.SIGKILL)
     time.sleep(0.1)
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
 
@@ -208,3 +209,15 @@ def test_who_is_no_operator_asks_within_bounds(asked: WhatIf) -> None:
     with pytest.raises(RejectedError):
         _check_bounds(asked)
     _check_bounds(WhatIf(policies=[PolicyChoice(name="ff")], draws=1000))
+
+
+def test_who_is_not_closed_leaves_no_process() -> None:
+    """As whoever makes an API without a daemon around it."""
+    left = Loop(Sizes(), lambda name: None)
+    waiting(left)
+    assert left.ask([("ff", {})], draws=1, seconds=60.0)[1][0].draws == 1
+    (pid,) = (process.pid for worker in left._users.workers for process in worker._running)
+    assert Path(f"/proc/{pid}").exists()
+    del left
+    gc.collect()
+    assert not Path(f"/proc/{pid}").exists()
