@@ -112,6 +112,8 @@ def _on(cluster: Cluster, now: Present) -> Present:
 def _more(view: ClusterView, add: Mapping[str, int]) -> ClusterView:
     """So many VMs more of each type, which nobody holds."""
     types = _types(view, add)
+    if (number := sum(add.values())) > _MOST:
+        raise RejectedError(422, _NOT_SO, f"add: at most {_MOST} VMs, found {number}")
     more = tuple(
         replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
         for kind, count in add.items()

@@ -221,3 +221,11 @@ def test_who_is_not_closed_leaves_no_process() -> None:
     del left
     gc.collect()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_no_more_vms_are_added_than_a_cluster_may_have() -> None:
+    """In all, whatever their types are; they would be made in the daemon."""
+    now = Present(make_view(make_vms(2)), ())
+    kind = now.view.vms[0].type
+    with pytest.raises(RejectedError, match="add: at most 10000 VMs, found 10001"):
+        Case(add={kind: 10_001}).of(now)
