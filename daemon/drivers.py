@@ -141,8 +141,6 @@ class HostDrivers:
 
     def give_way(self, job_id: str) -> None:
         """End the job's driver for another job, and tell when another may be started for it."""
-        with self._lock:
-            self._yielding.add(job_id)
         self._hand(job_id, lambda: self._give_way(job_id))
 
     def tend(self) -> None:
@@ -251,10 +249,10 @@ class HostDrivers:
             ended = self._launcher.driver_status(job_id).state == "ended"
         except OSError:
             ended = False
+        if ended:
+            return
         with self._lock:
-            if ended:
-                self._yielding.discard(job_id)
-                return
+            self._yielding.add(job_id)
             self._running.add(job_id)  # so that it is looked at, whatever came of its start
         self._stop(job_id)
 

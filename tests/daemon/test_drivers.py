@@ -239,7 +239,26 @@ def test_a_driver_that_has_ended_by_itself_does_not_give_way(stage: Stage) -> No
     job = stage.start("exit 0")
     until(lambda: stage.launcher.driver_status(job.id).state == "ended")
     stage.drivers.give_way(job.id)
+    until(lambda: not stage.drivers._crew._busy and not stage.drivers._crew._waiting)
     event = stage.end_of(job)
+    assert (event.requeue, event.exit_code) == (False, 0)
+
+
+def test_a_driver_whose_end_is_seen_before_it_is_told_does_not_give_way(stage: Stage) -> None:
+    """Its end is news of the job's own, though it was to be ended."""
+    job = stage.start("exit 0")
+    until(lambda: stage.launcher.driver_status(job.id).state == "ended")
+    looked = threading.Event()
+
+    def wait() -> None:
+        looked.wait(PATIENCE)
+
+    try:
+        stage.drivers._hand(job.id, wait)
+        stage.drivers.give_way(job.id)
+        event = stage.end_of(job)
+    finally:
+        looked.set()
     assert (event.requeue, event.exit_code) == (False, 0)
 
 

@@ -169,16 +169,17 @@ def test_an_agent_that_joins_while_nothing_is_wanted_is_found(tmp_path: Path) ->
         framework.wait(ev.OffersReceived)
         mesos.fault("shutdown_agent", agent="host3.example")
         framework.wait(ev.VmLost)
-        while len(framework.wait(ev.VmsMeasured).vms) != 2:
-            assert framework.link.ask_for_agents(30.0)
+        eventually(
+            lambda: framework.link.ask_for_agents(30.0) and len(framework.measured.vms) == 2, "it is gone"
+        )
         framework.link.execute(cmd.Suppress(1), lambda task: (_ for _ in ()).throw(AssertionError(task)))
         mesos.fault("start_agent", agent="host3.example")
         eventually(lambda: len(mesos.get("/slaves")["slaves"]) == 3, "it registers")
         assert framework.link.ask_for_agents(30.0)
-        joined = framework.wait(ev.VmsMeasured)
+        joined = framework.measured
         assert {vm.name: vm.cpus for vm in joined.vms}["host3.example"] == 12.0
         call = {"type": "DEACTIVATE_AGENT", "deactivate_agent": {"agent_id": {"value": joined.vms[0].id}}}
         assert mesos.request("POST", "/api/v1", call)[0] == 200
         assert framework.link.ask_for_agents(30.0)
-        ((vm_id, why),) = framework.wait(ev.VmsMeasured).closed
+        ((vm_id, why),) = framework.measured.closed
         assert (vm_id, why) == (joined.vms[0].id, "takes nothing new: it was deactivated by an operator")

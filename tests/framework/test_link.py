@@ -35,6 +35,7 @@ class Framework:
         self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
         self.ids: list[str] = []  # under which it was subscribed
         self.kinds: list[type[ev.Event]] = []  # of all that was told
+        self.measured = ev.VmsMeasured(0.0, ())  # what was told last
         self.fails = False
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
         self.link = MesosLink(settings, self._take, framework_id)
@@ -43,6 +44,8 @@ class Framework:
         if self.fails and isinstance(event, ev.TaskChanged):
             raise OSError("no room")
         self.kinds.append(type(event))
+        if isinstance(event, ev.VmsMeasured):
+            self.measured = event
         if isinstance(event, ev.Subscribed):
             self.ids.append(event.framework_id)
         self.inbox.put((event, status))
