@@ -19,7 +19,15 @@ from starlette.responses import RedirectResponse
 from agents.registry import list_policies
 from conf.schema import Driver, JobSpec, PolicyChoice, Spark
 from conf.schema.users import UsersSection
-from daemon import bill_schemas, cluster_schemas, explanation_schemas, policy_schemas, schemas
+from daemon import (
+    bill_schemas,
+    cluster_schemas,
+    explanation_schemas,
+    job_bodies,
+    job_schemas,
+    policy_schemas,
+    queries,
+)
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
@@ -125,9 +133,9 @@ def create_app(
 
 
 def _add_submissions(app: FastAPI, submissions: Submissions) -> None:
-    known = {"model": schemas.JobBody, "description": "Known already"}
+    known = {"model": job_schemas.JobBody, "description": "Known already"}
 
-    @app.post(PATH, status_code=201, response_model=schemas.JobBody, responses={200: known})
+    @app.post(PATH, status_code=201, response_model=job_schemas.JobBody, responses={200: known})
     async def submit(
         request: Request, spec: JobSpec, idempotency_key: IdempotencyKey = None, stoker_login: Login = ""
     ) -> Response:
@@ -152,18 +160,18 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             raise RejectedError(404, "No such group", f"there is no group or array {name}")
         return found
 
-    def summed(permit: Permit, found: GroupSum) -> schemas.GroupBody:
+    def summed(permit: Permit, found: GroupSum) -> job_schemas.GroupBody:
         due = scheduler.due()
         owed = (dollars for job_id in found.open_jobs for dollars in due.get(job_id, {}).values())
         own = set() if found.failure is None else {found.failure.job.id}
-        return permit.redacted(schemas.group_body(found, math.fsum(owed)), own)
+        return permit.redacted(job_bodies.group_body(found, math.fsum(owed)), own)
 
     @app.get("/v1/jobs")
-    def jobs(request: Request, query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
+    def jobs(request: Request, query: Annotated[queries.JobsQuery, Query()]) -> job_schemas.JobList:
         """List jobs, the newest first."""
         permit, states, queues = permit_of(request), query.state, query.queue
         if (owners := permit.owners(query.owner)) is None:
-            return schemas.JobList(jobs=[], next=None)
+            return job_schemas.JobList(jobs=[], next=None)
         records = store.jobs(
             states=states,
             owners=owners,
@@ -176,9 +184,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         )
         told, due = told_of(scheduler, store, permit, records), scheduler.due()
         expected = scheduler.estimates()
-        return schemas.JobList(
+        return job_schemas.JobList(
             jobs=[
-                schemas.job_body(
+                job_bodies.job_body(
                     _now(record, due), *told[record.job.id], estimate=expected.get(record.job.id)
                 )
                 for record in records
@@ -187,13 +195,13 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         )
 
     @app.get("/v1/groups/{group}")
-    def group(request: Request, group: GroupName) -> schemas.GroupBody:
+    def group(request: Request, group: GroupName) -> job_schemas.GroupBody:
         """Sum up the jobs of a group, or of an array."""
         permit = permit_of(request)
         return summed(permit, known_group(group, permit.owners(())))
 
     @app.post("/v1/groups/{group}/kill", status_code=202)
-    def kill_group(request: Request, group: GroupName) -> schemas.GroupBody:
+    def kill_group(request: Request, group: GroupName) -> job_schemas.GroupBody:
         """Ask for the end of all jobs of a group, or of an array; those that have ended are left alone."""
         permit = permit_of(request)
         owners = permit.ruled()
@@ -201,7 +209,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return summed(permit, known_group(group, owners))
 
     @app.get("/v1/jobs/{job_id}")
-    def job(request: Request, job_id: JobName) -> schemas.JobDetail:
+    def job(request: Request, job_id: JobName) -> job_schemas.JobDetail:
         """Show a job with its executors."""
         record = known(request, job_id)
         reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
@@ -211,22 +219,24 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
         kept = store.estimates.of(job_id)
-        body = schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected, kept)
+        body = job_bodies.job_detail(_now(record, due), why, spec, tasks, ui, place, expected, kept)
         return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": body.reason})
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
-    def kill(request: Request, job_id: JobName) -> schemas.JobBody:
+    def kill(request: Request, job_id: JobName) -> job_schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
-        killed = schemas.job_body(scheduler.kill(known(request, job_id).job.id))
+        killed = job_bodies.job_body(scheduler.kill(known(request, job_id).job.id))
         return permit_of(request).redacted(killed, {job_id})
 
     @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
-    def decommission(request: Request, job_id: JobName, asked: schemas.DecommissionBody) -> schemas.JobBody:
+    def decommission(
+        request: Request, job_id: JobName, asked: job_schemas.DecommissionBody
+    ) -> job_schemas.JobBody:
         """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
         told = scheduler.decommission(known(request, job_id).job.id, numbers, asked.reason)
-        return permit_of(request).redacted(schemas.job_body(told), {job_id})
+        return permit_of(request).redacted(job_bodies.job_body(told), {job_id})
 
     @app.get("/v1/jobs/{job_id}/explain")
     def explain(request: Request, job_id: JobName) -> explanation_schemas.ExplanationBody:
@@ -239,8 +249,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.get("/v1/jobs/{job_id}/logs")
     def logs(
-        request: Request, job_id: JobName, query: Annotated[schemas.LogQuery, Query()]
-    ) -> schemas.LogBody:
+        request: Request, job_id: JobName, query: Annotated[queries.LogQuery, Query()]
+    ) -> job_schemas.LogBody:
         """Read part of the driver's log, or of an executor's."""
         record, executor = known(request, job_id), None
         if query.executor is not None:
@@ -248,7 +258,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             if not found:
                 raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
             executor = found[0]
-        return schemas.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
+        return job_bodies.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
 
     @app.get("/v1/jobs/{job_id}/ui", include_in_schema=False)
     def ui_root(request: Request, job_id: JobName) -> Response:

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from daemon.bill_rows import PAID, Bill, By, Line
 from daemon.contract import BudgetStatus
-from daemon.schemas import Body, Query, Said
+from daemon.queries import Query
+from daemon.schemas import Body, Said
 
 _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
 

@@ -9,17 +9,17 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from pydantic import Field
 
-from daemon import schemas
+from daemon import queries, schemas
 from daemon.chronicle import Kind
 from daemon.event_rows import Numbered
 from daemon.store import Store
 from daemon.users.permits import Permit, no_such_job, permit_of
 
 
-class EventsQuery(schemas.Query):
+class EventsQuery(queries.Query):
     """Which events: without `since` and `after`, the last that there are."""
 
-    job: schemas.JobId | None = None
+    job: queries.JobId | None = None
     """Only those of this job."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Only those from this time on."""

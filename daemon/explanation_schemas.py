@@ -11,7 +11,8 @@ from pydantic import BeforeValidator
 
 from conf.carrying import carried
 from daemon.amounts import flat, flat_free
-from daemon.schemas import Body, GaveBody, Said, TookBody
+from daemon.job_schemas import GaveBody, TookBody
+from daemon.schemas import Body, Said
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import JobRecord
 from environment.model.states import JobState

@@ -13,7 +13,8 @@ from agents.registry import PolicyInfo
 from conf.carrying import carried
 from daemon.contract import PolicyStatus, ShadowStatus
 from daemon.foresight.expected import Coverage
-from daemon.schemas import Body, Query, Said
+from daemon.queries import Query
+from daemon.schemas import Body, Said
 from daemon.shadow_comparison import ComparisonReport, Priced
 
 

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conf.schema import JobSpec, NameOrNone
-from daemon import schemas
+from daemon import job_bodies
 from daemon.arrivals import Added, SubmittedSpec
 from daemon.audit import BODY
 from daemon.contract import Admission, Scheduler
@@ -91,7 +91,7 @@ class Submissions:
         self._next[SubmittedSpec(admitted, permit.key(key), submitter=submitter)] = awaited
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
-        body = schemas.job_body(record).model_dump_json()  # which nobody needs to check once more
+        body = job_bodies.job_body(record).model_dump_json()  # which nobody needs to check once more
         return Response(body, 201 if new else 200, headers, "application/json")
 
     def _send_after(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:

@@ -11,7 +11,8 @@ from conf.carrying import carried
 from conf.schema.users import Role
 from daemon.bill_schemas import BillLine
 from daemon.lately import Lately
-from daemon.schemas import Body, Query, Said
+from daemon.queries import Query
+from daemon.schemas import Body, Said
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState

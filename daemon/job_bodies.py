@@ -1,0 +1,148 @@
+"""How the bodies about jobs, in `job_schemas`, are made from records: what is secret is masked."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from conf.carrying import carried
+from conf.masking import masked_arguments, masked_text, masked_values
+from conf.schema import JobSpec
+from daemon.amounts import flat
+from daemon.contract import LogChunk
+from daemon.foresight.expected import Estimate, KeptEstimates
+from daemon.groups import GroupSum
+from daemon.job_schemas import (
+    AfterBody,
+    AttemptBody,
+    EstimateBody,
+    ExecutorBody,
+    ExpectedBody,
+    GaveBody,
+    GroupBody,
+    JobBody,
+    JobDetail,
+    LogBody,
+    TookBody,
+)
+from daemon.schemas import interval_body
+from environment.model.growing import wanted
+from environment.model.records import ExecutorRecord, JobRecord
+
+Shown = TypeVar("Shown", bound=BaseModel)
+
+
+def job_body(
+    record: JobRecord, reason: str | None = None, place: int | None = None, estimate: Estimate | None = None
+) -> JobBody:
+    """A job as users see it, with another reason than the record's when there is one, and its place."""
+    return _job_body(JobBody, record, reason, estimate, place=place)
+
+
+def job_detail(
+    record: JobRecord,
+    reason: str,
+    spec: JobSpec | None,
+    executors: Sequence[ExecutorRecord],
+    ui: str | None = None,
+    place: int | None = None,
+    estimate: Estimate | None = None,
+    expected: KeptEstimates | None = None,
+) -> JobDetail:
+    """A job with everything that is known of it."""
+    return _job_body(
+        JobDetail,
+        record,
+        reason,
+        estimate,
+        spec=None if spec is None else masked(spec),
+        tasks=[_executor_body(executor) for executor in executors],
+        gave=[GaveBody(**gave._asdict()) for gave in record.gave],
+        took=[TookBody(**took._asdict()) for took in record.took],
+        attempts=[AttemptBody(**attempt._asdict()) for attempt in record.attempts],
+        ui=ui,
+        place=place,
+        expected=None
+        if expected is None
+        else ExpectedBody(
+            first=estimate_body(expected.first),
+            last=None if expected.last is None else estimate_body(expected.last),
+        ),
+    )
+
+
+_FILES = ("py_files", "files", "jars", "archives", "repositories")
+
+
+def masked(spec: JobSpec) -> JobSpec:
+    """The spec without what is nobody's business: see `conf.masking`."""
+    shown = {
+        "app": masked_text(spec.app),
+        "args": masked_arguments(spec.args),
+        "conf": masked_values(spec.conf),
+        "env": masked_values(spec.env),
+        **{name: tuple(map(masked_text, getattr(spec, name))) for name in _FILES},
+    }
+    return spec.model_copy(update=shown)
+
+
+def group_body(found: GroupSum, due: float) -> GroupBody:
+    """A group, of which jobs that run owe so much beyond what is stored, dollars."""
+    return GroupBody(
+        id=found.id,
+        state=found.state,
+        jobs=sum(found.states.values()),
+        states=found.states,
+        cost=found.cost + due,
+        submitted_at=found.submitted_at,
+        finished_at=found.finished_at,
+        first_failure=None if found.failure is None else job_body(found.failure),
+    )
+
+
+def log_body(chunk: LogChunk) -> LogBody:
+    """Part of a log."""
+    return carried(LogBody, chunk)
+
+
+def _estimate_body(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
+    if estimate is None or record.state != "queued":
+        return None
+    return estimate_body(estimate)
+
+
+def estimate_body(estimate: Estimate) -> EstimateBody:
+    """An estimate as it is told."""
+    start, end, cost = map(interval_body, (estimate.start, estimate.end, estimate.cost))
+    return EstimateBody(at=estimate.at, start=start, end=end, cost=cost)
+
+
+def _job_body(
+    body: type[Shown], record: JobRecord, reason: str | None, estimate: Estimate | None, **others: Any
+) -> Shown:
+    job = record.job
+    return carried(
+        body,
+        job,
+        record,
+        name=job.name or job.id,
+        after=[AfterBody(job=one.job, name=one.name, when=one.when) for one in job.after],
+        labels=dict(job.labels),
+        reason=record.reason if reason is None else reason,
+        min_executors=job.fewest if job.dynamic is None else job.dynamic.min,
+        min_cpus=job.cpus if job.min_cpus is None else job.min_cpus,
+        wanted_executors=None if job.dynamic is None else sum(asked.total for asked in wanted(record)),
+        **flat(job.size),
+        duration=_between(record.started_at, record.finished_at),
+        completion=_between(job.submitted_at, record.finished_at),
+        estimate=_estimate_body(record, estimate),
+        **others,
+    )
+
+
+def _executor_body(record: ExecutorRecord) -> ExecutorBody:
+    return carried(ExecutorBody, record, vm=record.vm_name, **flat(record.resources))
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else end - begin

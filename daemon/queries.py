@@ -1,0 +1,66 @@
+"""What may be asked of the HTTP API by the query of a URL: of which jobs, and of which part of which log."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from conf.schema import Name, NameOrNone
+from environment.model.states import JobState
+
+#: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
+LONGEST_LOG = 1 << 43
+JobId = Annotated[str, Field(pattern=r"^job-[1-9][0-9]{0,17}$")]
+
+
+class Query(BaseModel):
+    """Query parameters; one that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+#: What may be asked for at once: names of owners, or of queues.
+_MOST_NAMES = 20
+
+
+def _label(text: str) -> str:
+    if "=" not in text[1:]:
+        raise ValueError("should be NAME=VALUE, such as team=a")
+    return text
+
+
+#: A label and its value.
+Label = Annotated[Name, AfterValidator(_label)]
+
+
+class JobsQuery(Query):
+    """Which jobs to list: of these states, owners and queues, and those submitted before this one."""
+
+    state: list[JobState] = []
+    """Only jobs in one of these states; all of them where none is named."""
+    owner: Annotated[list[NameOrNone], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs of one of these owners; an empty name finds jobs without one."""
+    queue: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs in one of these queues."""
+    group: Name | None = None
+    """Only jobs of this group, or of the array with this id."""
+    label: Annotated[list[Label], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs with all of these labels: team=a."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    """How many at most."""
+    before: JobId | None = None
+    """Only jobs that come behind this one: submitted before it, or after it where the oldest come first."""
+    order: Literal["newest", "oldest"] = "newest"
+    """Which come first, by their submission."""
+
+
+class LogQuery(Query):
+    """Which part of which log."""
+
+    executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    """The executor's number; without it, the driver's log."""
+    stream: Literal["stdout", "stderr"] = "stdout"
+    """What it printed, or what it complained of."""
+    offset: Annotated[int, Field(ge=0, le=LONGEST_LOG)] = 0
+    """Bytes of the log that come before the part."""
+    limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16
+    """Bytes of the part at most."""
