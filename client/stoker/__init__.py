@@ -1,6 +1,7 @@
 """A client of Stoker, which schedules Spark jobs onto cloud VMs: `Stoker().submit("app.py", executors=4)`."""
 
-from stoker.client import AsyncStoker, Stoker
+from stoker.asynchronous import AsyncStoker
+from stoker.client import Stoker
 from stoker.errors import (
     JobFailedError,
     NotFoundError,

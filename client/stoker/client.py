@@ -1,14 +1,14 @@
-"""The client: a method for each thing that the API can do, blocking in `Stoker`, awaited in `AsyncStoker`.
+"""The client: a method for each thing that the API can do, which blocks until it has its answer.
 
-What a method sends and makes of the answers is in `flows.py`; here steps are done.
+What a method sends and makes of the answers is in `flows.py`; here steps are done. `asynchronous.py` has the
+same methods for programs with an event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ import httpx
 
 from stoker import flows
 from stoker.errors import JobFailedError
-from stoker.flows import Flow, Pause, Request
+from stoker.flows import Done, Flow, Pause, Request
 from stoker.settings import settings
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ class Stoker:
         before: str | None = None,
     ) -> JobList:
         """The jobs, the newest first: of these states, owners, queues, group and labels, before that one."""
-        return self.run(
-            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, group, labels, limit, before))
-        )
+        return self.run(flows.jobs(state, owner, queue, group, labels, limit, before))
 
     def job(self, job_id: str) -> JobDetail:
         """A job with its executors."""
@@ -189,7 +187,7 @@ class Stoker:
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
         """Let a policy decide beside the acting one, without effect; None: none any more."""
-        return self.run(_shadow(name, options))
+        return self.run(flows.set_shadow(name, options))
 
     def queues(self) -> QueueList:
         """The queues, with what they have and who waits there."""
@@ -217,13 +215,13 @@ class Stoker:
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now, and if not, why."""
-        return self.run(_health())
+        return self.run(flows.health())
 
     def run(self, flow: Flow[Result]) -> Result:
         """Do the steps of a flow; what comes of it."""
         answer: Any = None
-        step = _first(flow)
-        while not isinstance(step, _Done):
+        step = flows.following(flow)
+        while not isinstance(step, Done):
             try:
                 if isinstance(step, Request):
                     answer = self._http.request(step.method, step.path, **step.options)
@@ -232,228 +230,7 @@ class Stoker:
                 else:
                     answer = step.call()
             except (httpx.TransportError, OSError) as error:
-                step = _next(flow, error=error)
+                step = flows.following(flow, error=error)
             else:
-                step = _next(flow, answer)
+                step = flows.following(flow, answer)
         return step.result
-
-
-class AsyncStoker:
-    """As `Stoker`, for programs with an event loop of asyncio: each method is awaited, `logs` iterated."""
-
-    def __init__(
-        self,
-        url: str | None = None,
-        token_file: File | None = None,
-        ca: File | None = None,
-        *,
-        token: str | None = None,
-        timeout: float = 30.0,
-    ) -> None:
-        self.settings = settings(url, token_file, ca, token=token, timeout=timeout)
-        self._http = httpx.AsyncClient(**self.settings.options())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """See `Stoker.close`."""
-        await self._http.aclose()
-
-    async def submit(
-        self,
-        app: File,
-        *,
-        upload: bool = True,
-        wait: bool = False,
-        idempotency_key: str | None = None,
-        **options: Unpack[JobOptions],
-    ) -> Job:
-        """See `Stoker.submit`."""
-        job: Job = await self.run(flows.submit(app, options, upload=upload, idempotency_key=idempotency_key))
-        return await self.wait(job["id"], check=True) if wait else job
-
-    async def upload(self, path: File) -> str:
-        """See `Stoker.upload`."""
-        return await self.run(flows.upload_file(Path(path).expanduser()))
-
-    async def wait(self, job_id: str, timeout: float | None = None, *, check: bool = False) -> JobDetail:
-        """See `Stoker.wait`."""
-        job: JobDetail = await self.run(flows.wait(job_id, timeout))
-        if check and job["state"] != "finished":
-            raise JobFailedError(job)
-        return job
-
-    async def jobs(
-        self,
-        *,
-        state: str | Sequence[str] = (),
-        owner: str | Sequence[str] = (),
-        queue: str | Sequence[str] = (),
-        group: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        limit: int = 100,
-        before: str | None = None,
-    ) -> JobList:
-        """See `Stoker.jobs`."""
-        return await self.run(
-            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, group, labels, limit, before))
-        )
-
-    async def job(self, job_id: str) -> JobDetail:
-        """See `Stoker.job`."""
-        return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}"))
-
-    async def group(self, name: str) -> Group:
-        """See `Stoker.group`."""
-        return await self.run(flows.ask("GET", f"/v1/groups/{flows.part(name)}"))
-
-    async def kill_group(self, name: str) -> Group:
-        """See `Stoker.kill_group`."""
-        return await self.run(flows.ask("POST", f"/v1/groups/{flows.part(name)}/kill"))
-
-    async def kill(self, job_id: str) -> Job:
-        """See `Stoker.kill`."""
-        return await self.run(flows.ask("POST", f"/v1/jobs/{flows.part(job_id)}/kill"))
-
-    async def explain(self, job_id: str) -> Explanation:
-        """See `Stoker.explain`."""
-        return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}/explain"))
-
-    async def logs(
-        self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
-    ) -> AsyncIterator[str]:
-        """See `Stoker.logs`."""
-        offset = 0
-        while True:
-            found = await self.run(flows.log_part(job_id, executor, stream, offset, follow=follow))
-            if not found["text"]:
-                return
-            yield found["text"]
-            offset = found["next_offset"]
-
-    async def log(self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout") -> str:
-        """See `Stoker.log`."""
-        return "".join([text async for text in self.logs(job_id, executor=executor, stream=stream)])
-
-    async def cluster(self) -> Cluster:
-        """See `Stoker.cluster`."""
-        return await self.run(flows.ask("GET", "/v1/cluster"))
-
-    async def bill(
-        self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
-    ) -> Bill:
-        """What VMs have cost, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
-        asked = flows.given(by=by, since=since, until=until, limit=limit)
-        return await self.run(flows.ask("GET", "/v1/bill", params=asked))
-
-    async def policies(self) -> PolicyList:
-        """See `Stoker.policies`."""
-        return await self.run(flows.ask("GET", "/v1/policies"))
-
-    async def policy(self) -> Policy:
-        """See `Stoker.policy`."""
-        return await self.run(flows.ask("GET", "/v1/policy"))
-
-    async def set_policy(self, name: str, options: Mapping[str, Any] | None = None) -> Policy:
-        """See `Stoker.set_policy`."""
-        return await self.run(flows.ask("PUT", "/v1/policy", json={"name": name, **(options or {})}))
-
-    async def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
-        """See `Stoker.set_shadow`."""
-        return await self.run(_shadow(name, options))
-
-    async def queues(self) -> QueueList:
-        """See `Stoker.queues`."""
-        return await self.run(flows.ask("GET", "/v1/queues"))
-
-    async def queue(self, path: str) -> Queue:
-        """See `Stoker.queue`."""
-        return await self.run(flows.ask("GET", f"/v1/queues/{flows.part(path)}"))
-
-    async def set_queue(self, path: str, settings: Mapping[str, Any]) -> Queue:
-        """See `Stoker.set_queue`."""
-        return await self.run(flows.ask("PATCH", f"/v1/queues/{flows.part(path)}", json=dict(settings)))
-
-    async def remove_queue(self, path: str) -> Queue:
-        """See `Stoker.remove_queue`."""
-        return await self.run(flows.ask("DELETE", f"/v1/queues/{flows.part(path)}"))
-
-    async def comparison(self, limit: int = 20) -> Comparison:
-        """See `Stoker.comparison`."""
-        return await self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
-
-    async def whoami(self) -> Me:
-        """See `Stoker.whoami`."""
-        return await self.run(flows.ask("GET", "/v1/me"))
-
-    async def health(self) -> Health:
-        """See `Stoker.health`."""
-        return await self.run(_health())
-
-    async def run(self, flow: Flow[Result]) -> Result:
-        """See `Stoker.run`; what takes this machine a while is done in a thread."""
-        answer: Any = None
-        step = _first(flow)
-        while not isinstance(step, _Done):
-            try:
-                if isinstance(step, Request):
-                    answer = await self._http.request(step.method, step.path, **step.options)
-                elif isinstance(step, Pause):
-                    await asyncio.sleep(step.seconds)
-                else:
-                    answer = await asyncio.get_running_loop().run_in_executor(None, step.call)
-            except (httpx.TransportError, OSError) as error:
-                step = _next(flow, error=error)
-            else:
-                step = _next(flow, answer)
-        return step.result
-
-
-class _Done:
-    """What came of a flow."""
-
-    def __init__(self, result: Any) -> None:
-        self.result = result
-
-
-def _first(flow: Flow[Any]) -> flows.Step | _Done:
-    return _next(flow)
-
-
-def _next(flow: Flow[Any], answer: Any = None, *, error: Exception | None = None) -> flows.Step | _Done:
-    try:
-        return flow.send(answer) if error is None else flow.throw(error)
-    except StopIteration as done:
-        return _Done(done.value)
-
-
-def _filter(
-    state: str | Sequence[str],
-    owner: str | Sequence[str],
-    queue: str | Sequence[str],
-    group: str | None,
-    labels: Mapping[str, str] | None,
-    limit: int,
-    before: str | None,
-) -> dict[str, Any]:
-    wanted = {"state": state, "owner": owner, "queue": queue}
-    named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
-    label = [f"{name}={value}" for name, value in (labels or {}).items()]
-    return {**named, "label": label, **flows.given(group=group, limit=limit, before=before)}
-
-
-def _shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Any]:
-    if name is None:
-        return flows.ask("DELETE", "/v1/policy/shadow")
-    return flows.ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
-
-
-def _health() -> Flow[Any]:
-    response = yield Request("GET", "/readyz")  # a daemon that is not ready says why with a 503
-    return response.json()

@@ -1,7 +1,7 @@
 """What the client does, step by step, without doing it: one text for the blocking client and the async one.
 
 A flow is a generator: it yields requests, pauses and pieces of work, and is sent what comes of them. How they
-are done is in `client.py`.
+are done is in `client.py` and `asynchronous.py`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ class Work:
     call: Callable[[], Any]
 
 
+@dataclass(frozen=True)
+class Done:
+    """What came of a flow: its last step."""
+
+    result: Any
+
+
 Step = Union[Request, Pause, Work]
 Flow = Generator[Step, Any, Result]
 
@@ -67,6 +74,14 @@ _HOPS = 4
 #: A job's lists of files.
 FILE_LISTS = ("py_files", "files", "jars", "archives")
 SCHEME = "stoker-file"
+
+
+def following(flow: Flow[Any], answer: Any = None, *, error: Exception | None = None) -> Step | Done:
+    """The first step of a flow, or the one after that of which this came."""
+    try:
+        return flow.send(answer) if error is None else flow.throw(error)
+    except StopIteration as done:
+        return Done(done.value)
 
 
 def ask(method: str, path: str, **options: Any) -> Flow[Json]:
@@ -152,6 +167,36 @@ def upload_file(path: Path) -> Flow[str]:
     except OSError as error:
         raise StokerError(f"{path}: cannot be read: {error.strerror or error}") from None
     return f"{SCHEME}:{sha256}/{path.name}"
+
+
+def jobs(
+    state: str | Sequence[str],
+    owner: str | Sequence[str],
+    queue: str | Sequence[str],
+    group: str | None,
+    labels: Mapping[str, str] | None,
+    limit: int,
+    before: str | None,
+) -> Flow[Json]:
+    """Ask for a page of jobs: see `Stoker.jobs`."""
+    wanted = {"state": state, "owner": owner, "queue": queue}
+    named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
+    label = [f"{name}={value}" for name, value in (labels or {}).items()]
+    params = {**named, "label": label, **given(group=group, limit=limit, before=before)}
+    return ask("GET", "/v1/jobs", params=params)
+
+
+def set_shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Json]:
+    """Let a policy decide beside the acting one, or none any more."""
+    if name is None:
+        return ask("DELETE", "/v1/policy/shadow")
+    return ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
+
+
+def health() -> Flow[Json]:
+    """Whether jobs can be scheduled; a daemon that is not ready says why with a 503."""
+    response = yield Request("GET", "/readyz")
+    return response.json()
 
 
 def wait(job_id: str, timeout: float | None = None) -> Flow[Json]:
