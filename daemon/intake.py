@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from conf.assumptions import MEASURED_SPREAD
@@ -92,6 +93,34 @@ class Intake:
 
     def accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`. Those that fit are not kept waiting for a look at the VMs."""
+        asked: dict[SubmittedSpec, SubmittedSpec] = {}
+        for each in submitted:
+            try:
+                asked[self._sized(each)] = each
+            except RejectedError as error:
+                yield {each: error}
+        for admissions in self._accept([*asked]):
+            yield {asked[each]: outcome for each, outcome in admissions.items()}
+
+    def _sized(self, submitted: SubmittedSpec) -> SubmittedSpec:
+        """With a number of executors where that was left to us: any of those that are worth having."""
+        spec = submitted.spec
+        if spec.executors != "auto":
+            return submitted
+        profile = self._profiles.get(spec.type)
+        if profile is None:
+            known = ", ".join(sorted(self._profiles)) or "none"
+            detail = (
+                f"executors: auto: nobody has measured jobs of type {spec.type} (measured are {known}): "
+                "say a number, or have `stoker profile run` measure it"
+            )
+            raise RejectedError(422, "Nobody knows how many executors are worth having", detail)
+        fewest = spec.min_executors or 1
+        most = max(fewest, profile.curve.worth_having(spec.most_cpus, spec.memory))
+        sized = spec.model_copy(update={"executors": most, "min_executors": fewest})
+        return replace(submitted, spec=sized)
+
+    def _accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         refused: dict[SubmittedSpec, Admission] = {}
         fit: list[SubmittedSpec] = []
         unfit: list[SubmittedSpec] = []

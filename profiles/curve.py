@@ -5,6 +5,12 @@ Its numbers stand in a profile (`job_profile`); they are fitted to measured runs
 
 from typing import NamedTuple
 
+#: So many times the core-seconds of the thriftiest number of executors may those take that are worth having.
+_DEAREST = 2.0
+_ROUNDING = 1e-9
+#: No more executors than these are ever worth having: what few runs have shown says nothing of so many.
+_MOST = 256
+
 
 class Curve(NamedTuple):
     """seconds = startup + work x (serial + (1 - serial) / cores ** power) x slowdown.
@@ -27,3 +33,13 @@ class Curve(NamedTuple):
         pace = self.serial + (1 - self.serial) / cores**self.power if cores > 1 else 1 / cores
         missing = max(0.0, 1 - memory_mib / self.working_set)
         return self.startup + self.work * pace * (1 + (self.spilling - 1) * missing)
+
+    def worth_having(self, cpus: float, memory_mib: int) -> int:
+        """How many executors of that size are worth having: the most that run at half the best efficiency.
+
+        That is, the core-seconds of all of them are at most twice those of the number that takes fewest; with
+        Amdahl's law and no start-up, 1 + 1 / serial of one core. 256 at most.
+        """
+        spent = [n * self.seconds_on(n * cpus, n * memory_mib) for n in range(1, _MOST + 1)]
+        most = _DEAREST * min(spent) * (1 + _ROUNDING)
+        return max(n for n, seconds in enumerate(spent, 1) if seconds <= most)

@@ -792,7 +792,7 @@ class JobOptions(TypedDict, total=False):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
+    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as"""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: Any
@@ -867,7 +867,7 @@ class JobSpec(TypedDict):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
+    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as"""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: Any

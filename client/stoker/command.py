@@ -99,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_submit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--executors", type=int, metavar="N", help="how many executors")
+    add(
+        "--executors",
+        type=_number_or_auto,
+        metavar="N|auto",
+        help="how many executors, or auto: as many as are worth having",
+    )
     add("--min-executors", type=int, metavar="N", help="it also runs on so few of them")
     add("--cpus", type=float, metavar="CPUS", help="cpus of one executor")
     add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
@@ -122,6 +127,15 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--wait", action="store_true", help="stay until the job has ended; exit 1 unless it finished")
     add("app", metavar="APP", help="a .py or a .jar")
     add("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the app's own")
+
+
+def _number_or_auto(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"should be a number or auto, found {text!r}") from None
 
 
 def _submit(given: argparse.Namespace) -> int:

@@ -93,10 +93,17 @@ def _number_or_bounds(value: object) -> str:
     return "[bounds]" if isinstance(value, Mapping | Strict) else "[number]"
 
 
-#: A number of executors, or bounds of it; which is meant is told by its kind, so that errors are about that.
+def _number_bounds_or_auto(value: object) -> str:
+    return "[auto]" if value == "auto" else _number_or_bounds(value)
+
+
+#: A number of executors, bounds of it, or as many as are worth having by the curve of the job's type; which
+#: is meant is told by its kind, so that errors are about that.
 Executors = Annotated[
-    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")] | Annotated[DynamicExecutors, Tag("[bounds]")],
-    Discriminator(_number_or_bounds),
+    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")]
+    | Annotated[DynamicExecutors, Tag("[bounds]")]
+    | Annotated[Literal["auto"], Tag("[auto]")],
+    Discriminator(_number_bounds_or_auto),
 ]
 
 #: The same of the cores of an executor.
@@ -186,7 +193,8 @@ class JobSpec(Strict):
     restartable: bool = True
     """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Executors = 1
-    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
+    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
+    many as are worth having by what was measured of its type, and on fewer where more wait."""
     min_executors: Annotated[int | None, Field(ge=1)] = None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: CpusOrBounds = 1.0
@@ -279,7 +287,7 @@ class JobSpec(Strict):
                 raise ValueError(
                     "cpus: bounds go with a number of executors, and not where the driver asks for them"
                 )
-        elif self.min_executors is not None and self.min_executors > self.executors:
+        elif isinstance(self.executors, int) and (self.min_executors or 0) > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
             )
@@ -305,7 +313,9 @@ class JobSpec(Strict):
 
     @property
     def most_executors(self) -> int:
-        """How many executors it has at most."""
+        """How many executors it has at most; ValueError while that is left to Stoker."""
+        if isinstance(self.executors, str):
+            raise ValueError("executors: auto has become a number before anybody asks for one")
         return self.executors.max if isinstance(self.executors, DynamicExecutors) else self.executors
 
     @property

@@ -31,7 +31,10 @@ def submit(
     arguments: Annotated[
         Many, typer.Argument(metavar="ARGS", help="The app's own: all that stands after it.")
     ] = None,
-    executors: Annotated[int | None, option("--executors", "How many executors.", "N")] = None,
+    executors: Annotated[
+        str | None,
+        option("--executors", "How many executors, or auto: as many as are worth having.", "N|auto"),
+    ] = None,
     min_executors: Annotated[
         int | None, option("--min-executors", "It also runs on so few of them.", "N")
     ] = None,
@@ -204,12 +207,20 @@ def _driver(on: str | None, memory: str | None, cpus: float | None) -> dict[str,
     return {key: value for key, value in sizes.items() if value is not None} or None
 
 
-def _executors(number: int | None, fewest: int | None, most: int | None) -> dict[str, Any]:
-    """The flags about the number of executors as fields of a job: a number, or bounds of it."""
+def _executors(text: str | None, fewest: int | None, most: int | None) -> dict[str, Any]:
+    """The flags about the number of executors as fields of a job: a number, auto, or bounds of it."""
+    number = text if text in (None, "auto") else _number(text)
     if most is None:
         return {"executors": number, "min_executors": fewest}
     bounds = {"initial": number, "min": fewest, "max": most}
     return {"executors": {name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CommandError(f"--executors: should be a number or auto, found {text!r}") from None
 
 
 def _cpus(number: float | None, fewest: float | None) -> float | dict[str, float] | None:

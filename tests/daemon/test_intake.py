@@ -227,3 +227,19 @@ def test_of_many_the_last_find_the_queue_full(door: Door) -> None:
     refused = {one: each.status for one, each in found.items() if isinstance(each, RejectedError)}
     assert refused == dict.fromkeys(submitted[10:], 429)
     assert door.store.count_by_state() == {"queued": 10}
+
+
+def test_as_many_executors_as_are_worth_having(door: Door) -> None:
+    """By the curve of its type, and on one of them at least; the store has the numbers."""
+    record = door.admit(JobSpec(app=APP, type="pagerank", executors="auto"))
+    most = load_profiles()["pagerank"].curve.worth_having(1.0, 1024)
+    assert most > 1
+    assert (record.job.executors, record.job.fewest) == (most, 1)
+    spec = door.store.spec(record.job.id)
+    assert spec is not None
+    assert (spec.executors, spec.min_executors) == (most, 1)
+    assert door.admit(JobSpec(app=APP, type="pagerank", executors="auto", min_executors=3)).job.fewest == 3
+    with pytest.raises(
+        RejectedError, match=r"executors: auto: nobody has measured jobs of type etl .*wordcount"
+    ):
+        door.admit(JobSpec(app=APP, type="etl", executors="auto"))

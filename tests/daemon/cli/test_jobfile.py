@@ -97,7 +97,7 @@ def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
     assert read_spec(str(folder / "etl.yaml"), [], {}).executors == DynamicExecutors(min=1, max=20)
     assert "`stoker submit etl.py --max-executors 20 --min-executors 1`" in section
     assert submit._executors(None, 1, 20) == {"executors": {"min": 1, "max": 20}}
-    assert submit._executors(3, 2, None) == {"executors": 3, "min_executors": 2}
+    assert submit._executors("3", 2, None) == {"executors": 3, "min_executors": 2}
 
 
 def test_flags_say_how_few_cpus_are_enough() -> None:
