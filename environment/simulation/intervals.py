@@ -55,24 +55,34 @@ class Calibration:
     def __init__(self, slack: float) -> None:
         self._slack = slack
         self._latest: deque[tuple[Interval, float]] = deque(maxlen=_MOST)
+        #: By what both ends are moved, until more is learned.
+        self._factors: tuple[float, float] | None = None
 
     def learn(self, drawn: Interval, came: float) -> None:
         """That is what came of what was drawn; where both are nothing, nothing is learned."""
         if drawn.high > 0.0 or came > 0.0:
             self._latest.append((drawn, came))
+            self._factors = None
 
     def mended(self, drawn: Interval) -> Interval:
         """What was drawn as it should be told, 0 at least; as it is, as long as little is known."""
         if len(self._latest) < _FEWEST:
             return drawn
-        low = self._moved([each.low for each, _ in self._latest], drawn.low, LOW)
-        high = self._moved([each.high for each, _ in self._latest], drawn.high, HIGH)
+        if self._factors is None:
+            self._factors = (
+                self._factor([each.low for each, _ in self._latest], LOW),
+                self._factor([each.high for each, _ in self._latest], HIGH),
+            )
+        low, high = (
+            max((end + self._slack) * factor - self._slack, 0.0)
+            for end, factor in zip((drawn.low, drawn.high), self._factors, strict=True)
+        )
         return Interval(drawn.mean, min(low, drawn.low), max(high, drawn.high))
 
-    def _moved(self, told: Sequence[float], end: float, percent: float) -> float:
+    def _factor(self, told: Sequence[float], percent: float) -> float:
+        """By what the ends that were told had to be multiplied to be beyond all but so many of the truths."""
         ratios = [
             (came + self._slack) / (each + self._slack)
             for each, (_, came) in zip(told, self._latest, strict=True)
         ]
-        factor = float(np.percentile(ratios, percent, method="weibull"))
-        return max((end + self._slack) * factor - self._slack, 0.0)
+        return float(np.percentile(ratios, percent, method="weibull"))

@@ -1,6 +1,9 @@
 """Intervals of 90 %, and how they are mended by what came of earlier ones."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from environment.simulation.intervals import Calibration, Interval
 
@@ -44,3 +47,21 @@ def test_little_is_known_of_few_and_nothing_of_who_began_at_once() -> None:
     for _ in range(300):
         calibration.learn(wide, 500.0)
     assert calibration.mended(wide) == wide
+
+
+def test_by_how_much_ends_are_moved_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each of thousands that wait, but again when more is learned."""
+    calibration, drawn, worked = Calibration(0.0), Interval(20.0, 10.0, 30.0), list[Any]()
+    percentile = np.percentile
+
+    def counted(*args: Any, **more: Any) -> Any:
+        worked.append(args)
+        return percentile(*args, **more)
+
+    monkeypatch.setattr(np, "percentile", counted)
+    for _ in range(20):
+        calibration.learn(drawn, 60.0)
+    assert {calibration.mended(drawn).high for _ in range(50)} == {60.0}
+    assert len(worked) == 2
+    calibration.learn(drawn, 90.0)
+    assert calibration.mended(drawn).high > 60.0
