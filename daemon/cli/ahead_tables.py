@@ -1,74 +1,95 @@
 """Tables of what would come of the queue, of the answer to `POST /v1/what-if`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
 from rich.console import RenderableType
 
 from daemon.cli import render
-from daemon.cli.views import between
+
+_Row = tuple[str, ...]
+
+
+_FIGURES = ("draws", "VMs cost", "jobs end in", "all over in", "late", "never")
+_JOB = ("job", "name", "starts in", "ends in", "costs", "")
 
 
 def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
-    """A line for each policy; with `jobs`, below that when each of them would run."""
+    """By case, what comes of it under each policy; with `jobs`, below that when each of them would run."""
     waiting, found = answer["waiting"], answer["policies"]
-    figures = ("draws", "VMs cost", "jobs end after", "all over after", "late", "never")
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     if answer["others"]:
         who += (
             f", and {answer['others']} more that are not played: they pause, wait aside, or stand far "
             "behind in the order"
         )
-    yield f"{who}. Means of the draws, and in brackets where 9 of 10 are:"
-    if len({each["case"] for each in found}) == 1:
-        rows = [(_label(each), *_cells(each)) for each in found]
-        yield render.table(("policy", *figures), rows, right=figures)
-    else:
-        rows = [(each["case"], _label(each), *_cells(each)) for each in found]
-        yield render.table(("case", "policy", *figures), rows, right=figures)
+    yield render.wrapped(f"{who}. Means of the draws, and below them from where to where 9 of 10 are:")
+    for case, of_case in groupby(found, key=itemgetter("case")):
+        rows = list(chain.from_iterable(map(_rows, of_case)))
+        yield f"\n{case}"
+        yield render.fitted(
+            ("policy", *_FIGURES),
+            rows,
+            wide=False,
+            right=_FIGURES,
+            wrap=("policy",),
+            spare=("draws", "never"),
+        )
     for each in found:
         if each["failure"]:
-            yield f"{each['case']}, {_label(each)}: {each['failure']}"
+            yield render.wrapped(f"{each['case']}, {_label(each)}: {each['failure']}")
     for each in found if jobs and waiting else ():
         yield f"\n{each['case']}, {_label(each)}"
         yield from _jobs(each)
-    yield f"Nothing was touched. Assumed: {'; '.join(answer['assumes'])}."
+    yield "\nNothing was touched. What is taken to be so:"
+    for said in answer["assumes"]:
+        yield render.wrapped(said, mark="- ")
+
+
+def _rows(found: dict[str, Any]) -> Iterator[_Row]:
+    figures = (
+        _cell(found["dollars"], render.money),
+        _cell(found["completion"], render.duration),
+        _cell(found["seconds"], render.duration),
+    )
+    said = (_label(found), str(found["draws"])), (str(found["late"]), str(len(found["never"])))
+    yield from _below(said[0], figures, said[1])
 
 
 def _jobs(found: dict[str, Any]) -> Iterator[RenderableType]:
-    columns = ("job", "name", "starts in", "ends in", "costs", "")
-    rows = [
-        (
-            job["id"],
-            job["name"],
-            _between(job["start"], render.duration),
-            _between(job["end"], render.duration),
-            _between(job["cost"], render.money),
-            "late" if job["late"] else "",
+    rows: list[_Row] = []
+    for job in found["jobs"]:
+        figures = (
+            _cell(job["start"], render.duration),
+            _cell(job["end"], render.duration),
+            _cell(job["cost"], render.money),
         )
-        for job in found["jobs"]
-    ]
+        rows += _below((job["id"], job["name"]), figures, ("late" if job["late"] else "",))
     if rows:
-        yield render.table(columns, rows, right=columns[2:5])
+        yield render.fitted(_JOB, rows, wide=False, right=_JOB[2:5], cut=("name",), wrap=("job",))
     for never in found["never"]:
-        yield f"{never['id']} would not run: {never['why']}"
+        yield render.wrapped(f"{never['id']} would not run: {never['why']}")
+
+
+def _below(before: _Row, figures: Sequence[_Row], behind: _Row) -> Iterator[_Row]:
+    """The means in a row, and in the next two the ends of the intervals, where there are any."""
+    mean, low, high = zip(*figures, strict=True)
+    yield (*before, *mean, *behind)
+    for which, ends in (("from", low), ("to", high)):
+        if any(ends):
+            yield (f"  {which}", *("" for _ in before[1:]), *ends, *("" for _ in behind))
+
+
+def _cell(found: dict[str, float] | None, told: Callable[[float], str]) -> _Row:
+    """The mean, and the ends as they stand below it."""
+    if found is None:
+        return render.NONE, "", ""
+    mean, low, high = (told(found[key]) for key in ("mean", "low", "high"))
+    return (mean, "", "") if low == high else (mean, low, high)
 
 
 def _label(found: dict[str, Any]) -> str:
     options = ", ".join(f"{key}={value}" for key, value in found["options"].items())
     return f"{found['name']} ({options})" if options else str(found["name"])
-
-
-def _cells(found: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        str(found["draws"]),
-        _between(found["dollars"], render.money),
-        _between(found["completion"], render.duration),
-        _between(found["seconds"], render.duration),
-        str(found["late"]),
-        str(len(found["never"])),
-    )
-
-
-def _between(found: dict[str, float] | None, told: Callable[[float], str]) -> str:
-    return render.NONE if found is None else between(found, told)

@@ -6,6 +6,7 @@ rich takes its time.
 
 import os
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
@@ -53,6 +54,12 @@ def show(*parts: RenderableType) -> None:
 def plain(text: str) -> str:
     """The text with what could steer the reader's terminal, or hide from him, as escapes."""
     return visible(text)
+
+
+def wrapped(text: str, mark: str = "") -> str:
+    """The text in lines as wide as the terminal, or 80 columns in a pipe; the first with the mark."""
+    behind = " " * len(mark)
+    return textwrap.fill(text, _list_width(), initial_indent=mark, subsequent_indent=behind)
 
 
 def duration(seconds: float | None) -> str:

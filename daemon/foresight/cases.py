@@ -4,7 +4,7 @@ A case changes what the loop shows of now, and nothing else; what it then assume
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from environment.types import PlacementRequest, Vm
 from environment.view import ClusterView
 
 _NOT_SO = "This cannot be played"
-#: So many VMs may another cluster have.
+#: So many VMs may all cases of a question have beside those that there are: they are made in the daemon.
 _MOST = 10_000
 
 
@@ -58,7 +58,7 @@ class Case:
 
     def _words(self) -> Iterator[str]:
         if self.cluster is not None:
-            yield f"on {len(vms_of(self.cluster))} other VMs"
+            yield f"on {_size(self.cluster)} other VMs"
         yield from (f"+{number} {kind}" for kind, number in self.add.items())
         yield from (f"-{number} {kind}" for kind, number in self.remove.items())
         if self.order:
@@ -79,11 +79,19 @@ class Case:
         return now if self.keep is None else replace(now, keeping=self.keep)
 
     @property
-    def assumes(self) -> tuple[str, ...]:
+    def made(self) -> int:
+        """How many VMs are made to play it."""
+        return sum(self.add.values()) + (0 if self.cluster is None else _size(self.cluster))
+
+    def assumes(self, now: Present) -> tuple[str, ...]:
         """What is taken to be so, beside what always is."""
         said = []
         if self.cluster is not None:
             said.append("on another cluster nothing runs at first: only what waits is played")
+            if now.jvms is not None:
+                said.append(
+                    f"another cluster has machines of its own: mesos.jvms, {now.jvms}, is of this one"
+                )
         if self.add:
             said.append("VMs that are added are there at once")
         if self.remove:
@@ -91,13 +99,22 @@ class Case:
         return tuple(said)
 
 
+def check_size(cases: Iterable[Case]) -> None:
+    """RejectedError where all of them together have more VMs than are made for a question."""
+    if (number := sum(case.made for case in cases)) > _MOST:
+        why = f"cases: at most {_MOST} VMs in all, added or of another cluster, found {number}"
+        raise RejectedError(422, _NOT_SO, why)
+
+
+def _size(cluster: Cluster) -> int:
+    return sum(group.count for group in cluster.vms) + sum(pool.max for pool in cluster.pools)
+
+
 def _on(cluster: Cluster, now: Present) -> Present:
-    """The queue on another cluster, where nothing runs."""
+    """The queue on another cluster, where nothing runs, and which this machine need not carry."""
     if any(pool.spot and pool.spot.history for pool in cluster.pools):
         why = "cluster: prices of spot VMs that change are in files, which are not read for a question"
         raise RejectedError(422, _NOT_SO, why)
-    if (number := sum(g.count for g in cluster.vms) + sum(pool.max for pool in cluster.pools)) > _MOST:
-        raise RejectedError(422, _NOT_SO, f"cluster: at most {_MOST} VMs, found {number}")
     try:
         vms = vms_of(cluster)
     except ConfigError as error:
@@ -106,14 +123,12 @@ def _on(cluster: Cluster, now: Present) -> Present:
     free = ResourceArrays.of([vm.resources for vm in vms], names)
     view = ClusterView(now.view.at, vms, free, np.zeros(len(vms), np.int64))
     queue = tuple(request for request in now.queue if not request.joins)
-    return replace(now, view=view, queue=queue)
+    return replace(now, view=view, queue=queue, jvms=None)
 
 
 def _more(view: ClusterView, add: Mapping[str, int]) -> ClusterView:
     """So many VMs more of each type, which nobody holds."""
     types = _types(view, add)
-    if (number := sum(add.values())) > _MOST:
-        raise RejectedError(422, _NOT_SO, f"add: at most {_MOST} VMs, found {number}")
     more = tuple(
         replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
         for kind, count in add.items()

@@ -1,8 +1,8 @@
 """What would come of the queue: under the acting policy, another one, or with more VMs; nothing is touched.
 
 The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
-(`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, and
-beside it one of the daemon's own, which no user keeps back.
+(`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, in
+turn (`turns.py`), and beside it one of the daemon's own, which no user keeps back.
 """
 
 import contextlib
@@ -25,8 +25,9 @@ import numpy as np
 
 from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
-from daemon.foresight.cases import Case, Present
-from daemon.foresight.questions import Answer, Question, Scene
+from daemon.foresight.cases import Case, Present, check_size
+from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
+from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.ahead import Ahead, Played
@@ -34,12 +35,16 @@ from environment.simulation.intervals import Interval
 from environment.simulation.options import SimulationOptions
 from environment.sizing import Sizes
 
-#: Of how many that ask, one is answered, and for how long the others wait for that.
-_TURN = 5.0
+#: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
+_TURN = 30.0
+#: So many cases are played at most, times policies.
+_PLAYED = 64
+#: The daemon's own first draw may take so long; users' are over with their time.
+_OWN = 60.0
 #: For so long the loop may take to say what there is.
 _SHOWN = 3.0
-#: A process that has not begun after so many seconds, or is so much over its time, is ended.
-_PATIENCE = 60.0
+#: A process that is not ready to play after so many seconds is ended, and one that is so much over its time.
+_PATIENCE, _OVER = 60.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +118,27 @@ class Foresight:
         seconds: float,
         cases: Sequence[Case] = (Case(),),
         own: bool = False,
+        who: str = "",
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play what there is now in each case under each policy on so many draws, as far as there is time.
 
-        RejectedError when a case cannot be, or a policy is none that may be chosen. The answers are case by
-        case, in each policy by policy. `own`: the daemon asks itself.
+        RejectedError when a case cannot be, a policy is none that may be chosen, or too much is asked, at
+        once or by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks
+        itself.
         """
         crew = self._own if own else self._users
-        for name, options in policies:
+        check_size(cases)
+        if (number := len(cases) * len(policies)) > _PLAYED:
+            why = f"cases times policies: at most {_PLAYED} are played, found {number}"
+            raise RejectedError(422, "Too much at once", why)
+        for name, _ in policies:
             self._check(name)
-            try:
-                create(name, options)
-            except PolicyError as error:
-                raise RejectedError(422, "Not a policy", str(error)) from error
-        if not crew.turn.acquire(timeout=_TURN):
-            why = "another question is being answered"
-            raise RejectedError(503, "Not now", why, {"Retry-After": "5"})
-        try:
+        with crew.turns.turn(who, _TURN):
+            for name, options in policies:
+                try:
+                    create(name, options)
+                except PolicyError as error:
+                    raise RejectedError(422, "Not a policy", str(error)) from error
             present = self._present()
             shown = [case.of(present) for case in cases]
             count = len(crew.workers)
@@ -143,7 +152,8 @@ class Foresight:
                 )
                 for each in shown
             )
-            questions = [Question(scenes, asked, share, seconds) for share in shares if share]
+            at_most = _OWN if own else seconds
+            questions = [Question(scenes, asked, share, seconds, at_most) for share in shares if share]
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(
                     lambda pair: list(pair[0].ask(pair[1])), zip(crew.workers, questions, strict=False)
@@ -151,11 +161,9 @@ class Foresight:
                 told = [answer for answers in found for answer in answers]
             played = enumerate(product(cases, asked))
             return present, [
-                replace(_summed(number, name, options, told, present), case=case)
+                replace(_summed(number, name, options, told, present, seconds), case=case)
                 for number, (case, (name, options)) in played
             ]
-        finally:
-            crew.turn.release()
 
     def close(self) -> None:
         """End the processes."""
@@ -164,14 +172,19 @@ class Foresight:
 
 
 def _summed(
-    number: int, name: str, options: Mapping[str, Any], told: Sequence[Answer], present: Present
+    number: int,
+    name: str,
+    options: Mapping[str, Any],
+    told: Sequence[Answer],
+    present: Present,
+    seconds: float,
 ) -> PolicyAhead:
     """What one policy came to over its draws."""
     mine = [answer for answer in told if answer.policy == number]
     failure = next((answer.failure for answer in mine if answer.failure), "")
     played = [answer.played for answer in mine if answer.played is not None]
     if failure or not played:
-        return PolicyAhead(name, options, 0, failure=failure or "it was not played in time")
+        return PolicyAhead(name, options, 0, failure=failure or f"no draw was finished within {seconds:g} s")
     jobs: dict[str, list[Ahead]] = {}
     for each in played:
         for job_id, ahead in each.jobs.items():
@@ -215,7 +228,7 @@ class _Crew:
     """So many processes, whose turn one question is at a time."""
 
     def __init__(self, count: int) -> None:
-        self.turn = threading.Lock()
+        self.turns = Turns()
         self.workers = [_Worker() for _ in range(count)]
 
 
@@ -239,23 +252,34 @@ class _Worker:
                 start_new_session=True,
             )
             self._running.append(process)
-        overdue = threading.Timer(question.seconds + _PATIENCE, process.kill)
-        overdue.start()
         try:
             if process.stdin is None or process.stdout is None:
                 return
-            pickle.dump(question, process.stdin)
-            process.stdin.flush()
-            while (line := process.stdout.readline()) != b"\n":
-                yield Answer.from_json(line)
+            with _ending(process, _PATIENCE):
+                pickle.dump(question, process.stdin)
+                process.stdin.flush()
+                if process.stdout.readline() != READY:
+                    raise ValueError("it is not ready")
+            with _ending(process, question.at_most + _OVER):
+                while (line := process.stdout.readline()) != OVER:
+                    yield Answer.from_json(line)
         except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
             self.close()
-        finally:
-            overdue.cancel()
 
     def close(self) -> None:
         """End it."""
         _end(self._running)
+
+
+@contextlib.contextmanager
+def _ending(process: "subprocess.Popen[bytes]", seconds: float) -> Iterator[None]:
+    """End the process if this takes longer."""
+    overdue = threading.Timer(seconds, process.kill)
+    overdue.start()
+    try:
+        yield
+    finally:
+        overdue.cancel()
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:

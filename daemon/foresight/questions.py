@@ -9,6 +9,9 @@ from environment.simulation.options import SimulationOptions
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
+#: What stands before the answers to a question, once its policies are made, and behind them.
+READY, OVER = b"ready\n", b"\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -23,13 +26,15 @@ class Scene:
 class Question:
     """What is to be played: scenes, each by which policies (name and options), on which draws.
 
-    A draw of None is what is believed. Nothing is begun that many seconds after it was asked.
+    A draw of None is what is believed. No draw but the first is begun so many `seconds` after all policies
+    were made, and none goes on `at_most` so long after that.
     """
 
     scenes: tuple[Scene, ...]
     policies: tuple[tuple[str, dict[str, Any]], ...]
     draws: tuple[int | None, ...]
     seconds: float
+    at_most: float
 
 
 @dataclass(frozen=True, slots=True)

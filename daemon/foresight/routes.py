@@ -25,6 +25,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler) -> None:
             policies or [(acting.name, dict(acting.options))],
             draws=asked.draws,
             seconds=asked.seconds,
+            who=permit.person.name,
             cases=[case.case for case in asked.cases] or [Case()],
         )
         return ahead_body(present, found, permit)

@@ -1,38 +1,53 @@
 """A process that plays now's queue forward, beside the daemon: `python -m daemon.foresight.worker`.
 
-It reads questions from its input and writes what each draw came to, until it has played enough or its time is
-over. It changes nothing and knows nothing of the daemon, which ends it when it does not answer in time.
+It reads questions from its input and writes what each draw came to, until it has played enough or its time
+is over: a draw that goes on is broken off then, whatever the policy does. It changes nothing and knows
+nothing of the daemon, which ends it when it does not answer in time.
 """
 
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import product
 from typing import BinaryIO
 
 from agents.registry import create, look_in
-from daemon.foresight.questions import Answer, Question
+from agents.smallest import smallest
+from daemon.foresight.questions import OVER, READY, Answer, Question
 from environment.simulation.ahead import play_ahead
 from environment.simulation.simulator import StuckError
 
 #: The least urgent: whatever the daemon and its jobs do comes first.
 _NICE = 10
+#: How often whoever plays on is told that the time is over, seconds.
+_TICK = 0.5
+
+
+class _OverError(BaseException):
+    """The time is over. Not an `Exception`: those of policies are caught where they are asked."""
 
 
 def answers(question: Question) -> Iterator[Answer]:
     """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out."""
-    end, failed = time.monotonic() + question.seconds, set[int]()
+    began, failed = time.monotonic(), set[int]()
     for draw in question.draws:
         for number, (scene, (name, options)) in enumerate(product(question.scenes, question.policies)):
-            if time.monotonic() > end and draw != question.draws[0]:
+            passed = time.monotonic() - began
+            if passed > (question.at_most if draw == question.draws[0] else question.seconds):
                 return
             if number in failed:
                 continue
             try:
-                policy = create(name, options)
-                played = play_ahead(policy, scene.view, scene.queue, seed=draw, options=scene.options)
+                with _within(question.at_most - passed):
+                    policy = create(name, options)
+                    played = play_ahead(policy, scene.view, scene.queue, seed=draw, options=scene.options)
+            except _OverError:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down
+                return
             except StuckError as error:
                 failed.add(number)
                 yield Answer(number, draw, None, str(error))
@@ -43,17 +58,43 @@ def answers(question: Question) -> Iterator[Answer]:
                 yield Answer(number, draw, played)
 
 
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """`_OverError` when this takes longer, again and again, as policies may swallow it."""
+    going_on = True
+
+    def ring(*_: object) -> None:
+        if going_on:
+            raise _OverError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, _TICK), _TICK)
+    try:
+        yield
+    finally:
+        going_on = False
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def main(asked: BinaryIO, told: BinaryIO) -> None:
-    """Answer questions until there are no more; an empty line stands behind the answers to each."""
+    """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
+    with suppress(Exception):  # so that what is compiled is there before anybody waits
+        play_ahead(create("ff"), *smallest())
     while True:
         try:
             question: Question = pickle.load(asked)  # noqa: S301  # its parent alone writes there
         except EOFError:
             return
+        for name, options in question.policies:
+            with suppress(Exception):  # which is told when it is played
+                create(name, options)
+        told.write(READY)
+        told.flush()
         for answer in answers(question):
             told.write(answer.to_json())
             told.flush()
-        told.write(b"\n")
+        told.write(OVER)
         told.flush()
 
 

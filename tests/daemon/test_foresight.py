@@ -1,8 +1,10 @@
 """What would come of the queue: asked of a daemon's loop, played in processes of their own."""
 
+import contextlib
 import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +19,7 @@ from daemon.foresight.cases import Case, Present
 from daemon.foresight.foresight import Foresight
 from daemon.foresight.routes import _check_bounds
 from daemon.foresight.schemas import WhatIf, ahead_body
+from daemon.foresight.turns import Turns
 from daemon.users.permits import Permit
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
@@ -122,15 +125,13 @@ def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
         loop.ask([("ff", {})], draws=1, seconds=1.0, cases=[Case(remove={kind: 2})])
 
 
-def test_another_cluster_names_no_files_and_is_of_a_size() -> None:
-    """Whoever asks would have the daemon read any file, or make any number of VMs."""
+def test_another_cluster_names_no_files() -> None:
+    """Whoever asks would have the daemon read any file."""
     pool = {"name": "p", "type": "t", "cpus": 1, "memory": "1g", "max": 1, "boot": 1, "price_per_hour": 1}
     spot = pool | {"spot": {"history": "/etc/passwd", "interruptions_per_hour": 0.1}}
-    many = {"type": "t", "count": 6_000, "cpus": 1, "memory": "1g", "price_per_hour": 1}
-    for cluster, why in (({"pools": [spot]}, "files"), ({"vms": [many, many]}, "at most")):
-        case = WhatIf.model_validate({"cases": [{"cluster": cluster}]}).cases[0].case
-        with pytest.raises(RejectedError, match=why):
-            case.of(Loop.present)
+    case = WhatIf.model_validate({"cases": [{"cluster": {"pools": [spot]}}]}).cases[0].case
+    with pytest.raises(RejectedError, match="files"):
+        case.of(Loop.present)
 
 
 def test_deadlines_that_would_be_missed_and_jobs_that_would_never_run(loop: Loop) -> None:
@@ -143,11 +144,36 @@ def test_deadlines_that_would_be_missed_and_jobs_that_would_never_run(loop: Loop
     assert "room for 8" in found.never["job-3"]
 
 
-def test_time_is_kept_and_one_draw_is_always_played(loop: Loop) -> None:
-    """However little there is of it."""
+def test_time_is_kept_by_whatever_a_policy_does(loop: Loop) -> None:
+    """A draw that is not finished is broken off; the process goes on, and is asked again."""
     waiting(loop, jobs=30)
-    _, (found,) = loop.ask([("ff", {})], draws=1000, seconds=0.01)
-    assert 1 <= found.draws < 1000
+    _, (found,) = loop.ask([("ff", {})], draws=1000, seconds=0.3)
+    assert found.draws < 1000
+    endless: tuple[str, dict[str, object]] = ("tests.daemon.test_foresight:Endless", {})
+    processes = [worker._running[0].pid for worker in loop._users.workers]
+    _, (fine, broken_off) = loop.ask([("ff", {}), endless], draws=1, seconds=2.0)
+    assert (fine.draws, fine.failure) == (1, "")
+    assert (broken_off.draws, broken_off.failure) == (0, "no draw was finished within 2 s")
+    assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
+    assert [worker._running[0].pid for worker in loop._users.workers] == processes
+
+
+def test_the_daemons_own_first_draw_is_finished(loop: Loop) -> None:
+    """However little time there is: without it nobody would have an estimate."""
+    waiting(loop)
+    assert loop.ask([("ff", {})], draws=1000, seconds=1e-9, own=True)[1][0].draws == 1
+
+
+class Endless:
+    """A policy that never decides, whatever it is told."""
+
+    def decide(self, *_: object) -> None:
+        """Go on for ever."""
+        with contextlib.suppress(BaseException):
+            while True:
+                pass
+        while True:
+            pass
 
 
 def test_a_policy_that_cannot_be_had_is_refused_and_one_that_fails_says_so(loop: Loop) -> None:
@@ -185,10 +211,72 @@ def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: py
     """While one of a user's is being answered; another user waits for that, and is sent away then."""
     monkeypatch.setattr("daemon.foresight.foresight._TURN", 0.05)
     waiting(loop)
-    with loop._users.turn:
+    with loop._users.turns.turn("ann", 1.0):
         assert loop.ask([("ff", {})], draws=2, seconds=60.0, own=True)[1][0].draws == 2
-        with pytest.raises(RejectedError, match="another question"):
-            loop.ask([("ff", {})], draws=2, seconds=60.0)
+        with pytest.raises(RejectedError, match="other questions are being answered"):
+            loop.ask([("ff", {})], draws=2, seconds=60.0, who="bob")
+
+
+def test_nobody_keeps_others_from_their_turn() -> None:
+    """Who was answered longest ago is next, whoever asked first; and nobody has more than two in the line."""
+    turns, order, threads = Turns(), list[str](), list[threading.Thread]()
+
+    def ask(who: str) -> None:
+        with turns.turn(who, 60.0):
+            order.append(who)
+
+    with turns.turn("ann", 1.0):
+        for number, who in enumerate(("ann", "bob"), 2):
+            threads.append(threading.Thread(target=ask, args=(who,)))
+            threads[-1].start()
+            while len(turns._line) < number:
+                threading.Event().wait(0.001)
+        with pytest.raises(RejectedError, match="2 questions of yours"), turns.turn("ann", 1.0):
+            pass
+        with pytest.raises(RejectedError, match="other questions"), turns.turn("cid", 0.01):
+            pass
+    for thread in threads:
+        thread.join()
+    assert order == ["bob", "ann"]
+
+
+def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of those that wait holds one of the API's."""
+    monkeypatch.setattr("daemon.foresight.turns._ALL", 1)
+    turns = Turns()
+    with (
+        turns.turn("ann", 1.0),
+        pytest.raises(RejectedError, match="1 questions are asked"),
+        turns.turn("bob", 1.0),
+    ):
+        pass
+
+
+def test_a_question_is_of_a_size(loop: Loop) -> None:
+    """VMs are made in the daemon, and each case is played under each policy."""
+    kind = loop.present.view.vms[0].type
+    group = {"type": kind, "count": 3_000, "cpus": 1, "memory": "1g", "price_per_hour": 1}
+    asked = WhatIf.model_validate(
+        {"cases": [{"cluster": {"vms": [group]}}, {"add": {kind: 7_000}}, {"add": {kind: 1}}]}
+    )
+    with pytest.raises(RejectedError, match=r"at most 10000 VMs in all, .*, found 10001"):
+        loop.ask([("ff", {})], draws=1, seconds=1.0, cases=[case.case for case in asked.cases])
+    with pytest.raises(RejectedError, match="cases times policies: at most 64 are played, found 65"):
+        loop.ask([("ff", {})] * 13, draws=1, seconds=1.0, cases=[Case()] * 5)
+
+
+def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
+    """What the daemon's own carries is no limit there, and that is said."""
+    kind = loop.present.view.vms[0].type
+    waiting(loop)
+    loop.present = replace(loop.present, jvms=9)
+    group = {"type": kind, "count": 6, "cpus": 4, "memory": "16g", "price_per_hour": 1}
+    other = WhatIf.model_validate({"cases": [{}, {"cluster": {"vms": [group]}}]})
+    cases = [case.case for case in other.cases]
+    present, (now, there) = loop.ask([("ff", {})], draws=1, seconds=60.0, cases=cases)
+    assert now.jobs["job-3"].start.mean > 0.0 == there.jobs["job-3"].start.mean
+    said = [" ".join(ahead_body(present, [each], Permit()).assumes) for each in (now, there)]
+    assert ["mesos.jvms, 9, is of this one" in each for each in said] == [False, True]
 
 
 def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,11 +309,3 @@ def test_who_is_not_closed_leaves_no_process() -> None:
     del left
     gc.collect()
     assert not Path(f"/proc/{pid}").exists()
-
-
-def test_no_more_vms_are_added_than_a_cluster_may_have() -> None:
-    """In all, whatever their types are; they would be made in the daemon."""
-    now = Present(make_view(make_vms(2)), ())
-    kind = now.view.vms[0].type
-    with pytest.raises(RejectedError, match="add: at most 10000 VMs, found 10001"):
-        Case(add={kind: 10_001}).of(now)

@@ -60,7 +60,7 @@ export function show(main) {
     } catch (error) {
       if (over || number !== asked) return;
       fill(status, h("span.bad", null, error.message));
-      if (error.status === 503) later();
+      if ([429, 503].includes(error.status)) later();
     }
   }
 

@@ -1,0 +1,81 @@
+"""What would come of the queue, asked by command."""
+
+from dataclasses import replace
+
+import pytest
+
+from conf.loader import SHIPPED
+from daemon.foresight.cases import Case, Present
+from daemon.foresight.foresight import Foresight, JobAhead, PolicyAhead
+from environment.simulation.intervals import Interval
+from environment.types import PlacementRequest
+from tests.builders import make_job, make_view, make_vms
+from tests.daemon.cli.conftest import Daemon
+
+Capture = pytest.CaptureFixture[str]
+NOW = Case()
+JOB = make_job("job-1000001", 8, 1.0, 1024, expected_duration=100.0)
+
+
+class Told(Foresight):
+    """One that plays nothing, and tells the same of all that is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Case] = []
+
+    def ask(self, policies, *, cases=(NOW,), **_):  # type: ignore[no-untyped-def]
+        """Wide intervals of long times and much money."""
+        self.asked = [*cases]
+        dollars, seconds = Interval(1234.56, 1000.12, 1999.99), Interval(86_000.0, 80_000.0, 99_999.0)
+        jobs = {JOB.id: JobAhead(seconds, seconds, dollars)}
+        found = [
+            PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case)
+            for case in cases
+            for name, options in policies
+        ]
+        job = replace(JOB, name="a job of a name that takes some room")
+        return Present(make_view(make_vms(2)), (PlacementRequest(job, 8),)), found
+
+
+@pytest.fixture
+def told(daemon: Daemon) -> Told:
+    """What the daemon is asked."""
+    told = daemon.cast.foresight = Told()  # type: ignore[assignment]
+    return told
+
+
+def test_all_that_is_told_fits_eighty_columns(daemon: Daemon, told: Told, capsys: Capture) -> None:
+    """In a pipe, however wide intervals are: nothing of them is cut."""
+    asked = ("--policy", "reinforce:beta=0.5:wait_limit=3,greedy:beta=0.25", "--jobs")
+    assert daemon.run("what-if", *asked, "--add", "m1.xlarge:2", "--keep", "none") == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    said = " ".join(out.split())
+    assert said.count("$1,234.56") == 12
+    assert "- nobody else submits anything, and no VM or executor is lost" in said
+    assert "- VMs that are added are there at once" in said
+
+
+def test_a_type_that_is_named_twice_adds_up(daemon: Daemon, told: Told) -> None:
+    """As it would on a bill."""
+    flags = ("--add", "a:1", "--add", "b:2", "--add", "a:3", "--remove", "c:1", "--remove", "c:1")
+    assert daemon.run("what-if", *flags) == 0
+    assert told.asked == [NOW, Case(add={"a": 4, "b": 2}), Case(remove={"c": 2})]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["m1", "m1:", ":2", "m1:0", "m1:\u00b2", "m1:-1", "m1:9999999999", "m1:\u0663"]
+)
+def test_a_count_that_is_none_is_told_in_one_line(daemon: Daemon, capsys: Capture, wrong: str) -> None:
+    """What was given, and what would be right."""
+    assert daemon.run("what-if", "--add", wrong) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--add: should be as in m1.large:2, found" in line
+
+
+def test_too_many_vms_are_told_by_the_daemon(daemon: Daemon, capsys: Capture) -> None:
+    """All of them together, whichever flags they come by."""
+    cluster = str(SHIPPED / "clusters" / "hundred.yaml")
+    assert daemon.run("what-if", "--add", "m1.large:9901", "--cluster", cluster) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "at most 10000 VMs in all, added or of another cluster, found 10001" in line
