@@ -47,7 +47,8 @@ Kind = Literal[
     "queue changed",
 ]
 
-#: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store.
+#: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that
+#: comes sooner is told when they are over, if it still stands.
 _BETWEEN_REASONS = 5.0
 #: Executors that are named in one line.
 _MOST_NAMED = 20
@@ -97,11 +98,23 @@ class _Seen(NamedTuple):
     took_at: float | None
 
 
+class _Untold(NamedTuple):
+    """Why a job waits: when that is to be told at latest, how, and the same without numbers."""
+
+    due: float
+    kind: Kind
+    text: str
+    waits: str
+
+
 class Chronicle:
     """Tells what is new in what changed. Remembers what was told of what is still open; for one thread."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Seen] = {}
+        #: Why jobs wait that was not told yet, as it came too soon; and when the first of that is due.
+        self._untold: dict[str, _Untold] = {}
+        self._due = math.inf
         #: Those whose end was told, the latest behind: their records may change until their tasks have ended.
         self._over: dict[str, None] = {}
         self._tasks: dict[str, ExecutorState] = {}
@@ -122,6 +135,10 @@ class Chronicle:
         self._leases |= {each.id: each.state for each in leases}
         self._fixed |= {each.id for each in accounts if not each.pool}
 
+    def due(self, at: float) -> bool:
+        """Whether there is something to tell at that time (seconds), though nothing may have changed."""
+        return at >= self._due
+
     def tell(self, at: float, changes: Changes, explanations: Sequence[Explanation] = ()) -> list[Happening]:
         """What happened in a batch at that time (seconds), in the order in which it is to be read."""
         return [
@@ -132,6 +149,7 @@ class Chronicle:
                 _decided(explanations),
                 self._of_tasks(at, changes.executors),
                 (told for record in changes.jobs for told in self._of_job(at, record)),
+                self._overdue(at),
             )
             for each in part
         ]
@@ -140,6 +158,7 @@ class Chronicle:
         job_id, now = record.job.id, _seen(record, at)
         if job_id in self._over:
             return
+        self._untold.pop(job_id, None)
         seen = self._jobs.get(job_id, _NEW)
         if now.failed_at != seen.failed_at and record.attempts:
             last = record.attempts[-1]
@@ -152,13 +171,26 @@ class Chronicle:
             yield Happening(at, job_id, "retried", record.reason)
         elif now.waits in ("", seen.waits):
             now = now._replace(waits_at=seen.waits_at)
-        elif now.state == seen.state and at < seen.waits_at + _BETWEEN_REASONS:
+        elif now.state == seen.state and at < (due := seen.waits_at + _BETWEEN_REASONS):
+            self._untold[job_id] = _Untold(due, _why(record), record.reason, now.waits)
+            self._due = min(self._due, due)
             now = now._replace(waits=seen.waits, waits_at=seen.waits_at)
         elif seen is not _NEW or record.reason != WAITS_ITS_TURN:  # which goes without saying
-            yield Happening(at, job_id, "held" if record.held else "waits", record.reason)
+            yield Happening(at, job_id, _why(record), record.reason)
         if now.state != seen.state and (kind := _OF_STATES.get(now.state)) is not None:
             yield Happening(at, job_id, kind, record.reason)
         self._remember(record, now)
+
+    def _overdue(self, at: float) -> Iterator[Happening]:
+        """Why jobs wait that could not be told sooner."""
+        if not self.due(at):
+            return
+        for job_id, untold in [*self._untold.items()]:
+            if at >= untold.due:
+                del self._untold[job_id]
+                self._jobs[job_id] = self._jobs[job_id]._replace(waits=untold.waits, waits_at=at)
+                yield Happening(at, job_id, untold.kind, untold.text)
+        self._due = min((untold.due for untold in self._untold.values()), default=math.inf)
 
     def _remember(self, record: JobRecord, now: _Seen) -> None:
         if not record.ended:
@@ -231,6 +263,10 @@ def _seen(record: JobRecord, at: float) -> _Seen:
         record.gave[-1].at if record.gave else None,
         record.took[-1].at if record.took else None,
     )
+
+
+def _why(record: JobRecord) -> Kind:
+    return "held" if record.held else "waits"
 
 
 _NEW = _Seen("queued", "", -math.inf, 0, None, None, None)

@@ -325,6 +325,8 @@ STEPS: Mapping[int, Migration] = {
         sqlite=(_ESTIMATES.format("INTEGER"),),
         postgresql=(_ESTIMATES.format("BIGINT"),),
     ),
+    # Jobs with when they began to wait again: an earlier program would take them for damaged.
+    16: Migration(sqlite=(), postgresql=()),
 }
 
 #: The schema that this program reads and writes.

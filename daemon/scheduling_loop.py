@@ -324,8 +324,9 @@ class SchedulingLoop:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        if changes or explanations or facts:
-            happened = self._chronicle.tell(self._clock.now(), changes, explanations)
+        now = self._clock.now()
+        if changes or explanations or facts or self._chronicle.due(now):
+            happened = self._chronicle.tell(now, changes, explanations)
             if not self._tenure.save(changes, explanations, facts, happened):
                 return False
         self._stages.observe(changes)

@@ -1,8 +1,9 @@
 """How long each stage of a job's way takes, and how executors end, for Prometheus.
 
-Stages are accept (from the request to the disk), queue (until its executors have places), order (who is
-next), decide (one round of decisions), launch (an executor, until it runs), boot (a VM, until its agent is
-there) and run (from start to end). What else Prometheus is told is in `metrics.py`.
+Stages are accept (from the request to the disk), queue (from when it began to wait, or to wait again, until
+its executors have places), order (who is next), decide (one round of decisions), launch (an executor, until
+it runs), boot (a VM, until its agent is there) and run (from start to end). What else Prometheus is told is
+in `metrics.py`.
 """
 
 import time
@@ -59,7 +60,7 @@ class Stages:
     def observe(self, changes: Changes) -> None:
         """These records are stored; what they say of stages is counted once."""
         for job in changes.jobs:
-            self._stage("queue", job.job.id, job.entered_at, job.placed_at)
+            self._stage("queue", job.job.id, job.waits_since, job.placed_at)
             if job.ended:
                 self._stage("run", job.job.id, job.started_at, job.finished_at)
         for task in changes.executors:

@@ -238,6 +238,7 @@ class JobLives:
             return
         self._roster.replace_gone(job)
         job.aborting, job.state, job.placed_at = False, "queued", None
+        job.queued_again_at = self._turn.now
         self.begin(job)
         self._roster.mark(job)
 

@@ -186,6 +186,8 @@ class JobRecord:
     #: What was taken from it for others, and from others for it, the last behind.
     gave: tuple[Gave, ...] = ()
     took: tuple[Took, ...] = ()
+    #: When it began to wait again, after its launch was undone or its last run ended.
+    queued_again_at: float | None = None
 
     @property
     def gives_way(self) -> bool:
@@ -202,6 +204,11 @@ class JobRecord:
     def entered_at(self) -> float:
         """Since when it waits for its turn."""
         return self.job.submitted_at if self.released_at is None else self.released_at
+
+    @property
+    def waits_since(self) -> float:
+        """Since when it waits for its turn, or for the last time did."""
+        return self.entered_at if self.queued_again_at is None else self.queued_again_at
 
     @property
     def ended(self) -> bool:

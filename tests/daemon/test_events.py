@@ -42,7 +42,7 @@ def test_the_life_of_a_job() -> None:
     assert told(chronicle, 20.0, replace(job, reason="vm-2 has 3 cpus")) == []
     assert told(chronicle, 21.0, replace(job, reason="no VM at all")) == [("waits", "no VM at all")]
     assert told(chronicle, 22.0, replace(job, reason="too little memory")) == []
-    assert told(chronicle, 27.0, replace(job, reason="too little memory")) == [("waits", "too little memory")]
+    assert told(chronicle, 27.0) == [("waits", "too little memory")]
     placed = make_explanation("job-1")
     tasks = tuple(make_task("job-1", n, vm_name=f"vm-{1 + n // 2}") for n in range(3))
     batch = chronicle.tell(30.0, Changes((replace(job, state="placing"),), tasks), [placed])
@@ -67,6 +67,26 @@ def test_the_life_of_a_job() -> None:
     assert told(chronicle, 35.0, failed) == [("failed", failed.reason)]
     assert told(chronicle, 36.0, replace(failed, cost=0.5)) == []  # as its last task ends
     assert chronicle._jobs == {}
+
+
+def test_a_reason_that_stands_is_told_when_it_may_be() -> None:
+    """One that came too soon after another, or after the first, which is silent; and it is told once."""
+    chronicle, job = Chronicle(), JobRecord(make_job("job-1"))
+    assert not chronicle.due(1.0)
+    assert told(chronicle, 1.0, job) == []
+    assert told(chronicle, 1.2, replace(job, reason="vm-1 has 2 cpus")) == []
+    assert told(chronicle, 4.0, replace(job, reason="vm-1 has 3 cpus")) == []
+    assert not chronicle.due(5.9)
+    assert chronicle.due(6.0)
+    assert told(chronicle, 6.0) == [("waits", "vm-1 has 3 cpus")]
+    assert not chronicle.due(1e9)
+    assert told(chronicle, 7.0, replace(job, reason="vm-1 has 1 cpu")) == []  # which are other words
+    assert told(chronicle, 8.0, replace(job, reason="vm-1 has 5 cpus")) == []  # and those of before
+    assert told(chronicle, 20.0) == []
+    assert told(chronicle, 30.0, replace(job, reason="no VM")) == [("waits", "no VM")]
+    assert told(chronicle, 31.0, replace(job, reason="no room")) == []
+    assert told(chronicle, 32.0, replace(job, state="placing")) == []
+    assert told(chronicle, 40.0) == []
 
 
 def test_vms_and_what_an_earlier_daemon_told() -> None:

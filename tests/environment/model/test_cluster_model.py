@@ -395,8 +395,11 @@ def test_requeued_jobs_keep_their_place_among_jobs_of_one_moment(world: World) -
     world.submit(*(make_job(name, 9) for name in ("b", "a", "c")))
     world.offer()
     world.decide()
+    world.wait(3)
     world.tell("dropped", *world.open_tasks("b"))
     assert [request.job.id for request in world.model.requests()] == ["b", "a", "c"]
+    assert (world.job("b").waits_since, world.job("a").waits_since) == (world.now, world.job("a").entered_at)
+    assert world.job("b").entered_at < world.now
 
 
 def test_a_job_killed_while_its_launch_is_undone_stays_killed(world: World) -> None:
