@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.chaos.scene import MINIATURE, SPARK
-from tests.daemon.fleet import until
 from tests.daemon.ports import free_port
+from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("conf", "profiles", "environment", "agents", "framework", "daemon")

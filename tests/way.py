@@ -30,7 +30,8 @@ from environment.rounds import Verdict
 from environment.types import Job, Place, PlacementRequest
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec
-from tests.framework.embedded.running import eventually, running
+from tests.framework.embedded.running import running
+from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
 #: What a job becomes, in this order.
@@ -85,9 +86,9 @@ def trace(folder: Path) -> dict[str, set[str]]:
         loop = threading.Thread(target=service.run)
         loop.start()
         try:
-            eventually(lambda: service.health().ready, "it schedules")
+            until(lambda: service.health().ready, "it schedules")
             anyio.run(_submit, create_app(service, store, token=None, version="0"), str(app), tracer)
-            eventually(tracer.told.is_set, "the master is told")
+            until(tracer.told.is_set, "the master is told")
         finally:
             threading.setprofile(None)
             service.stop()

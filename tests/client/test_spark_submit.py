@@ -3,14 +3,15 @@
 import hashlib
 import json
 import re
-import threading
 import time
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stoker import flows, spark_submit
+from stoker import client, flows, spark_submit
 from stoker.command import main
 from stoker.spark_arguments import ArgumentsError, parse_properties, read_arguments
 
@@ -186,17 +187,17 @@ def test_it_waits_where_that_is_asked(
     daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, state: Any, code: int
 ) -> None:
     """And then tells by its exit code how the application ended."""
-    monkeypatch.setattr(spark_submit, "_POLL_SECONDS", 0.02)
     app = tmp_path / "app.py"
     app.touch()
 
-    def go(job_id: str) -> None:
-        time.sleep(0.1)
-        daemon.cast.place(job_id)
-        time.sleep(0.2)
-        daemon.cast.put(job_id, state, "its driver exited", finished_at=time.time())
-
-    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
+    steps: Iterator[Callable[[], object]] = iter(
+        [
+            lambda: daemon.cast.place("job-1"),
+            lambda: daemon.cast.put("job-1", state, "its driver exited", finished_at=time.time()),
+        ]
+    )
+    pauses = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=time.monotonic)
+    monkeypatch.setattr(client, "time", pauses)
     wait = "spark.kubernetes.submission.waitAppCompletion=true"
     assert main(["spark-submit", "--master", daemon.url, "--conf", wait, str(app)]) == code
     told = capsys.readouterr().err

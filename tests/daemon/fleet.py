@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from framework.embedded import AgentSpec
 from tests.chaos.scene import MESOS_TIMES, MINIATURE, REPOSITORY, SPARK
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
-
-PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+from tests.waiting import PATIENCE, until
 
 
 def agents() -> list[AgentSpec]:
@@ -30,14 +28,6 @@ def agents() -> list[AgentSpec]:
         AgentSpec(f"vm-{n}", "m1.large", 4, 16384, 0.24, f"127.0.9.{n}", (20_000 + 200 * n, 20_199 + 200 * n))
         for n in range(1, 5)
     ]
-
-
-def until(condition: Callable[[], object], otherwise: Callable[[], object] = str) -> None:
-    """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.05)
 
 
 class Daemon:

@@ -108,11 +108,3 @@ class ScriptedProvider:
             if fate == "twice":
                 act(fate)
         return found
-
-
-def eventually(true: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-    """Wait until something is true."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"never came true: {what}"
-        time.sleep(0.002)

@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ import httpx
 import sqlalchemy as sa
 
 from tests.daemon.ports import free_port
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
 #: Bytes of a log in which a daemon can say some times what it waits for; SQLite's shared memory needs more.
 LOG_SIZE = 16_000
 SPEC = {"app": "https://example.org/a.py", "env": {"PADDING": "x" * 30_000}}
@@ -68,14 +67,6 @@ class Daemon:
     def jobs(self) -> list[str]:
         """All jobs that it knows."""
         return [job["id"] for job in self.get("/v1/jobs?limit=1000")["jobs"]]
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def is_refused(response: httpx.Response, why: str) -> bool:

@@ -11,8 +11,7 @@ from daemon.deciding import Deciders
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
-
-PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+from tests.waiting import PATIENCE
 
 VIEW = make_view(make_vms(3, cpus=4))
 FIRST_FIT = PolicyChoice(name="ff")

@@ -14,8 +14,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic
 from framework.spark import DriverUi
 from tests.builders import make_job
-
-PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+from tests.waiting import PATIENCE
 
 _JOB = JobRecord(make_job(executors=3), "running")
 

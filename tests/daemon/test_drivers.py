@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,16 +27,7 @@ from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, d
 from framework.spark import launch as launch_module
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
-
-PATIENCE = 30.0
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.waiting import PATIENCE, until
 
 
 class ShellLauncher(Launcher):

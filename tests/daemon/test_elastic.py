@@ -23,8 +23,9 @@ from framework.asking import NOBODY
 from framework.embedded import AgentSpec
 from framework.providers.embedded import EmbeddedProvider
 from tests.chaos.scene import MINIATURE, REPOSITORY
-from tests.daemon.fleet import Daemon, Fleet, fleets, until
+from tests.daemon.fleet import Daemon, Fleet, fleets
 from tests.daemon.ports import free_port
+from tests.waiting import until
 
 EXAMPLE = str(Path(__file__).parents[2] / "deploy/vms.py")
 POOLS = """

@@ -24,7 +24,7 @@ from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
 from framework.providers.contract import Wanted
 from framework.providers.embedded import EmbeddedProvider
-from tests.daemon.fleet import until
+from tests.waiting import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
 SMALL = "vms: [{type: small, cpus: 1, memory: 1g, price_per_hour: 0.1}]"

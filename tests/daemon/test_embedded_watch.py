@@ -17,7 +17,8 @@ from daemon.embedded import Embedded, EmbeddedError, find_embedded, start_embedd
 from daemon.embedded_watch import EmbeddedWatch
 from framework.descendants import adopt_orphans, children
 from tests.chaos.scene import SPARK
-from tests.daemon.fleet import Daemon, until
+from tests.daemon.fleet import Daemon
+from tests.waiting import until
 
 CLUSTER = "vms: [{type: small, count: 2, cpus: 2, memory: 4g, price_per_hour: 0.1}]"
 

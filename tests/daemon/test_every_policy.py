@@ -2,7 +2,8 @@
 
 from agents.registry import POLICIES
 from daemon.cli.client import Client
-from tests.daemon.fleet import Starter, until
+from tests.daemon.fleet import Starter
+from tests.waiting import until
 
 OVER = ("finished", "failed", "killed")
 

@@ -25,9 +25,9 @@ from daemon.front import make_server
 from daemon.gate import Gate
 from daemon.http_connection import Connection
 from tests.daemon.bare_entrance import bare_entrance
+from tests.waiting import PATIENCE
 
 #: So long may a test wait for what should come soon.
-PATIENCE = 30.0
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 

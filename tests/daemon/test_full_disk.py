@@ -2,7 +2,8 @@
 
 import resource
 
-from tests.daemon.fleet import Daemon, Starter, until
+from tests.daemon.fleet import Daemon, Starter
+from tests.waiting import until
 
 
 def limit(daemon: Daemon, size: int) -> None:

@@ -21,13 +21,13 @@ from daemon.cli.client import Client
 from framework.descendants import below
 from tests.chaos.hostile import KINDS, Kind
 from tests.chaos.scene import SPARK
-from tests.daemon.fleet import Daemon, Fleet, Starter, until
+from tests.daemon.fleet import Daemon, Fleet, Starter
+from tests.waiting import PATIENCE, until
 
 #: Each kind is there once at least.
 COUNT = int(os.environ.get("HOSTILE_JOBS", "0"))
 MEMORY_MIB = 200
 #: Seconds for an answer while all this goes on; the machine may have other things to do.
-PATIENCE = 10.0
 
 
 @pytest.mark.slow

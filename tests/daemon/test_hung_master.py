@@ -11,9 +11,10 @@ import pytest
 from daemon.cli.client import Client
 from tests.chaos.scene import SPARK
 from tests.daemon.conftest import ZooKeeper
-from tests.daemon.fleet import Daemon, agents, until
+from tests.daemon.fleet import Daemon, agents
 from tests.framework.embedded.running import running
 from tests.framework.test_hung_master import Announcer
+from tests.waiting import until
 
 
 @pytest.fixture

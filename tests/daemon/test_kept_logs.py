@@ -3,8 +3,7 @@
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,16 +24,9 @@ from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from tests.builders import make_job
+from tests.waiting import until
 
 EXECUTOR, DRIVER = "job-1.0", "job-1.driver-1"
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Stage:

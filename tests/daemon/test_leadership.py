@@ -30,7 +30,8 @@ from environment.types import Job
 from tests.chaos.scene import SPARK
 from tests.daemon.cable import Cable
 from tests.daemon.conftest import ZooKeeper
-from tests.daemon.fleet import Daemon, Starter, until
+from tests.daemon.fleet import Daemon, Starter
+from tests.waiting import until
 
 
 def framework_of(url: str) -> str | None:

@@ -16,7 +16,8 @@ from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
 from framework.providers.contract import Machine, Notice
-from tests.daemon.scripted_provider import Fate, Script, ScriptedProvider, eventually
+from tests.daemon.scripted_provider import Fate, Script, ScriptedProvider
+from tests.waiting import until
 
 VM = Vm("p-1", "p-1", "m1.large", Resources.of(4, 16384), 0.24, terms=Terms("p", 60.0))
 NOW = 1000.0
@@ -94,10 +95,10 @@ def test_a_vm_is_opened_and_closed(offices: list[Office]) -> None:
     """And both is told, with the provider's name of it."""
     at = office(offices)
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     assert at.of(ev.LeaseOpened) == [ev.LeaseOpened(NOW, "p-1.1", "m-1", NOW)]
     at.machines.close("p-1.1", "m-1")
-    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    until(lambda: at.of(ev.LeaseClosed), "it is closed")
     assert at.of(ev.LeaseClosed) == [ev.LeaseClosed(NOW, "p-1.1")]
     assert at.provider.machines == {}
 
@@ -106,10 +107,10 @@ def test_what_a_vm_has_cost_is_told_when_it_is_closed(offices: list[Office]) -> 
     """Where its provider says so; that it has cost more is no news of a list before."""
     at = office(offices)
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     at.provider.machines["m-1"] = replace(at.provider.machines["m-1"], charged=0.02)
     at.machines.close("p-1.1", "m-1")
-    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    until(lambda: at.of(ev.LeaseClosed), "it is closed")
     assert at.of(ev.LeaseClosed) == [ev.LeaseClosed(NOW, "p-1.1", 0.02)]
 
 
@@ -124,7 +125,7 @@ def test_a_vm_is_paid_for_since_it_was_asked_for_at_most(
     at.provider.now = lambda: told  # type: ignore[assignment,return-value]  # a provider need not tell
     at.now = NOW + 5
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     assert at.of(ev.LeaseOpened)[0].opened_at == kept
 
 
@@ -132,7 +133,7 @@ def test_a_call_that_fails_is_made_again(offices: list[Office]) -> None:
     """Under the same lease, so that it is opened once whatever came of the first."""
     at = office(offices, "fails")
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     assert (len(at.provider.machines), at.asked("open"), at.of(ev.LeaseRefused)) == (1, 2, [])
     assert at.machines.status.calls["open", "unavailable"] == 1
 
@@ -142,7 +143,7 @@ def test_a_refusal_is_told_and_nothing_asked_again(offices: list[Office], fate: 
     """What is done about it is decided elsewhere."""
     at = office(offices, fate)
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseRefused), "it is refused")
+    until(lambda: at.of(ev.LeaseRefused), "it is refused")
     assert at.of(ev.LeaseRefused) == [ev.LeaseRefused(NOW, "p-1.1", fate, f"no: {fate}")]  # type: ignore[arg-type]
     time.sleep(0.05)
     assert (at.asked("open"), at.machines.status.trouble) == (1, "")
@@ -152,7 +153,7 @@ def test_an_opening_is_given_up(offices: list[Office]) -> None:
     """After the third try, when nothing is there."""
     at = office(offices, "fails", "fails", "fails")
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseRefused), "it is given up")
+    until(lambda: at.of(ev.LeaseRefused), "it is given up")
     assert at.of(ev.LeaseRefused) == [ev.LeaseRefused(NOW, "p-1.1", "unavailable", "it is away")]
     assert (at.asked("open"), at.provider.machines, at.machines.status.trouble) == (3, {}, "")
 
@@ -160,9 +161,9 @@ def test_an_opening_is_given_up(offices: list[Office]) -> None:
 def test_an_opening_of_which_only_the_answers_are_lost_is_one(offices: list[Office]) -> None:
     """Before it is given up it is looked for: its agent may be there by now, and a job on it."""
     at = office(offices, "fails after", "fails after", "fails after")
-    eventually(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
+    until(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is found")
+    until(lambda: at.of(ev.LeaseOpened), "it is found")
     assert (at.of(ev.LeaseRefused), at.asked("open"), len(at.provider.of("p-1.1"))) == ([], 3, 1)
 
 
@@ -171,12 +172,12 @@ def test_what_is_listed_was_opened(offices: list[Office], monkeypatch: pytest.Mo
     monkeypatch.setattr(machines, "MOST_TRIES", 1_000_000)
     fates: list[Fate] = ["fails after"] * 100_000
     at = office(offices, *fates)
-    eventually(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
+    until(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
     at.machines.open(lease())
-    eventually(lambda: at.asked("open") > 1, "it is asked for again")
+    until(lambda: at.asked("open") > 1, "it is asked for again")
     at.machines.look()
-    eventually(lambda: "p-1.1" in _told(at), "it is told")
-    eventually(lambda: not at.machines.status.trouble, "all is well")
+    until(lambda: "p-1.1" in _told(at), "it is told")
+    until(lambda: not at.machines.status.trouble, "all is well")
     assert (at.of(ev.LeaseOpened), at.of(ev.LeaseRefused), len(at.provider.of("p-1.1"))) == ([], [], 1)
 
 
@@ -185,11 +186,11 @@ def test_a_closing_is_tried_for_ever(offices: list[Office]) -> None:
     fates: list[Fate] = ["fails"] * 6
     at = office(offices, "ok", *fates)
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     at.machines.close("p-1.1", "m-1")
-    eventually(lambda: at.machines.status.trouble, "it is told")
+    until(lambda: at.machines.status.trouble, "it is told")
     assert "close p-1.1 came to nothing" in at.machines.status.trouble
-    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    until(lambda: at.of(ev.LeaseClosed), "it is closed")
     assert (at.provider.machines, at.machines.status.trouble) == ({}, "")
 
 
@@ -197,11 +198,11 @@ def test_a_vm_that_comes_after_it_was_to_be_closed_is_told(offices: list[Office]
     """So that it is closed, though nothing was there when it was looked for."""
     at = office(offices, "late", patience=0.05)
     at.machines.open(lease())
-    eventually(lambda: at.asked("open") == 1, "it is asked for")
+    until(lambda: at.asked("open") == 1, "it is asked for")
     at.machines.close("p-1.1", "")
-    eventually(lambda: at.of(ev.LeaseClosed), "nothing is there")
+    until(lambda: at.of(ev.LeaseClosed), "nothing is there")
     at.provider.let_go()
-    eventually(lambda: at.of(ev.LeaseOpened), "it has come")
+    until(lambda: at.of(ev.LeaseOpened), "it has come")
 
 
 def test_a_provider_that_never_answers_keeps_nobody_waiting(
@@ -215,14 +216,14 @@ def test_a_provider_that_never_answers_keeps_nobody_waiting(
     for number in range(40):
         at.machines.open(lease(f"p-1.{number}"))
     assert time.monotonic() - began < 40 * 0.2
-    eventually(lambda: "do not return" in at.machines.status.trouble, "it says so")
+    until(lambda: "do not return" in at.machines.status.trouble, "it says so")
     time.sleep(0.1)
     assert at.asked("open") <= machines.AT_ONCE["open"] + 4
     at.provider.let_go()
-    eventually(lambda: len(_leases(at)) == 40, "each came to something")
+    until(lambda: len(_leases(at)) == 40, "each came to something")
     assert all(len(at.provider.of(lease_id)) <= 1 for lease_id in _leases(at))
     opened = {event.lease_id for event in at.of(ev.LeaseOpened)}
-    eventually(lambda: {m.lease for m in at.provider.machines.values()} <= opened | _told(at), "all are told")
+    until(lambda: {m.lease for m in at.provider.machines.values()} <= opened | _told(at), "all are told")
 
 
 @pytest.mark.parametrize("patience", [5.0, 0.02])
@@ -236,14 +237,14 @@ def test_openings_that_never_return_keep_no_closing_waiting(
     at.provider.script = lambda call, of: "late" if call == "open" else "ok"
     for number in range(40):
         at.machines.open(lease(f"p-1.{number}"))
-    eventually(lambda: at.asked("open") >= machines.AT_ONCE["open"], "they are begun")
+    until(lambda: at.asked("open") >= machines.AT_ONCE["open"], "they are begun")
     listed = at.asked("list")
     at.machines.close("p-2.1", "m-77")
-    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
-    eventually(lambda: at.asked("list") > listed, "it is listed")
+    until(lambda: at.of(ev.LeaseClosed), "it is closed")
+    until(lambda: at.asked("list") > listed, "it is listed")
     if patience < 1:
         said = "it is not asked to open VMs while 20 such calls do not return"
-        eventually(lambda: said in at.machines.status.trouble, "it says so")
+        until(lambda: said in at.machines.status.trouble, "it says so")
 
 
 def _leases(at: Office) -> set[str]:
@@ -258,24 +259,24 @@ def test_who_does_not_lead_does_not_call(offices: list[Office]) -> None:
     """It is done when it is certain again."""
     at = office(offices)
     at.leads = False
-    eventually(lambda: at.machines._list.due is not None, "it would have listed")
+    until(lambda: at.machines._list.due is not None, "it would have listed")
     at.provider.calls.clear()
     at.machines.open(lease())
     time.sleep(0.1)
     assert at.provider.calls == []
     at.leads = True
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
 
 
 def test_vms_are_listed_at_the_start_and_when_they_are_looked_for(offices: list[Office]) -> None:
     """What is there is told with its lease, again while it may mean something."""
     at = office(offices)
-    eventually(lambda: at.of(ev.MachinesListed), "it is listed")
+    until(lambda: at.of(ev.MachinesListed), "it is listed")
     assert at.of(ev.MachinesListed)[0] == ev.MachinesListed(NOW, NOW, ())
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     at.machines.look()
-    eventually(lambda: len(at.of(ev.MachinesListed)) == 2, "it is listed")
+    until(lambda: len(at.of(ev.MachinesListed)) == 2, "it is listed")
     assert at.of(ev.MachinesListed)[1].machines == (ev.Listed("p-1.1", "m-1", "booting", NOW),)
 
 
@@ -290,10 +291,10 @@ def test_a_list_that_says_nothing_new_is_not_told_again(
     at.provider.done = lambda call: at.provider.machines.update(
         {i: replace(m, charged=(m.charged or 0.0) + 0.1) for i, m in at.provider.machines.items()}
     )
-    eventually(lambda: at.of(ev.MachinesListed) and at.of(ev.MachinesListed)[-1].machines, "it is told")
+    until(lambda: at.of(ev.MachinesListed) and at.of(ev.MachinesListed)[-1].machines, "it is told")
     told = len(at.of(ev.MachinesListed))
     before = at.asked("list")
-    eventually(lambda: at.asked("list") > before + 3, "it is listed again and again")
+    until(lambda: at.asked("list") > before + 3, "it is listed again and again")
     assert len(at.of(ev.MachinesListed)) == told
 
 
@@ -305,16 +306,16 @@ def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: py
     def asked() -> int:
         return at.machines.status.calls.get(("prices", "ok"), 0)
 
-    eventually(lambda: asked() > 2, "they are asked for again and again")
+    until(lambda: asked() > 2, "they are asked for again and again")
     assert at.of(ev.PoolPrices) == []
     at.provider.priced = {"q": 0.2, "p": 0.1}
-    eventually(lambda: len(at.of(ev.PoolPrices)) == 1, "they are told")
+    until(lambda: len(at.of(ev.PoolPrices)) == 1, "they are told")
     at.provider.priced = {"p": 0.3}
-    eventually(lambda: len(at.of(ev.PoolPrices)) == 2, "they are told anew")
+    until(lambda: len(at.of(ev.PoolPrices)) == 2, "they are told anew")
     at.provider.priced = {}
-    eventually(lambda: len(at.of(ev.PoolPrices)) == 3, "it is told that there are none")
+    until(lambda: len(at.of(ev.PoolPrices)) == 3, "it is told that there are none")
     before = asked()
-    eventually(lambda: asked() > before + 2, "they are asked for again")
+    until(lambda: asked() > before + 2, "they are asked for again")
     assert at.of(ev.PoolPrices) == [
         ev.PoolPrices(NOW, (("p", 0.1), ("q", 0.2))),
         ev.PoolPrices(NOW, (("p", 0.3),)),
@@ -329,23 +330,23 @@ def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch
     at = office(offices)
     for number in (1, 3, 4):
         at.machines.open(lease(f"p-1.{number}"))
-    eventually(lambda: len(at.of(ev.LeaseOpened)) == 3, "they are opened")
+    until(lambda: len(at.of(ev.LeaseOpened)) == 3, "they are opened")
     at.provider.told = [Notice(f"p-1.{number}", NOW + 120, "spot") for number in (1, 3, 4)]
     at.provider.told.append(Notice("p-1.2", NOW - 1))
-    eventually(lambda: len(at.of(ev.LeaseNotice)) == 4, "all are told")
+    until(lambda: len(at.of(ev.LeaseNotice)) == 4, "all are told")
     (gone,) = at.provider.of("p-1.3")
     (going,) = at.provider.of("p-1.4")
     del at.provider.machines[gone.id]
     at.provider.machines[going.id] = replace(going, state="closing")
     at.provider.told = []
-    eventually(lambda: len(at.of(ev.LeaseNotice)) == 5, "one is taken back")
+    until(lambda: len(at.of(ev.LeaseNotice)) == 5, "one is taken back")
     time.sleep(0.1)
     assert at.of(ev.LeaseNotice)[4:] == [ev.LeaseNotice(NOW, "p-1.1", None)]
 
 
 def wait_for_notices(at: Office, before: int) -> None:
     """Until they were asked for again."""
-    eventually(lambda: at.asked("notices") > before + 2, "they are asked for")
+    until(lambda: at.asked("notices") > before + 2, "they are asked for")
 
 
 def test_a_notice_that_is_missing_for_a_moment_is_not_taken_back(
@@ -355,7 +356,7 @@ def test_a_notice_that_is_missing_for_a_moment_is_not_taken_back(
     monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
     at = office(offices)
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    until(lambda: at.of(ev.LeaseOpened), "it is opened")
     for told in ([Notice("p-1.1", NOW + 120)], [], [Notice("p-1.1", NOW + 120)]):
         at.provider.told = told
         before = at.asked("notices")
@@ -372,17 +373,17 @@ def test_a_provider_with_a_fault_of_its_own_is_one_that_fails(offices: list[Offi
 
     at.provider.script = wrong
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseRefused), "it is given up")
+    until(lambda: at.of(ev.LeaseRefused), "it is given up")
     assert at.of(ev.LeaseRefused)[0].message == "ZeroDivisionError: open"
     at.provider.script = lambda call, of: "ok"
-    eventually(lambda: not at.machines.status.trouble, "all is well again")
+    until(lambda: not at.machines.status.trouble, "all is well again")
 
 
 def test_a_stop_waits_for_nobody(offices: list[Office]) -> None:
     """What hangs is left to itself."""
     at = office(offices, "late")
     at.machines.open(lease())
-    eventually(lambda: at.asked("open") == 1, "it hangs")
+    until(lambda: at.asked("open") == 1, "it hangs")
     began = time.monotonic()
     at.machines.stop()
     assert time.monotonic() - began < 5.0

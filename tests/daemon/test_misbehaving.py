@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from daemon.cli.client import Client
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
-from tests.daemon.fleet import Starter, until
+from tests.daemon.fleet import Starter
+from tests.waiting import until
 
 
 def dawdles(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:

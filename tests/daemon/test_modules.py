@@ -12,7 +12,8 @@ from daemon.cli.client import Client
 from daemon.cli.orphans import descendants
 from framework.descendants import adopt_orphans
 from tests.chaos.scene import SPARK
-from tests.daemon.fleet import Daemon, until
+from tests.daemon.fleet import Daemon
+from tests.waiting import until
 
 #: What is locked for training, measuring and drawing alone.
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tf_agents", "gym", "werkzeug", "h5py", "pyspark.sql", "PIL")

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from daemon.store import Store
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
-
-PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+from tests.waiting import until
 
 VIEW = make_view(make_vms(3, cpus=4))
 CONFIG = Config(shadow=PolicyChoice(name="rr"))
@@ -81,14 +79,6 @@ def panel(store: Store) -> Iterator[Callable[[Config], PolicySwitch]]:
     for each in made:
         each.close()
     until(lambda: not set(threading.enumerate()) - before)
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def shadow_of(status: PolicyStatus) -> ShadowStatus:

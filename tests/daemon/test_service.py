@@ -38,8 +38,7 @@ from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_vms
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import running as running_mesos
-
-PATIENCE = 30.0
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from tests.daemon.fleet import Daemon, Starter, until
+from tests.daemon.fleet import Daemon, Starter
+from tests.waiting import until
 
 SECRET = "a-secret-of-the-session"
 

@@ -25,7 +25,8 @@ from framework.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.record_store import AGENTS, JOBS, MASTER, STORES
-from tests.framework.embedded.running import Mesos, Subscription, eventually, framework_info, running, task
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
+from tests.waiting import until
 
 SLEEP = "sleep 3600"
 
@@ -130,7 +131,7 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         loop = threading.Thread(target=service.run)
         loop.start()
         try:
-            eventually(lambda: service.health().ready, "it schedules")
+            until(lambda: service.health().ready, "it schedules")
             same = {"app": "/apps/sort.py", **next(job for job in JOBS if job["name"] == "here")}
             known = SubmittedSpec(JobSpec.model_validate(same), "here")
             later = SubmittedSpec(JobSpec(app="/apps/sort.py", cpus=0.5, owner="alice"))
@@ -143,7 +144,7 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
             assert _states(store) == {**{i: known.state for i, known in jobs.items()}, "job-6": "queued"}
             assert witness.tasks == []
             service.kill("job-3")
-            eventually(lambda: _states(store)["job-6"] == "running", "what waits has its turn")
+            until(lambda: _states(store)["job-6"] == "running", "what waits has its turn")
         finally:
             service.stop()
             loop.join()

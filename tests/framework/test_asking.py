@@ -16,8 +16,8 @@ from environment.types import Vm
 from framework.agent_sizes import measured, quota_in_all, quotas
 from framework.asking import NOBODY, Credentials, RefusedAnswerError, read_json
 from framework.translate import price_of
-from tests.framework.embedded.running import eventually
 from tests.framework.test_link import mesos_and_framework
+from tests.waiting import until
 
 
 @contextlib.contextmanager
@@ -169,12 +169,10 @@ def test_an_agent_that_joins_while_nothing_is_wanted_is_found(tmp_path: Path) ->
         framework.wait(ev.OffersReceived)
         mesos.fault("shutdown_agent", agent="host3.example")
         framework.wait(ev.VmLost)
-        eventually(
-            lambda: framework.link.ask_for_agents(30.0) and len(framework.measured.vms) == 2, "it is gone"
-        )
+        until(lambda: framework.link.ask_for_agents(30.0) and len(framework.measured.vms) == 2, "it is gone")
         framework.link.execute(cmd.Suppress(1), lambda task: (_ for _ in ()).throw(AssertionError(task)))
         mesos.fault("start_agent", agent="host3.example")
-        eventually(lambda: len(mesos.get("/slaves")["slaves"]) == 3, "it registers")
+        until(lambda: len(mesos.get("/slaves")["slaves"]) == 3, "it registers")
         assert framework.link.ask_for_agents(30.0)
         joined = framework.measured
         assert {vm.name: vm.cpus for vm in joined.vms}["host3.example"] == 12.0

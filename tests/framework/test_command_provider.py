@@ -21,7 +21,8 @@ from framework.embedded import AgentSpec
 from framework.providers.command import Command
 from framework.providers.contract import Machine, Notice, ProviderError, Wanted
 from framework.providers.joining import Door
-from tests.framework.embedded.running import eventually, running
+from tests.framework.embedded.running import running
+from tests.waiting import until
 
 VM = Vm("general-3", "general-3", "m1.large", Resources.of(4, 16384), 0.24, terms=Terms("general", 60.0))
 WANTED = Wanted("general-3.17", VM)
@@ -188,7 +189,7 @@ def test_a_program_that_does_not_end(made: Made, tmp_path: Path) -> None:
     assert found == ("unavailable", "list (./program): did not end within 0.3 s, and was killed")
     assert time.monotonic() - began < 10
     child = int((tmp_path / "child").read_text())
-    eventually(lambda: not _runs(child), "its child is gone")
+    until(lambda: not _runs(child), "its child is gone")
 
 
 def _runs(pid: int) -> bool:

@@ -18,9 +18,9 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from framework.link import MesosLink
 from framework.session import Session, SessionOptions
+from tests.waiting import PATIENCE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-PATIENCE = 30.0  # seconds after which a test gives up; never waited for when all is well
 GOOD = {
     "type": "SUBSCRIBED",
     "subscribed": {

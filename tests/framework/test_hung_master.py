@@ -21,9 +21,10 @@ from environment.model import events as ev
 from framework import link as link_module
 from framework.session import Calls, QueuedCall, Session
 from tests.daemon.conftest import ZooKeeper
-from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
+from tests.framework.embedded.running import Mesos, running
 from tests.framework.test_hostile_master import GOOD, HEAD, chunk, record
 from tests.framework.test_link import Framework, mesos_and_framework, task, undescribed
+from tests.waiting import PATIENCE, until
 
 
 @contextlib.contextmanager
@@ -48,13 +49,13 @@ def test_nobody_waits_for_a_master_that_hangs(tmp_path: Path) -> None:
             framework.link.execute(cmd.KillTask(1, "job-1.0", first.vm.id), undescribed)
             session = framework.link._session
             assert session is not None
-            eventually(lambda: session._calls.pending(time.monotonic()) > 0, "a call waits for its answer")
-            eventually(lambda: "may hang" in framework.link.state, "it is told while the connection stands")
+            until(lambda: session._calls.pending(time.monotonic()) > 0, "a call waits for its answer")
+            until(lambda: "may hang" in framework.link.state, "it is told while the connection stands")
             assert not framework.link.subscribed
             # The one that was sent may have arrived; the other has not.
             assert "connection to the master was lost" in framework.until("job-3.0", "dropped").message
             assert framework.kinds.count(ev.Disconnected) == 1, "the loss was told before"
-            eventually(lambda: "not connected" in framework.link.state, "it was given up")
+            until(lambda: "not connected" in framework.link.state, "it was given up")
         framework.wait(ev.Subscribed)
         framework.link.execute(cmd.Reconcile(1, (("job-2.0", second.vm.id),)), undescribed)
         # It ran if it had arrived, and is gone if it had not.
@@ -72,10 +73,10 @@ def test_a_link_ends_while_its_master_hangs(tmp_path: Path) -> None:
             assert session is not None
             mesos.hang()
             framework.link.execute(cmd.Revive(1), undescribed)
-            eventually(lambda: session._calls.pending(time.monotonic()) > 0, "the call waits")
+            until(lambda: session._calls.pending(time.monotonic()) > 0, "the call waits")
         try:
             assert not framework.link._thread.is_alive()
-            eventually(lambda: session.over, "its threads are gone, although nothing was answered")
+            until(lambda: session.over, "its threads are gone, although nothing was answered")
         finally:
             mesos.go_on()
 
@@ -114,10 +115,10 @@ class Mute:
 def test_a_master_that_accepts_and_never_answers_is_left() -> None:
     """Long before heartbeats would be missed; it is tried again, and what was given up is gone."""
     with Mute() as mute, Framework(mute.address, call_timeout=0.2) as framework:
-        eventually(lambda: len(mute.connections) > 2, "it is tried again")
+        until(lambda: len(mute.connections) > 2, "it is tried again")
         assert "nothing heard" in framework.link.state
         assert not framework.link.subscribed
-        eventually(lambda: len(framework.link._abandoned) < 2, "what was given up ends")
+        until(lambda: len(framework.link._abandoned) < 2, "what was given up ends")
         assert set(framework.kinds) == {ev.Disconnected}
 
 
@@ -126,7 +127,7 @@ def test_an_answer_that_drips_in_is_waited_for_as_long_as_for_none() -> None:
     subscribed = HEAD + chunk(record(GOOD))
     with Mute(subscribed) as mute, Framework(mute.address, call_timeout=0.5) as framework:
         framework.wait(ev.Subscribed)
-        eventually(lambda: len(mute.connections) > 1, "its sizes are asked for")
+        until(lambda: len(mute.connections) > 1, "its sizes are asked for")
         framework.link.execute(cmd.Revive(1), undescribed)
         dripping = threading.Event()
 
@@ -151,7 +152,7 @@ def test_too_many_connections_that_hang_are_not_added_to(monkeypatch: pytest.Mon
     monkeypatch.setattr(link_module, "_MOST_ABANDONED", 1)
     monkeypatch.setattr(Session, "over", False)
     with Mute() as mute, Framework(mute.address, call_timeout=0.1) as framework:
-        eventually(lambda: "earlier connections hang" in framework.link.state, "it says so")
+        until(lambda: "earlier connections hang" in framework.link.state, "it says so")
         assert len(framework.link._abandoned) == 2
 
 
@@ -169,7 +170,7 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
     calls.put(call(4))
     thread = threading.Thread(target=calls.run, daemon=True)
     thread.start()
-    eventually(lambda: bool(unsent), "the last one is not made")
+    until(lambda: bool(unsent), "the last one is not made")
     calls.close("over")
     calls.put(call(5))
     thread.join()
@@ -250,7 +251,7 @@ def test_a_host_that_vanishes_is_left(elsewhere: tuple[str, str], calling: bool)
                 framework.link.execute(cmd.Revive(1), undescribed)
             framework.wait(ev.Disconnected)
             print(f"left after {time.monotonic() - vanished:.2f} s")
-            eventually(lambda: "not connected" in framework.link.state, "it was given up")
+            until(lambda: "not connected" in framework.link.state, "it was given up")
             mute._answers += [subscribed] * 20
             ip(f"-n {name} link set eth0 up")
             framework.wait(ev.Subscribed)
@@ -300,7 +301,7 @@ def test_a_new_leader_is_followed_at_once(
     monkeypatch.setattr(link_module, "LONGEST_PAUSE", 3600.0)
     with running(tmp_path / "a") as one, running(tmp_path / "b") as other:
         with Framework(f"zk://{zookeeper.address}/mesos") as framework:
-            eventually(lambda: "no master is announced" in framework.link.state, "it waits for one")
+            until(lambda: "no master is announced" in framework.link.state, "it waits for one")
             znode = announcer.announce(one.address)
             announcer.announce(other.address)
             framework.wait(ev.OffersReceived)
@@ -329,16 +330,16 @@ def test_without_zookeeper_the_leader_is_kept(
 ) -> None:
     """It may well lead on; and who was elected meanwhile is found when ZooKeeper is back."""
     with running(tmp_path / "a") as one, Framework(f"zk://{zookeeper.address}/mesos") as framework:
-        eventually(lambda: "no master is announced" in framework.link.state, "it waits for one")
+        until(lambda: "no master is announced" in framework.link.state, "it waits for one")
         announcer.announce(one.address)
         framework.wait(ev.Subscribed)
         zookeeper.stop()
         detector = framework.link._detector
         assert detector is not None
-        eventually(lambda: "does not answer" in detector.state, "it notices")
+        until(lambda: "does not answer" in detector.state, "it notices")
         assert framework.link.subscribed
         zookeeper.start()
-        eventually(lambda: not detector.state, "it is back")
+        until(lambda: not detector.state, "it is back")
         assert framework.kinds.count(ev.Subscribed) == 1
 
 
@@ -348,7 +349,7 @@ def test_what_is_no_master_is_told(zookeeper: ZooKeeper, announcer: Announcer) -
         wrong = (b"", b"[]", b'{"address": {"ip": 7, "port": 1}}', b'{"address": {"ip": "a", "port": 0}}')
         for data in wrong:
             znode = announcer._client.create("/mesos/json.info_", data, sequence=True, makepath=True)
-            eventually(lambda: "is no Mesos master" in framework.link.state, "it is told")
+            until(lambda: "is no Mesos master" in framework.link.state, "it is told")
             announcer.withdraw(znode)
-            eventually(lambda: "no master is announced" in framework.link.state, "it went")
+            until(lambda: "no master is announced" in framework.link.state, "it went")
         assert "hush" not in framework.link.state

@@ -25,7 +25,8 @@ from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.ports import free_port
-from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
+from tests.framework.embedded.running import Mesos, running
+from tests.waiting import PATIENCE, until
 
 
 class Framework:
@@ -392,7 +393,7 @@ def test_a_fault_of_ours_ends_no_task(tmp_path: Path) -> None:
         framework.until("job-1.0", "running")
         framework.fails = True
         mesos.fault("kill_executor", task_id="job-1.0")
-        eventually(lambda: "no room" in framework.link.state, "the fault is told")
+        until(lambda: "no room" in framework.link.state, "the fault is told")
         framework.fails = False
         framework.wait(ev.Subscribed)
         framework.until("job-1.0", "failed")
@@ -413,7 +414,7 @@ def test_importing_it_changes_nothing_of_the_process() -> None:
 def test_a_master_that_cannot_be_found_is_tried_again() -> None:
     """A name that nobody resolves ends pymesos' thread before it has a connection; the link notices."""
     with Framework("no-such-host.invalid:5050", call_timeout=3600.0) as framework:
-        eventually(lambda: "trying again" in framework.link.state, "it gave up")
+        until(lambda: "trying again" in framework.link.state, "it gave up")
         assert set(framework.kinds) == {ev.Disconnected}, "why there is no connection is told, and no more"
     gc.collect()
 
@@ -481,4 +482,4 @@ def test_what_was_decided_under_an_earlier_subscription_is_not_said_on_a_later_o
         framework.until("job-1.0", "killed")
         assert mesos.get("/frameworks")["frameworks"][0]["offers"][: len(before)] == before
         framework.link.execute(cmd.Decline(1, (offer.id,), 60.0), undescribed, second)
-        eventually(lambda: mesos.get("/frameworks")["frameworks"][0]["offers"] != before, "it is declined")
+        until(lambda: mesos.get("/frameworks")["frameworks"][0]["offers"] != before, "it is declined")

@@ -10,7 +10,8 @@ import pytest
 from framework.link import MesosLink
 from framework.pymesos_driver import CallConnection, FencedError
 from framework.session import Session, SessionOptions
-from tests.framework.embedded.running import Mesos, eventually, running
+from tests.framework.embedded.running import Mesos, running
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_nobody_subscribes_who_may_not(mesos: Mesos) -> None:
 
     session = Session(Listener(), SessionOptions(mesos.address), mesos.address, None, lambda: False)  # type: ignore[arg-type]  # hears nothing
     session.start()
-    eventually(lambda: bool(session.trouble(0.0)), "the connection is given up")
+    until(lambda: bool(session.trouble(0.0)), "the connection is given up")
     session.close("the test is over")
     assert mesos.get("/master/state")["frameworks"] == []
 
@@ -55,8 +56,8 @@ def test_a_link_does_not_connect_before_it_may(mesos: Mesos) -> None:
     link = MesosLink(SessionOptions(mesos.address), lambda *_: None, None, lambda: bool(allowed))
     link.start()
     try:
-        eventually(lambda: "another daemon may lead" in link.state, "it says why")
+        until(lambda: "another daemon may lead" in link.state, "it says why")
         allowed.append(True)
-        eventually(lambda: link.subscribed, "it connects")
+        until(lambda: link.subscribed, "it connects")
     finally:
         link.stop()

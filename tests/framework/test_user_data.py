@@ -13,7 +13,7 @@ import pytest
 
 from conf.loader import SHIPPED
 from framework.providers.user_data import UserData
-from tests.framework.embedded.running import eventually
+from tests.waiting import until
 
 TEMPLATE = UserData(SHIPPED / "user-data/ec2.sh")
 NOTICE = b'{"action": "terminate", "time": "2026-01-01T00:02:00Z"}'
@@ -122,9 +122,9 @@ def test_a_notice_is_told_until_it_is_heard(tmp_path: Path, world: str) -> None:
     with watcher:
         try:
             World.notice = NOTICE
-            eventually(lambda: len(World.told) >= 4, "the notice is told")
+            until(lambda: len(World.told) >= 4, "the notice is told")
             World.notice = NOTICE.replace(b"02:00", b"03:00")
-            eventually(lambda: len(World.told) >= 6, "so is a later one")
+            until(lambda: len(World.told) >= 6, "so is a later one")
         finally:
             watcher.terminate()
         assert watcher.stdout is not None

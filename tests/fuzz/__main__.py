@@ -15,8 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.daemon.fleet import fleets, until
+from tests.daemon.fleet import fleets
 from tests.fuzz.soak import Soak
+from tests.waiting import until
 
 
 def main() -> int:

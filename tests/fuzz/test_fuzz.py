@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.fleet import fleets, until
+from tests.daemon.fleet import fleets
 from tests.fuzz.soak import Soak
+from tests.waiting import until
 
 
 @pytest.mark.slow

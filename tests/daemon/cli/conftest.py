@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -303,6 +304,26 @@ class Daemon:
     def run(self, *arguments: str) -> int:
         """Run a command against this daemon, in this process."""
         return main(arguments)
+
+
+Step = Callable[[], object]
+
+
+@pytest.fixture
+def at_each_pause(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a command that looks again and again find the next of these steps done, each time that it does."""
+
+    def arrange(*steps: Step) -> None:
+        left = iter(steps)
+
+        def pause(_: float) -> None:
+            step = next(left, None)
+            assert step is not None, "it waits though everything has come"
+            step()
+
+        monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+
+    return arrange
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from daemon.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
 Capture = pytest.CaptureFixture[str]
+Pauses = Callable[..., None]
 
 
 @pytest.fixture
@@ -217,34 +217,27 @@ def test_what_the_daemon_refuses_is_said_in_its_words(daemon: Daemon, app: str, 
     assert "m1.large-1 has 4 cpus" in capsys.readouterr().err
 
 
-def later(daemon: Daemon, *steps: Callable[[str], None]) -> None:
-    """Let a submitted job go through these steps by and by."""
-
-    def go(job_id: str) -> None:
-        for step in steps:
-            time.sleep(0.05)
-            step(job_id)
-
-    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
-
-
 @pytest.mark.parametrize(("state", "code"), [("finished", 0), ("failed", 1), ("killed", 1)])
-def test_wait_stays_until_the_end(daemon: Daemon, app: str, capsys: Capture, state: Any, code: int) -> None:
+def test_wait_stays_until_the_end(
+    daemon: Daemon, app: str, capsys: Capture, at_each_pause: Pauses, state: Any, code: int
+) -> None:
     """With --wait the exit code tells how the job ended, and stderr what happened on the way."""
-    later(
-        daemon,
-        daemon.cast.place,
-        lambda job_id: daemon.cast.put(job_id, state, "so it is", finished_at=time.time()),
+    at_each_pause(
+        lambda: daemon.cast.place("job-1"),
+        lambda: daemon.cast.put("job-1", state, "so it is", finished_at=time.time()),
     )
     assert daemon.run("submit", "--wait", app) == code
     printed = capsys.readouterr()
     assert printed.out.startswith(f"Job job-1 (count) {state}")
+    assert "count running" in printed.err
     assert f"count {state}" in printed.err
 
 
-def test_wait_prints_the_job_as_it_ended(daemon: Daemon, app: str, capsys: Capture) -> None:
+def test_wait_prints_the_job_as_it_ended(
+    daemon: Daemon, app: str, capsys: Capture, at_each_pause: Pauses
+) -> None:
     """With --wait -o json the only output is the job at its end."""
-    later(daemon, lambda job_id: daemon.cast.put(job_id, "finished", "", finished_at=time.time()))
+    at_each_pause(lambda: daemon.cast.put("job-1", "finished", "", finished_at=time.time()))
     assert as_json(daemon, capsys, "submit", "--wait", app)["state"] == "finished"
 
 
@@ -313,20 +306,19 @@ def test_logs(daemon: Daemon, job_id: str, capsys: Capture) -> None:
     assert "".join(part["text"] for part in parts) == "warned\n"
 
 
-def test_logs_follow_until_the_end(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+def test_logs_follow_until_the_end(
+    daemon: Daemon, job_id: str, capsys: Capture, at_each_pause: Pauses
+) -> None:
     """With -f the log is printed as it grows, until the job has ended."""
     daemon.cast.place(job_id)
     daemon.cast.logs["driver stdout"] = "one\n"
 
     def grow() -> None:
-        time.sleep(0.1)
         daemon.cast.logs["driver stdout"] += "two\n"
         daemon.cast.put(job_id, "finished")
 
-    writer = threading.Thread(target=grow)
-    writer.start()
+    at_each_pause(grow)
     assert daemon.run("logs", job_id, "-f") == 0
-    writer.join()
     assert capsys.readouterr().out == "one\ntwo\n"
 
 

@@ -1,5 +1,6 @@
 """What is followed: events, logs of jobs that wait, live screens; also when daemon or job go away."""
 
+import contextlib
 import io
 import json
 import os
@@ -8,7 +9,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,8 +19,14 @@ from daemon.chronicle import Happening
 from daemon.cli import live, render, watch
 from daemon.cli.client import Client, UnreachableError
 from tests.daemon.cli.conftest import Daemon
+from tests.waiting import PATIENCE, until
 
 Capture = pytest.CaptureFixture[str]
+Pauses = Callable[..., None]
+
+
+def nothing() -> None:
+    """Is different when it is looked at again."""
 
 
 def happen(daemon: Daemon, *texts: str, job_id: str | None = "job-1", at: float = 1.0) -> None:
@@ -56,7 +63,7 @@ def test_events_of_all_and_of_a_job(daemon: Daemon, capsys: Capture) -> None:
 
 
 def test_following_ends_with_the_job_and_leaves_nothing_out(
-    daemon: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    daemon: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch, at_each_pause: Pauses
 ) -> None:
     """Over many pages, and over a daemon that is away for a while."""
     monkeypatch.setattr(watch, "_PAGE", 100)
@@ -73,14 +80,11 @@ def test_following_ends_with_the_job_and_leaves_nothing_out(
     monkeypatch.setattr(Client, "events", flaky)
 
     def end() -> None:
-        time.sleep(0.3)
         daemon.cast.put(job_id, "finished", "all done", finished_at=9.0)
         happen(daemon, "the last")
 
-    thread = threading.Thread(target=end)
-    thread.start()
+    at_each_pause(nothing, nothing, nothing, end)
     assert daemon.run("events", job_id, "-f", "--since", "30m") == 0
-    thread.join()
     said = capsys.readouterr()
     assert said.err.count("trying again") == 1
     assert daemon.run("events", job_id, "-f", "--since", "1970-01-01T00:00") == 0
@@ -89,39 +93,33 @@ def test_following_ends_with_the_job_and_leaves_nothing_out(
     assert lines[-1].endswith("the last")
 
 
-def test_following_what_is_pruned_meanwhile_ends(daemon: Daemon, capsys: Capture) -> None:
+def test_following_what_is_pruned_meanwhile_ends(
+    daemon: Daemon, capsys: Capture, at_each_pause: Pauses
+) -> None:
     """It says that there is no such job any more."""
     job_id = submitted(daemon)
 
     def prune() -> None:
-        time.sleep(0.2)
         with daemon.cast.store._database._writing.begin() as connection:
             connection.exec_driver_sql("DELETE FROM events")
             connection.exec_driver_sql("DELETE FROM jobs")
 
-    thread = threading.Thread(target=prune)
-    thread.start()
+    at_each_pause(prune)
     assert daemon.run("events", job_id, "-f") != 0
-    thread.join()
     assert f"there is no job {job_id}" in capsys.readouterr().err
 
 
-def test_the_log_of_a_job_that_waits_says_why(daemon: Daemon, capsys: Capture) -> None:
+def test_the_log_of_a_job_that_waits_says_why(daemon: Daemon, capsys: Capture, at_each_pause: Pauses) -> None:
     """On stderr, each reason once; then the log follows."""
     job_id = submitted(daemon)
     daemon.cast.put(job_id, "queued", "no VM has room")
 
-    def go_on() -> None:
-        time.sleep(0.2)
-        daemon.cast.put(job_id, "queued", "its array runs already")
-        time.sleep(0.2)
+    def end() -> None:
         daemon.cast.logs["driver stdout"] = "hello\n"
         daemon.cast.put(job_id, "finished", "", finished_at=9.0)
 
-    thread = threading.Thread(target=go_on)
-    thread.start()
+    at_each_pause(nothing, lambda: daemon.cast.put(job_id, "queued", "its array runs already"), nothing, end)
     assert daemon.run("logs", job_id, "-f") == 0
-    thread.join()
     said = capsys.readouterr()
     assert said.out == "hello\n"
     assert said.err.splitlines() == [
@@ -155,17 +153,28 @@ def test_a_terminal_is_drawn_again_until_q(daemon: Daemon, asked: list[str]) -> 
     command = [sys.executable, "-m", "daemon.cli", *asked, "--interval", "0.5", "--url", daemon.url]
     environment = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": "xterm"}
     before = termios.tcgetattr(far)
-    with subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment) as process:
-        drawn = b""
-        until = time.monotonic() + 30
-        while drawn.count(job_id.encode()) < 2 and time.monotonic() < until:
-            drawn += os.read(terminal, 65536)
-        os.write(terminal, b"q")
-        assert process.wait(30) == 0
-    assert drawn.count(job_id.encode()) >= 2
-    assert termios.tcgetattr(far) == before
-    os.close(far)
-    os.close(terminal)
+    drawn = bytearray()
+
+    def look() -> None:
+        with contextlib.suppress(OSError):  # nobody draws any more
+            while drawing := os.read(terminal, 65536):
+                drawn.extend(drawing)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        with subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment) as process:
+            try:
+                until(lambda: drawn.count(job_id.encode()) >= 2, lambda: bytes(drawn))
+                os.write(terminal, b"q")
+                assert process.wait(PATIENCE) == 0
+            finally:
+                process.kill()
+        assert termios.tcgetattr(far) == before
+    finally:
+        os.close(far)
+        looking.join()
+        os.close(terminal)
 
 
 def test_a_screen_stays_while_the_daemon_is_away(monkeypatch: pytest.MonkeyPatch) -> None:

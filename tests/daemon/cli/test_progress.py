@@ -2,34 +2,33 @@
 
 import io
 import sys
-import time
+import threading
 
 import pytest
 
 from agents.drl.training.record import TrainingRecord
 from daemon.cli import progress
 from daemon.cli.train import _in_a_line
+from tests.waiting import until
 
 
-def test_a_pipe_gets_lines_even_while_nothing_is_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the beginning, then with what is done and how long it may take, and none when it is over."""
     monkeypatch.setattr(progress, "FIRST", 0.05)
     monkeypatch.setattr(progress, "BETWEEN", 0.05)
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
     with progress.progress_bar() as report:
-        elsewhere = sys.stderr, io.StringIO()
-        sys.stderr = elsewhere[1]  # as libraries are loaded
-        time.sleep(0.2)
-        sys.stderr = elsewhere[0]
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(sys, "stderr", io.StringIO())  # as libraries are loaded
+            until(said.getvalue, "a first line")
         report(1, 4, "ff on \x1bnormal")
-        time.sleep(0.2)
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("stoker: working; after 0.")
-    assert last.startswith("stoker: 1 of 4: ff on \\x1bnormal; after 0.")
+        until(lambda: "1 of 4" in said.getvalue(), "how far it is")
+    first, *_, last = said.getvalue().splitlines()
+    assert first.startswith("stoker: working; after ")
+    assert last.startswith("stoker: 1 of 4: ff on \\x1bnormal; after ")
     assert last.endswith(" s left")
-    time.sleep(0.1)
-    assert not capsys.readouterr().err
+    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
 
 
 def test_what_is_over_at_once_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

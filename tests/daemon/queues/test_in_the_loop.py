@@ -1,8 +1,7 @@
 """Queues of a scheduler whose master does not answer: who waits is counted, shown, and let in no further."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from daemon.store import Store
 from framework.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.ports import free_port
+from tests.waiting import until
 
-PATIENCE = 30.0
 QUEUES = {
     "prod": {
         "weight": 3,
@@ -53,14 +52,6 @@ def submit(service: Service, queue: str, owner: str, **asked: Any) -> str:
     spec = JobSpec(app="/a.py", queue=queue, owner=owner, **asked)
     added: Added = submit_one(service, SubmittedSpec(spec))
     return added[0].job.id
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for what comes to hold when all is well."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def queue(service: Service, path: str) -> QueueStatus:

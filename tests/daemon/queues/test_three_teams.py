@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from daemon.cli import main
-from tests.daemon.fleet import Fleet, fleets, until
+from tests.daemon.fleet import Fleet, fleets
+from tests.waiting import until
 
 PAGE = Path(__file__).parents[3] / "docs/sharing.md"
 EXAMPLE = PAGE.read_text().partition("\n## An example: three teams\n")[2].partition("\n## ")[0]

@@ -10,7 +10,8 @@ import httpx
 import pytest
 import yaml
 
-from tests.daemon.fleet import Daemon, Fleet, fleets, until
+from tests.daemon.fleet import Daemon, Fleet, fleets
+from tests.waiting import until
 
 QUEUES = {"prod": {"submit": ["ann"], "queues": {"etl": {"priority": 5}, "adhoc": {}}}, "lab": {}}
 

@@ -24,7 +24,8 @@ from daemon.users.tokens import make_token
 from framework.accounts import cannot, find_account
 from framework.descendants import adopt_orphans
 from tests.chaos.scene import SPARK
-from tests.daemon.fleet import Daemon, until
+from tests.daemon.fleet import Daemon
+from tests.waiting import until
 
 #: Users that machines have, and as whom nothing runs here otherwise.
 _OTHERS = ("daemon", "bin", "mail")

@@ -18,10 +18,10 @@ from typing import Any
 
 from tests.framework.embedded.comparing import differences, neutral, translate
 from tests.framework.embedded.running import Mesos
+from tests.waiting import PATIENCE
 
 Json = Any
 
-PATIENCE = 10.0
 LONGEST_GAP = 8.0
 """Recorded silences longer than this are cut."""
 

@@ -17,10 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from framework.embedded import AgentSpec, MasterOptions, master_state, serve
+from tests.waiting import PATIENCE
 
 Json = dict[str, Any]
-
-PATIENCE = 30.0  # seconds after which a test gives up; never waited for when all is well
 
 
 def small_cluster() -> list[AgentSpec]:
@@ -286,14 +285,6 @@ def task(task_id: str, command: str = "true", *, cpus: float = 0.5, mem: float =
 def scalar(offer: Json, name: str) -> float:
     """A scalar resource of an offer."""
     return float(sum(r["scalar"]["value"] for r in offer["resources"] if r["name"] == name))
-
-
-def eventually(true: Callable[[], bool], what: str) -> None:
-    """Wait until something is true."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"never came true: {what}"
-        time.sleep(0.01)
 
 
 def main() -> int:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.framework.embedded.replaying import Replay
-from tests.framework.embedded.running import Mesos, eventually, running, small_cluster
+from tests.framework.embedded.running import Mesos, running, small_cluster
+from tests.waiting import until
 
 TRANSCRIPTS = Path(__file__).resolve().parents[4] / "shared" / "mesos-wire"
 
@@ -69,7 +70,7 @@ def agent_signals(replay: Replay, note: str) -> None:
             replay.settle()
             replay.mesos.fault(fault, **fields)
     if note.startswith("master is back"):
-        eventually(lambda: answers(replay.mesos), "the master is back")
+        until(lambda: answers(replay.mesos), "the master is back")
 
 
 def answers(mesos: Mesos) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.framework.embedded.running import Mesos, Subscription, eventually, framework_info, running, task
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
+from tests.waiting import until
 
 QUICK: dict[str, Any] = {
     "allocation_interval": 0.05,
@@ -89,7 +90,7 @@ def test_task_that_ends_while_its_agent_is_down_is_told_of_later(tmp_path: Path)
         scheduler.launch(offer, task("t", "sleep 0.2; touch ended", cpus=4.0))
         scheduler.update("t", "TASK_RUNNING")
         mesos.fault("kill_agent", agent=offer["hostname"])
-        eventually(lambda: (mesos.sandbox("t") / "ended").exists(), "the task ends")
+        until(lambda: (mesos.sandbox("t") / "ended").exists(), "the task ends")
         mesos.fault("start_agent", agent=offer["hostname"])
         scheduler.update("t", "TASK_FINISHED")
         assert any(o["hostname"] == offer["hostname"] for o in scheduler.offers())
@@ -102,11 +103,11 @@ def test_agent_without_checkpointing_takes_its_tasks_along(tmp_path: Path) -> No
         offer = scheduler.offers()[0]
         scheduler.launch(offer, task("t", "echo $$ > pid; exec sleep 600"))
         scheduler.update("t", "TASK_RUNNING")
-        eventually(lambda: bool(pid_of(mesos)), "the task tells its pid")
+        until(lambda: bool(pid_of(mesos)), "the task tells its pid")
         pid = pid_of(mesos)
         mesos.fault("kill_agent", agent=offer["hostname"])
         assert scheduler.update("t", "TASK_LOST")["reason"] == "REASON_AGENT_DISCONNECTED"
-        eventually(lambda: not Path(f"/proc/{pid}").exists(), "the process ends")
+        until(lambda: not Path(f"/proc/{pid}").exists(), "the process ends")
 
 
 def pid_of(mesos: Mesos) -> str:
@@ -122,7 +123,7 @@ def test_restarted_master_finds_tasks_again(tmp_path: Path) -> None:
         scheduler.update("t", "TASK_RUNNING")
         mesos.fault("restart_master", away_seconds=0.1, agents_after_seconds=0.2)
         assert scheduler.next_event() is None
-        eventually(lambda: answers(mesos), "the master is back")
+        until(lambda: answers(mesos), "the master is back")
         again = durable() | {"id": {"value": scheduler.framework_id}}
         with Subscription(mesos, again) as back:
             assert back.framework_id == scheduler.framework_id

@@ -23,7 +23,8 @@ from framework.embedded.isolation.cell import VmCell
 from framework.embedded.isolation.cgroups import CgroupError, make_group
 from framework.embedded.isolation.isolation import RECORDS
 from framework.translate import task_changed_from_json
-from tests.framework.embedded.running import Mesos, Subscription, eventually, framework_info, task
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, task
+from tests.waiting import until
 
 MBIT = 20.0
 BURN = "import time\nwhile time.process_time() < {seconds}: pass"
@@ -182,7 +183,7 @@ def serve(folder: Path, **environment: str) -> tuple["subprocess.Popen[str]", st
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    eventually(lambda: (folder / "ready").exists() or process.poll() is not None, line)
+    until(lambda: (folder / "ready").exists() or process.poll() is not None, line)
     address, *rest = (folder / "ready").read_text().splitlines()
     return process, address, rest
 

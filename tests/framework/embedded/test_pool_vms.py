@@ -15,7 +15,8 @@ from framework.asking import NOBODY, Credentials
 from framework.embedded import AgentSpec
 from framework.providers.contract import ProviderError, Wanted
 from framework.providers.embedded import EmbeddedProvider
-from tests.framework.embedded.running import Mesos, Subscription, eventually, framework_info, running, task
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
+from tests.waiting import until
 
 BOOT = 0.3
 FIXED = AgentSpec("fixed-1", "m1.large", 4, 16384, 0.24, "127.0.11.1", (21_000, 21_099))
@@ -61,7 +62,7 @@ def test_a_vm_is_opened_once_boots_and_is_closed(mesos: Mesos, provider: Embedde
     assert (opened.lease, opened.pool, opened.state) == ("general-1.1", "general", "booting")
     assert provider.open(wanted(1, "general-1.1")) == opened
     assert provider.list() == [opened]
-    eventually(lambda: "general-1" in agents(mesos), "its agent registers")
+    until(lambda: "general-1" in agents(mesos), "its agent registers")
     assert time.time() - began >= BOOT
     assert agents(mesos)["general-1"]["attributes"] == {
         "vm": "m1.large", "price": 0.24, "lease": "general-1.1"
@@ -94,13 +95,13 @@ def test_what_runs_on_a_vm_ends_with_it(mesos: Mesos, provider: EmbeddedProvider
             scheduler.launch(offer, task(long, "echo $$ > pid; exec sleep 600"))
             scheduler.update(long, "TASK_RUNNING")
             file = mesos.sandbox(long) / "pid"
-            eventually(partial(_has_text, file), "it says which process it is")
+            until(partial(_has_text, file), "it says which process it is")
             pid = file.read_text().strip()
             if before:
                 mesos.fault(before, agent="general-1")
             provider.close(machine.id)
             assert scheduler.update(long, "TASK_LOST")
-            eventually(partial(_gone, pid), "its process is gone")
+            until(partial(_gone, pid), "its process is gone")
     assert list(agents(mesos)) == ["fixed-1"]
 
 
@@ -109,7 +110,7 @@ def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: Embedd
     provider.close(provider.open(wanted(1, "general-1.1")).id)
     assert provider.list() == []
     provider.open(wanted(2, "general-2.2"))
-    eventually(lambda: "general-2" in agents(mesos), "one that was opened later is up")
+    until(lambda: "general-2" in agents(mesos), "one that was opened later is up")
     assert sorted(agents(mesos)) == ["fixed-1", "general-2"]
 
 
@@ -150,7 +151,7 @@ def test_a_vm_is_taken_away_after_its_notice(mesos: Mesos, provider: EmbeddedPro
     (notice,) = provider.notices()
     assert notice.lease == "general-1.1"
     assert before + 0.3 <= notice.at <= time.time() + 0.3
-    eventually(lambda: not provider.list(), "it is taken away")
+    until(lambda: not provider.list(), "it is taken away")
     assert provider.notices() == []
 
 
@@ -158,7 +159,7 @@ def test_a_master_that_restarts_keeps_the_vms(mesos: Mesos, provider: EmbeddedPr
     """They are the cloud's and not its own; when the whole process is another one, they are gone."""
     opened = provider.open(wanted(1, "general-1.1"))
     mesos.fault("restart_master", away_seconds=0.1)
-    eventually(lambda: _lists(provider) == 1 and "general-1" in agents(mesos), "the agent is back")
+    until(lambda: _lists(provider) == 1 and "general-1" in agents(mesos), "the agent is back")
     assert provider.list()[0].id == opened.id
     mesos.kill()
     with pytest.raises(ProviderError, match="does not answer") as refused:

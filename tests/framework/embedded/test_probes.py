@@ -18,12 +18,12 @@ from tests.framework.embedded.running import (
     Json,
     Mesos,
     Subscription,
-    eventually,
     framework_info,
     running,
     scalar,
     task,
 )
+from tests.waiting import until
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "mesos-wire" / "probes" / "real.json"
 SCHEDULER = "/api/v1/scheduler"
@@ -360,7 +360,7 @@ def test_calls(mesos: Mesos, real: dict[str, Any]) -> None:
 
 def test_operators(mesos: Mesos, real: dict[str, Any]) -> None:
     """What an operator can ask for, by the keys of the answers, when no framework is there."""
-    eventually(lambda: mesos.get("/state")["frameworks"] == [], "the last framework is removed")
+    until(lambda: mesos.get("/state")["frameworks"] == [], "the last framework is removed")
     ours: dict[str, Any] = {}
     for label in (label for label in real if label.startswith("GET /") and SCHEDULER not in label):
         status, answer = mesos.request("GET", label.removeprefix("GET "))

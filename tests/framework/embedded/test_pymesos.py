@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from framework.http_parser import install
-from tests.framework.embedded.running import PATIENCE, Json, Mesos, running, scalar, task
+from tests.framework.embedded.running import Json, Mesos, running, scalar, task
+from tests.waiting import PATIENCE
 
 install()
 

@@ -17,11 +17,11 @@ from tests.framework.embedded.running import (
     Json,
     Mesos,
     Subscription,
-    eventually,
     framework_info,
     running,
     task,
 )
+from tests.waiting import until
 
 
 def run(mesos: Mesos, info: Json, end: str = "TASK_FINISHED") -> Json:
@@ -102,7 +102,7 @@ def test_kill_reaches_the_whole_group_and_grants_grace(tmp_path: Path) -> None:
         scheduler.launch(scheduler.offers()[0], task("t", command, kill_policy=policy))
         scheduler.update("t", "TASK_RUNNING")
         sandbox = mesos.sandbox("t")
-        eventually(lambda: (sandbox / "pid").exists(), "the task runs")
+        until(lambda: (sandbox / "pid").exists(), "the task runs")
         scheduler.call("KILL", {"task_id": {"value": "t"}})
         assert scheduler.update("t", "TASK_KILLED")["message"] == "Command terminated with signal Killed"
         assert (sandbox / "asked").exists()
@@ -169,7 +169,7 @@ def start_stubborn(mesos: Mesos, scheduler: Subscription) -> list[int]:
     scheduler.launch(scheduler.offers()[0], task("t", STUBBORN))
     scheduler.update("t", "TASK_RUNNING")
     pids = mesos.sandbox("t") / "pids"
-    eventually(lambda: pids.exists() and pids.read_text().endswith("\n"), "the task tells its pids")
+    until(lambda: pids.exists() and pids.read_text().endswith("\n"), "the task tells its pids")
     return [int(pid) for pid in pids.read_text().split()]
 
 
@@ -205,7 +205,7 @@ def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str
         scheduler.launch(scheduler.offers()[0], task("t", stubborn))
         scheduler.update("t", "TASK_RUNNING")
         files = [mesos.sandbox("t") / name for name in ("pid", "hidden")]
-        eventually(lambda: all(f.exists() and f.read_text() != "" for f in files), "the task tells its pids")
+        until(lambda: all(f.exists() and f.read_text() != "" for f in files), "the task tells its pids")
         pids = [int(file.read_text()) for file in files]
         assert all(alive(pid) for pid in pids)
         (master,) = below_directly(mesos.process.pid)
@@ -213,7 +213,7 @@ def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str
         mesos.process.wait(30)
         if victim == "the master":
             assert not any(alive(pid) for pid in pids)  # the keeper ends last
-        eventually(lambda: not any(alive(pid) for pid in (*pids, master)), "all of them end")
+        until(lambda: not any(alive(pid) for pid in (*pids, master)), "all of them end")
 
 
 def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
         scheduler.launch(offer, task("ends", f"{HIDE}; {known}; {until_told}"))
         scheduler.update("ends", "TASK_FINISHED")
         left = [int((mesos.sandbox("ends") / name).read_text()) for name in ("hidden", "known")]
-        eventually(lambda: not any(alive(pid) for pid in left), "what the task left behind ends")
+        until(lambda: not any(alive(pid) for pid in left), "what the task left behind ends")
         file = mesos.sandbox("stays") / "hidden"
-        eventually(lambda: file.exists() and file.read_text() != "", "the other task tells its pid")
+        until(lambda: file.exists() and file.read_text() != "", "the other task tells its pid")
         assert alive(int(file.read_text()))
 
 
@@ -259,7 +259,7 @@ def test_a_sandbox_is_its_users_alone(passable: Path) -> None:
         scheduler.launch(offer, task("roots", "echo secret > file; sleep 600"))
         scheduler.update("roots", "TASK_RUNNING")
         secret = mesos.sandbox("roots") / "file"
-        eventually(secret.exists, "root's task has written")
+        until(secret.exists, "root's task has written")
         try_all = (
             f"id -un; cat open; cat $MESOS_SANDBOX/open; cat {secret} || ls {secret.parents[1]} || echo no"
         )

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framework.embedded.messages import TERMINAL
-from tests.framework.embedded.running import PATIENCE, Mesos, Subscription, framework_info, running, task
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
+from tests.waiting import PATIENCE
 
 TRANSCRIPTS = Path(__file__).resolve().parents[4] / "shared" / "mesos-wire"
 
