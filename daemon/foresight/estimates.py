@@ -100,11 +100,11 @@ class Estimates:
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
         self._waits = waiting
+        # Of who is not followed too: estimates of it may be on their way.
         news = [
             record
             for record in changed
-            if record.job.id in self._followed
-            and (record.ended or (record.placed_at is not None and record.job.id not in self._started))
+            if record.ended or (record.placed_at is not None and record.job.id not in self._started)
         ]
         for record in news:
             self._came.put(record)
@@ -146,11 +146,14 @@ class Estimates:
             self._followed.setdefault(record.job.id, kept)
             self._settle_one(record, self._coverage)
 
-    def _settle(self) -> None:
-        """Hold what was told to what came."""
+    def _settle(self) -> set[str]:
+        """Hold what was told to what came; ids of those that have started or ended since it was last done."""
+        moved = set[str]()
         while not self._came.empty():
             record = self._came.get()
+            moved.add(record.job.id)
             self._coverage = self._settle_one(record, self._coverage)
+        return moved
 
     def _settle_one(self, record: JobRecord, was: Coverage) -> Coverage:
         job_id = record.job.id
@@ -182,8 +185,10 @@ class Estimates:
 
     def _make(self) -> None:
         present, (found,) = self._foresight.ask([self._acting()], draws=_DRAWS, seconds=_SECONDS, own=True)
-        at, latest = present.view.at, dict[str, Estimate]()
+        at, latest, moved = present.view.at, dict[str, Estimate](), self._settle()
         for job_id, job in found.jobs.items():
+            if job_id in moved:  # while it was played: nothing is to be told of it any more
+                continue
             start, end = self._start.mended(job.start), self._end.mended(job.end)
             latest[job_id] = told = Estimate(at, start.later(at), end.later(at), self._cost.mended(job.cost))
             if job_id not in self._followed and len(self._followed) < _KEPT:

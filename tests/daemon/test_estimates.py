@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Foreseen:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.again = threading.Event()
+        self.meanwhile: Callable[[], None] = lambda: None
 
     def ask(
         self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
@@ -45,6 +46,7 @@ class Foreseen:
             raise ZeroDivisionError
         if len(self.asked) > 3:
             self.again.set()
+        self.meanwhile()
         ahead = PolicyAhead("ff", {}, draws, jobs={"job-1": AHEAD, "job-2": AHEAD})
         return Present(make_view(make_vms(1), at=1000.0), ()), [ahead]
 
@@ -130,6 +132,21 @@ def test_ends_and_costs_are_held_to_what_was_told() -> None:
         assert (each.coverage().end, each.coverage().cost) == (Held(1, 0, 0), Held(0, 0, 1))
     assert estimates.coverage().start == Held(2, 0, 0)
     assert later.coverage().start == Held()  # which the earlier daemon has counted
+
+
+def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
+    """Or it would be for ever, as nothing more comes of it; who does so behind that is settled later."""
+    kept, foreseen = Kept(), Foreseen()
+    foreseen.asked = [0, 0]
+    estimates = Estimates(foreseen, lambda: ("ff", {}), kept)
+    over = record(1, state="finished", placed_at=1001.0, finished_at=1002.0)
+    foreseen.meanwhile = lambda: estimates.observe([over], waiting=True)
+    estimates._make()
+    estimates._keep()
+    assert (list(kept.found), list(estimates.of_all())) == (["job-2"], ["job-2"])
+    estimates.observe([record(2, state="killed")], waiting=False)
+    estimates._settle()
+    assert estimates._followed == {}
 
 
 def test_a_store_that_cannot_be_written_keeps_them_later() -> None:
