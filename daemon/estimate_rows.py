@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from daemon.foresight.expected import Estimate, KeptEstimates
 from daemon.store_access import Access
-from daemon.tables import estimates, job_id, job_number, jobs, upsert
+from daemon.tables import OPEN_JOB, estimates, job_number, jobs, upsert
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Interval
 
@@ -41,14 +41,22 @@ class EstimateRows:
         return None if body is None else _read(body)
 
     def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
-        """Of so many jobs, the newest, in their order: what is known of them, and what was expected."""
-        query = sa.select(estimates.c.job, estimates.c.body).order_by(estimates.c.job.desc()).limit(most)
+        """Of so many jobs that are over, the newest, and of all that are not, each in their order.
+
+        What is known of them, and what was expected.
+        """
+        both = sa.select(jobs.c.number, jobs.c.record, estimates.c.body).join(
+            estimates, estimates.c.job == jobs.c.number
+        )
+        newest = jobs.c.number.desc()
+        over = both.where(jobs.c.state.not_in(OPEN_JOB)).order_by(newest).limit(most)
+        others = both.where(jobs.c.state.in_(OPEN_JOB)).order_by(newest)
         with self._access.read() as connection:
-            bodies = {job_id(row.job): _read(row.body) for row in connection.execute(query)}
-            numbers = [job_number(of) for of in bodies]
-            records = sa.select(jobs.c.number, jobs.c.record).where(jobs.c.number.in_(numbers))
-            found = self._access.damages.jobs(connection, records.order_by(jobs.c.number))
-        told = ((record, bodies[record.job.id]) for record in found)
+            rows = [row for query in (others, over) for row in connection.execute(query)]
+            told = [
+                (self._access.damages.job(connection, row.number, row.record), _read(row.body))
+                for row in reversed(rows)
+            ]
         return [(record, kept) for record, kept in told if kept is not None]
 
 

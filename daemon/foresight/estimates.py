@@ -55,7 +55,7 @@ class Keeper(Protocol):
         ...
 
     def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
-        """Of so many jobs, the newest, in their order."""
+        """Of so many jobs that are over, the newest, and of all that are not, each in their order."""
         ...
 
 

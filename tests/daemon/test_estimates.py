@@ -180,10 +180,13 @@ def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
         store.estimates.keep({"job-1": first, "job-2": first, "job-7": first})
         store.estimates.keep({"job-2": both})
         assert [store.estimates.of(f"job-{number}") for number in (1, 2, 7)] == [first, both, None]
-        assert [kept for _, kept in store.estimates.latest(1)] == [both]
+        # Of who is not over, however many are asked for: else what it was told first would be told anew.
+        told = [(each.job.id, kept) for each, kept in store.estimates.latest(0)]
+        assert told == [("job-1", first), ("job-2", both)]
         over = record(2, state="finished", finished_at=8.0)
         store.save(Changes((over,), ()))
-        assert [each.state for each, _ in store.estimates.latest(5)] == ["queued", "finished"]
+        assert [each.state for each, _ in store.estimates.latest(5)] == ["finished", "queued"]
+        assert [each.state for each, _ in store.estimates.latest(0)] == ["queued"]
         store.past.prune(["job-2"])
         assert store.estimates.of("job-2") is None
         store._access.write(lambda one: one.exec_driver_sql("UPDATE estimates SET body = '{'"))
