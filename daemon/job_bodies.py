@@ -15,6 +15,7 @@ from daemon.groups import GroupSum
 from daemon.job_schemas import (
     AfterBody,
     AttemptBody,
+    CameBody,
     EstimateBody,
     ExecutorBody,
     ExpectedBody,
@@ -23,6 +24,7 @@ from daemon.job_schemas import (
     JobBody,
     JobDetail,
     LogBody,
+    ToldBody,
     TookBody,
 )
 from daemon.schemas import interval_body
@@ -65,8 +67,8 @@ def job_detail(
         expected=None
         if expected is None
         else ExpectedBody(
-            first=estimate_body(expected.first),
-            last=None if expected.last is None else estimate_body(expected.last),
+            first=_told_body(expected.first, record),
+            last=None if expected.last is None else _told_body(expected.last, record),
         ),
     )
 
@@ -115,6 +117,13 @@ def estimate_body(estimate: Estimate) -> EstimateBody:
     """An estimate as it is told."""
     start, end, cost = map(interval_body, (estimate.start, estimate.end, estimate.cost))
     return EstimateBody(at=estimate.at, start=start, end=end, cost=cost)
+
+
+def _told_body(estimate: Estimate, record: JobRecord) -> ToldBody:
+    came = estimate.came(record)
+    return ToldBody(
+        **dict(estimate_body(estimate)), came=CameBody(start=came.start, end=came.end, cost=came.cost)
+    )
 
 
 def _job_body(

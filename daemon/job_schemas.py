@@ -12,6 +12,7 @@ from daemon.schemas import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
 from environment.model.records import Fault
 from environment.model.states import ExecutorState, JobState
+from environment.simulation.intervals import Where
 
 
 class DecommissionBody(BaseModel):
@@ -62,12 +63,33 @@ class EstimateBody(Body):
     """Its share of what the VMs cost, dollars."""
 
 
-class ExpectedBody(Body):
-    """What was expected of a job while it waited, to be held to what came."""
+class CameBody(Body):
+    """Where what came is beside what was told: within it, before (less) or after (more).
 
-    first: EstimateBody
+    Starts and ends that are 2 seconds beside it are within.
+    """
+
+    start: Where | None
+    """Of the start; null before it."""
+    end: Where | None
+    """Of the end; null unless the job has finished."""
+    cost: Where | None
+    """Of what it cost; null unless the job has finished."""
+
+
+class ToldBody(EstimateBody):
+    """What was told of a job while it waited, and whether it came true."""
+
+    came: CameBody
+    """Where what came is beside it."""
+
+
+class ExpectedBody(Body):
+    """What was expected of a job while it waited, held to what came."""
+
+    first: ToldBody
     """What was first told of it."""
-    last: EstimateBody | None
+    last: ToldBody | None
     """What was told last before it started; null where it has not, or that is not kept yet."""
 
 

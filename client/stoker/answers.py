@@ -142,6 +142,17 @@ class Budget(TypedDict):
     """Whether no VM is opened on a day on which they have cost more."""
 
 
+class Came(TypedDict):
+    """Where what came is beside what was told: within it, before (less) or after (more)."""
+
+    start: Literal["before", "within", "after"] | None
+    """Of the start; null before it."""
+    end: Literal["before", "within", "after"] | None
+    """Of the end; null unless the job has finished."""
+    cost: Literal["before", "within", "after"] | None
+    """Of what it cost; null unless the job has finished."""
+
+
 class Candidate(TypedDict):
     """A VM that was looked at."""
 
@@ -421,11 +432,11 @@ class Executor(TypedDict):
 
 
 class Expected(TypedDict):
-    """What was expected of a job while it waited, to be held to what came."""
+    """What was expected of a job while it waited, held to what came."""
 
-    first: Estimate
+    first: Told
     """What was first told of it."""
-    last: Estimate | None
+    last: Told | None
     """What was told last before it started; null where it has not, or that is not kept yet."""
 
 
@@ -1406,6 +1417,21 @@ class Token(TypedDict):
     """Until when, seconds since the epoch; null: for ever."""
     used_on: str | None
     """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+
+
+class Told(TypedDict):
+    """What was told of a job while it waited, and whether it came true."""
+
+    at: float
+    """When it was made, seconds since the epoch."""
+    start: Interval
+    """When it gets its places, seconds since the epoch."""
+    end: Interval
+    """When it ends, seconds since the epoch."""
+    cost: Interval
+    """Its share of what the VMs cost, dollars."""
+    came: Came
+    """Where what came is beside it."""
 
 
 class Took(TypedDict):

@@ -211,21 +211,25 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield from given(job)
 
 
+#: How it is said where what came is beside an interval.
+_WHERE = {
+    "start": {"before": "earlier", "after": "later"},
+    "end": {"before": "earlier", "after": "later"},
+    "cost": {"before": "less", "after": "more"},
+}
+
+
 def _expected(job: Json, expected: Json) -> Iterator[tuple[str, str]]:
     """What was told of a job while it waited, first and last, and whether that came true."""
-    finished = job["state"] == "finished"
     came = {
-        "start": (job["placed_at"], render.clock, 1.0),
-        "end": (job["finished_at"] if finished else None, render.clock, 1.0),
-        "cost": (job["cost"] if finished else None, render.money, 0.0),
+        "start": (job["placed_at"], render.clock),
+        "end": (job["finished_at"], render.clock),
+        "cost": (job["cost"], render.money),
     }
     for when, told in (("first", expected["first"]), ("last", expected["last"])):
-        for of, (truth, shown, slack) in came.items() if told else ():
-            interval = told[of]
-            came_true = ""
-            if truth is not None:
-                held = interval["low"] - slack <= truth <= interval["high"] + slack
-                came_true = f"; came {shown(truth)}, {'within' if held else 'outside'}"
+        for of, (truth, shown) in came.items() if told else ():
+            interval, where = told[of], told["came"][of]
+            came_true = f"; came {shown(truth)}, {_WHERE[of].get(where, where)}" if where else ""
             yield f"{when} told {of}", f"{shown(interval['low'])} to {shown(interval['high'])}{came_true}"
 
 

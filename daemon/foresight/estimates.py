@@ -159,21 +159,18 @@ class Estimates:
         job_id = record.job.id
         if (kept := self._followed.get(job_id)) is None:
             return was
+        came = kept.first.came(record)
         if record.placed_at is not None and job_id not in self._started:
             self._started.add(job_id)
             if (last := self._latest.get(job_id)) is not None:
                 self._followed[job_id] = kept = replace(kept, last=last)
                 self._unkept.add(job_id)
-            was = replace(was, start=was.start.counting(kept.first.start, record.placed_at, _PAUSE))
+            was = replace(was, start=was.start.counting(came.start))
             self._start.learn(_since(kept.drawn.start, kept.drawn.at), record.placed_at - kept.drawn.at)
         if not record.ended:
             return was
         if record.state == "finished" and record.finished_at is not None:
-            was = replace(
-                was,
-                end=was.end.counting(kept.first.end, record.finished_at, _PAUSE),
-                cost=was.cost.counting(kept.first.cost, record.cost, 0.0),
-            )
+            was = replace(was, end=was.end.counting(came.end), cost=was.cost.counting(came.cost))
             self._end.learn(_since(kept.drawn.end, kept.drawn.at), record.finished_at - kept.drawn.at)
             self._cost.learn(kept.drawn.cost, record.cost)
         if job_id in self._unkept:

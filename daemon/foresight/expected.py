@@ -2,7 +2,20 @@
 
 from dataclasses import dataclass, field, replace
 
-from environment.simulation.intervals import Interval
+from environment.model.records import JobRecord
+from environment.simulation.intervals import Interval, Where
+
+#: So many seconds beside an interval do not count: no estimate is as exact as the daemon's own rounds.
+SECONDS_BESIDE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Where what came is beside what was told; None where it has not come, or never will."""
+
+    start: Where | None = None
+    end: Where | None = None
+    cost: Where | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +26,13 @@ class Estimate:
     start: Interval
     end: Interval
     cost: Interval
+
+    def came(self, record: JobRecord) -> Came:
+        """What came of it: a start once the job has places, end and cost once it has finished."""
+        start = None if record.placed_at is None else self.start.where(record.placed_at, SECONDS_BESIDE)
+        if record.state != "finished" or record.finished_at is None:
+            return Came(start)
+        return Came(start, self.end.where(record.finished_at, SECONDS_BESIDE), self.cost.where(record.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +52,9 @@ class Held:
     before: int = 0
     after: int = 0
 
-    def counting(self, told: Interval, came: float, slack: float) -> "Held":
-        """With one more."""
-        if told.holds(came, slack):
-            return replace(self, within=self.within + 1)
-        if came < told.low:
-            return replace(self, before=self.before + 1)
-        return replace(self, after=self.after + 1)
+    def counting(self, came: Where | None) -> "Held":
+        """With one more, if it came."""
+        return self if came is None else replace(self, **{came: getattr(self, came) + 1})
 
 
 @dataclass(frozen=True, slots=True)

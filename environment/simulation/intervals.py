@@ -8,8 +8,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
 import numpy as np
+
+#: Where a true value is beside an interval.
+Where = Literal["before", "within", "after"]
 
 #: What is between the lower and the upper end of an interval: 90 of 100.
 LOW, HIGH = 5.0, 95.0
@@ -39,9 +43,15 @@ class Interval:
         """All of it so much later."""
         return Interval(self.mean + seconds, self.low + seconds, self.high + seconds)
 
+    def where(self, value: float, slack: float = 0.0) -> Where:
+        """Where a value is; what is at most so far beside is within."""
+        if value < self.low - slack:
+            return "before"
+        return "after" if value > self.high + slack else "within"
+
     def holds(self, value: float, slack: float = 0.0) -> bool:
         """Whether a value is between the ends, or at most so far beside."""
-        return self.low - slack <= value <= self.high + slack
+        return self.where(value, slack) == "within"
 
 
 class Calibration:

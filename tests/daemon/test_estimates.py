@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
+from daemon.cli import views
 from daemon.contract import RejectedError
 from daemon.database import StoreError
 from daemon.foresight import estimates as made
 from daemon.foresight.cases import Present
 from daemon.foresight.estimates import Estimates
-from daemon.foresight.expected import Coverage, Estimate, Held, KeptEstimates
+from daemon.foresight.expected import Came, Coverage, Estimate, Held, KeptEstimates
 from daemon.foresight.foresight import JobAhead, PolicyAhead
+from daemon.job_bodies import job_detail
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
@@ -147,6 +149,21 @@ def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
     estimates.observe([record(2, state="killed")], waiting=False)
     estimates._settle()
     assert estimates._followed == {}
+
+
+def test_the_daemon_says_where_what_came_is_beside_what_was_told() -> None:
+    """The CLI and the page work nothing out: the slack is the same everywhere."""
+    told = Estimate(1000.0, Interval(1050.0, 1040.0, 1090.0), Interval(1150.0, 1120.0, 1200.0), AHEAD.cost)
+    assert told.came(record(1)) == Came()
+    assert told.came(record(1, state="running", placed_at=1091.9)) == Came("within")
+    done = record(1, state="finished", placed_at=1092.1, finished_at=1117.9, cost=0.71)
+    assert told.came(done) == Came("after", "before", "after")
+    assert told.came(replace(done, state="failed")) == Came("after")
+    body = job_detail(done, "", None, [], expected=KeptEstimates(told, told, told)).model_dump(mode="json")
+    assert body["expected"]["last"]["came"] == {"start": "after", "end": "before", "cost": "after"}
+    came_true = {line: str(text).split(", ")[-1] for line, text in views._facts(body) if "told" in line}
+    assert (came_true["first told start"], came_true["last told end"]) == ("later", "earlier")
+    assert came_true["first told cost"] == "more"
 
 
 def test_a_store_that_cannot_be_written_keeps_them_later() -> None:

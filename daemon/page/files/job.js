@@ -120,17 +120,15 @@ function expected(job) {
 function came(job) {
   const told = job.expected?.first;
   if (!told || job.placed_at === null) return [];
-  const finished = job.state === "finished";
-  const line = (name, interval, truth, shown, slack) => {
-    const text = `${shown(interval.low)} – ${shown(interval.high)}`;
-    if (truth === null) return [name, text];
-    const held = interval.low - slack <= truth && truth <= interval.high + slack;
-    return [name, `${text} · came ${shown(truth)}, ${held ? "within" : "outside"}`];
+  const line = (name, of, truth, shown, before, after) => {
+    const text = `${shown(told[of].low)} – ${shown(told[of].high)}`;
+    const where = told.came[of];
+    return [name, where ? `${text} · came ${shown(truth)}, ${{ before, after }[where] ?? where}` : text];
   };
   return [
-    line("Start as told", told.start, job.placed_at, clock, 1),
-    line("End as told", told.end, finished ? job.finished_at : null, clock, 1),
-    line("Cost as told", told.cost, finished ? job.cost : null, money, 0),
+    line("Start as told", "start", job.placed_at, clock, "earlier", "later"),
+    line("End as told", "end", job.finished_at, clock, "earlier", "later"),
+    line("Cost as told", "cost", job.cost, money, "less", "more"),
   ];
 }
 

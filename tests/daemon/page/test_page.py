@@ -10,6 +10,7 @@ from daemon.api import create_app
 from daemon.chronicle import Happening
 from daemon.contract import LogChunk
 from daemon.foresight.cases import Present
+from daemon.foresight.expected import KeptEstimates
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -94,6 +95,17 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.go(f"{url}/#/jobs/job-59")
         page.sees("job-59")
         assert "Will start" not in page.text()
+        well(page, url)
+
+
+def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Crowd) -> None:
+    """In the daemon's words: within, or on which side of it."""
+    started = next(job.job.id for job in crowd.store.unfinished()[0] if job.placed_at is not None)
+    crowd.store.estimates.keep({started: KeptEstimates(ESTIMATE, ESTIMATE)})
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{started}")
+        page.sees("Start as told")
+        page.sees(", later")
         well(page, url)
 
 
