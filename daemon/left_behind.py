@@ -9,6 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from daemon.clock import Clock
+from daemon.queues import past_use
 from daemon.queues.live import LiveQueues
 from daemon.store import Store
 from environment.model import events as ev
@@ -53,6 +54,7 @@ def left_behind(
         policy=policy,
         sharing=queues.sharing(),
         spent=queues.spent(day, store.vms.spent_by_queue(day)),
+        used=past_use.taken_up(store.get(past_use.FACT), clock.now()),
     )
     return LeftBehind(jobs, tasks, restored)
 

@@ -45,6 +45,7 @@ from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
+from daemon.queues.past_use import PastUse
 from daemon.queues.sight import QueueSight, sight_of
 from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
@@ -202,6 +203,7 @@ class SchedulingLoop:
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
+        self._past_use = PastUse()
         self._next_sight = 0.0
         self._next_tick = 0.0
         self._charged = -math.inf
@@ -223,6 +225,7 @@ class SchedulingLoop:
                 self._tenure.beat()
                 self._turn()
             if self._tenure.may_act():
+                self._past_use.come_due()
                 self._handle([Item(ev.ChargesDue(self._clock.now()))])
         finally:
             self._disk.stop()
@@ -324,6 +327,7 @@ class SchedulingLoop:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
+        facts |= self._past_use.facts(self._model.standings)
         now = self._clock.now()
         if changes or explanations or facts or self._chronicle.due(now):
             happened = self._chronicle.tell(now, changes, explanations)

@@ -14,7 +14,7 @@ from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.task_states import TaskState
 from environment.model.timings import ModelOptions
 from environment.resources import Resources
-from environment.sharing.shares import Spent
+from environment.sharing.shares import Spent, Used
 from environment.sharing.terms import Sharing
 from environment.types import Job, Vm
 
@@ -56,8 +56,9 @@ class Restored(Event):
     pools: tuple[PoolSetback, ...] = ()
     #: How the cluster is shared; None: jobs are placed as they come.
     sharing: Sharing | None = None
-    #: Where there is no moment: what queues and users were charged today.
+    #: Where there is no moment: what queues and users were charged today, and have held of late.
     spent: tuple[Spent, ...] = ()
+    used: tuple[Used, ...] = ()
     #: And how jobs have ended that others come after, by id.
     ends: tuple[tuple[str, str], ...] = ()
 

@@ -193,8 +193,8 @@ class Parts:
         self.share(event.sharing)
         if event.moment is None:
             self._take_up()
-            if self.stage and event.spent:
-                self.stage.resume(Shared(spent=event.spent))
+            if self.stage and (event.spent or event.used):
+                self.stage.resume(Shared(event.used, spent=event.spent))
         else:
             self._go_on(event.moment)
         for job, why in never:

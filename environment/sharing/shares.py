@@ -131,6 +131,12 @@ class Standings:
             for name, whole in names.items()
         ]
 
+    def part(self, past: Mapping[str, float]) -> float:
+        """The largest part of the whole in so much, thousandths by name; 0 where that is next to nothing."""
+        whole = self.whole.thousandths
+        part = max((amount / whole[name] for name, amount in past.items() if whole.get(name)), default=0.0)
+        return part if part > _DUST else 0.0
+
     @property
     def step(self) -> float:
         """When the step of now began: no share changes for time alone before the next one does."""

@@ -14,13 +14,15 @@ from tests.daemon.fleet import Daemon, Fleet, fleets
 from tests.waiting import until
 
 QUEUES = {"prod": {"submit": ["ann"], "queues": {"etl": {"priority": 5}, "adhoc": {}}}, "lab": {}}
+#: What is held counts from the next second on, and for minutes.
+SHARING = {"order": ["priority", "fair"], "half_life": "16s"}
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A daemon with these queues."""
     with fleets(tmp_path_factory.mktemp("queues")) as make:
-        fleet = make(queues=QUEUES, sharing={"order": ["priority", "fair"]}, mesos={"jvms": 1000})
+        fleet = make(queues=QUEUES, sharing=SHARING, mesos={"jvms": 1000})
         until(fleet.add().leads, fleet.daemons[0].log)
         yield fleet
 
@@ -112,6 +114,32 @@ def test_who_waits_for_a_limit_says_so(fleet: Fleet) -> None:
         ask(daemon, "DELETE", f"/v1/jobs/{job}")
         fleet.wait(daemon, job, "killed")
     assert ask(daemon, "DELETE", "/v1/queues/small").status_code == 200
+
+
+def test_what_was_had_outlives_the_daemon(fleet: Fleet) -> None:
+    """A queue that holds nothing now has had its share and its day's dollars, and waits for both reasons."""
+    (daemon,) = fleet.daemons
+
+    def had() -> dict[str, Any]:
+        found: dict[str, Any] = ask(daemon, "GET", "/v1/queues/past").json()
+        return found
+
+    assert ask(daemon, "PUT", "/v1/queues/past", {}).status_code == 201
+    job = submit(fleet, "past", "cy").json()["id"]
+    until(lambda: had()["used"] > 0.0, daemon.log)
+    ask(daemon, "DELETE", f"/v1/jobs/{job}")
+    until(lambda: had()["cpus"] == 0, daemon.log)
+    ask(daemon, "PATCH", "/v1/queues/past", {"most": {"dollars_per_day": 1e-9}})
+    daemon.end(signal.SIGTERM)  # which is when VMs are charged for
+    daemon.up()
+    until(daemon.leads, daemon.log)
+    until(lambda: had()["used"] > 0.0 and had()["dollars_today"] > 0.0, daemon.log)
+    waits = submit(fleet, "past", "cy").json()["id"]
+    reason = "queue past may cost $1e-09 per day at most and has cost $"
+    until(lambda: reason in ask(daemon, "GET", f"/v1/jobs/{waits}").json()["reason"], daemon.log)
+    ask(daemon, "DELETE", f"/v1/jobs/{waits}")
+    fleet.wait(daemon, waits, "killed")
+    assert ask(daemon, "DELETE", "/v1/queues/past").status_code == 200
 
 
 def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:

@@ -1,0 +1,76 @@
+"""What queues and users have held of late, kept over restarts: without it a fair order begins anew with each.
+
+What counts of it, and for how long, is said in `environment.sharing.shares`.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from heapq import nlargest
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from environment.sharing.shares import Standings, Used
+
+log = structlog.get_logger("queues")
+
+#: The fact of the store that holds it, and how many seconds of it a daemon that is killed forgets at most.
+FACT, EVERY = "past use", 60.0
+#: Of so many queues and users at most, those that have had most: 10 ms and half a megabyte.
+_KEPT = 5000
+#: The time of which it is, and by queue and user (None: of all) what was held on average, thousandths.
+_Kept = tuple[float, list[tuple[str, str | None, dict[str, float]]]]
+_KEPT_AS: TypeAdapter[_Kept] = TypeAdapter(_Kept)
+
+
+class PastUse:
+    """When to keep it again; for the loop's thread."""
+
+    def __init__(self) -> None:
+        self._next, self._last = time.monotonic() + EVERY, ""
+
+    def come_due(self) -> None:
+        """Keep it with whatever is kept next: the daemon is about to end."""
+        self._next = -math.inf
+
+    def facts(self, standings: Callable[[], Standings | None]) -> dict[str, str]:
+        """What to keep of it now: mostly nothing."""
+        if time.monotonic() < self._next:
+            return {}
+        self._next = time.monotonic() + EVERY
+        now = standings()
+        if now is None or not now.whole:  # as long as the cluster is not known, nothing is a part of it
+            return {}
+        text = kept(now)
+        if text == self._last:
+            return {}
+        self._last = text
+        return {FACT: text}
+
+
+def kept(standings: Standings) -> str:
+    """What is kept of a moment, of those who have had most; empty where there is nothing to remember."""
+    step, half_life = standings.step, standings.sharing.half_life
+    pasts = [(scope, use.past_at(step, half_life)) for scope, use in standings.uses.items()]
+    had = [(standings.part(past), scope, past) for scope, past in pasts]
+    # Queues first: of users that are forgotten their queues still count.
+    most = nlargest(_KEPT, had, key=lambda each: (each[1][1] is None, each[0]))
+    rows = [
+        (*scope, {name: round(amount, 3) for name, amount in past.items()})
+        for part, scope, past in most
+        if part > 0.0
+    ]
+    return _KEPT_AS.dump_json((step, rows)).decode() if rows else ""
+
+
+def taken_up(text: str | None, now: float) -> tuple[Used, ...]:
+    """What an earlier daemon kept; nothing of what cannot be read."""
+    if not text:
+        return ()
+    try:
+        at, rows = _KEPT_AS.validate_json(text)
+    except ValidationError as error:
+        log.error("what queues have held of late cannot be read and is forgotten", why=str(error))
+        return ()
+    return tuple(Used(queue, user, tuple(past.items()), min(at, now)) for queue, user, past in rows)
