@@ -5,11 +5,14 @@
 A daemon in a folder of its own, with a VM of `slots` cpus and jobs of one executor with a cpu each, so that
 as many run at once. Users have the weights 1 to 4 in turn, and each has jobs that wait at any time. Printed
 is one line of JSON: by user the weight, its share of what all held after the first minute, and how many
-percentage points that is off; the exit code is 0 when nobody is off by more than five. A slot costs two JVMs.
+percentage points that is off, how many jobs are over, and the load; the exit code is 0 when nobody is off by
+more than five. A slot costs two JVMs. In the first minute who came first has more, and less in the next ones,
+until he has had his share: over few minutes nobody has it.
 """
 
 import argparse
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -71,7 +74,7 @@ def main() -> int:
             Client(daemon.url) as client,
         ):
             daemon.await_ready(client)
-            held = _measure(daemon, client, app, weights, values.minutes * 60.0, values.seconds)
+            held, count = _measure(daemon, client, app, weights, values.minutes * 60.0, values.seconds)
     everything, all_weights = sum(held.values()), sum(weights.values())
     users = {
         user: {
@@ -81,8 +84,9 @@ def main() -> int:
         }
         for user, weight in weights.items()
     }
-    print(json.dumps({"minutes": values.minutes, "executor_seconds": round(everything), "users": users}))
-    return 0 if all(abs(told["off"]) <= ALLOWED for told in users.values()) else 1
+    told = {"minutes": values.minutes, "slots": values.slots, "jobs": count, "load": os.getloadavg()[1]}
+    print(json.dumps({**told, "executor_seconds": round(everything), "users": users}))
+    return 0 if all(abs(user["off"]) <= ALLOWED for user in users.values()) else 1
 
 
 def _measure(
@@ -92,16 +96,18 @@ def _measure(
     weights: dict[str, float],
     seconds: float,
     sleeps: float,
-) -> dict[str, float]:
-    """Executor-seconds by user, from `START` on."""
+) -> tuple[dict[str, float], int]:
+    """Executor-seconds by user, from `START` on, and how many jobs are over."""
     began, jobs = time.time(), {user: list[str]() for user in weights}
     over: dict[str, Any] = {}
     while time.time() < began + seconds:
         daemon.check_alive()
-        for user, ids in jobs.items():
-            while sum(job_id not in over for job_id in ids) < _AHEAD:
-                spec = {**JOB, "app": str(app), "args": [str(sleeps)], "owner": user}
-                ids.append(client.submit(spec)["id"])
+        open_jobs = {user: sum(job_id not in over for job_id in ids) for user, ids in jobs.items()}
+        for number in range(_AHEAD):  # in turn, or the first would have all for as long as a job takes
+            for user, ids in jobs.items():
+                if number >= open_jobs[user]:
+                    spec = {**JOB, "app": str(app), "args": [str(sleeps)], "owner": user}
+                    ids.append(client.submit(spec)["id"])
         time.sleep(2.0)
         for ids in jobs.values():
             for job_id in ids:
@@ -114,7 +120,7 @@ def _measure(
             for task in (over.get(job_id) or client.job(job_id))["tasks"]:
                 end = min(task["ended_at"] or until, until)
                 found[user] += max(end - max(task["launched_at"], began + START), 0.0)
-    return found
+    return found, len(over)
 
 
 if __name__ == "__main__":
