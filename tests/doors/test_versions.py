@@ -26,12 +26,15 @@ context.stop()
 
 @pytest.mark.slow
 def test_a_job_runs_on_the_spark_that_it_names(daemon: Daemon) -> None:
-    """Its driver in Java and in Python, and its executors, which would not understand another one's."""
+    """Its driver in Java and in Python, and its executors, which would not understand another one's.
+
+    One asks for executors itself, by our part of Spark, compiled for the older Spark and its Scala.
+    """
     app = daemon.new_folder() / "version.py"
     app.write_text(APP)
     old, current = ("3.5", "3.5.9 3.5.9 17 3.5.9"), ("4.3", "4.3.0 4.3.0 21 4.3.0")
     kinds: list[tuple[tuple[str, str], dict[str, Any]]] = [
-        (old, {"spark": "3.5"}),
+        (old, {"spark": "3.5", "executors": {"max": 1}}),
         (old, {"spark": 3.5, "driver": {"on": "cluster"}}),
         (current, {}),
     ]
