@@ -4,6 +4,7 @@ Its VMs promise more than the machine has. Both worlds let jobs in by this; what
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from environment.types import PlacementRequest
 
@@ -12,7 +13,8 @@ def carried(requests: Iterable[PlacementRequest], most: int | None, taken: int) 
     """The first of these jobs, in order, that `most` JVMs have room for beside those `taken`; None: all.
 
     None overtakes. A job that would be alone always starts, so nothing waits for ever, however many executors
-    it has. Jobs that grow get as many executors as there is room for, and are passed over without any.
+    it has. One that also runs on fewer gets as many as there is room for, and no fewer than those. Jobs that
+    grow get as many executors as there is room for, and are passed over without any.
     """
     if most is None:
         yield from requests
@@ -24,6 +26,9 @@ def carried(requests: Iterable[PlacementRequest], most: int | None, taken: int) 
                 taken += more
                 yield request.first(more)
             continue
+        if request.fewest < request.count:
+            room = max(request.fewest, most - taken - 1)
+            request = replace(request.first(room), at_most=room)
         if taken and taken + needs(request) > most:
             return
         taken += needs(request)

@@ -144,7 +144,8 @@ class Fitting(Sequence[PlacementRequest]):
             return request
         if self._pressure is None:
             self._pressure = pressure_on(self._view, self._queue)
-        return self._sizing.shown(request, self._view, self._pressure)
+        # The number may have been cut to what the machine carries.
+        return self._sizing.shown(request, self._view, self._pressure).first(request.count)
 
     def _fitting(self, request: PlacementRequest) -> PlacementRequest:
         if request.fewest == request.count:

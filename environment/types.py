@@ -260,7 +260,8 @@ class PlacementRequest:
     are more for a running job, which takes as many as there are. `sizes` is what each of `count` takes;
     without it all are what the job asks for. `avoided` names, by id, VMs that are no place for it now: its
     last launches there never ran. `profile` is the number of their resource profile in Spark. `released_at`
-    is when its job began to wait for its turn, where something held it after its submission.
+    is when its job began to wait for its turn, where something held it after its submission. `at_most` is how
+    many of its executors the machine under an embedded cluster carries now; None: all.
     """
 
     job: Job
@@ -273,6 +274,7 @@ class PlacementRequest:
     grows: bool = False
     profile: int = 0
     released_at: float | None = None
+    at_most: int | None = None
 
     @property
     def entered_at(self) -> float:
@@ -297,10 +299,11 @@ class PlacementRequest:
 
     @property
     def full(self) -> "PlacementRequest":
-        """The request for all executors that a new job asks for, where it is shown for what fits only."""
-        if self.joins or self.job.min_executors is None or self.count == self.job.begins_with:
+        """The request for all executors that a new job may have, where it is shown for what fits only."""
+        most = self.job.begins_with if self.at_most is None else min(self.job.begins_with, self.at_most)
+        if self.joins or self.job.min_executors is None or self.count == most:
             return self
-        return replace(self, count=self.job.begins_with)
+        return replace(self, count=most)
 
     @property
     def kind(self) -> tuple[object, ...]:

@@ -37,7 +37,8 @@ class Room:
     def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
         """Why a job is not let in after these were."""
         taken = self._taken() + sum(map(needs, let_in))
-        wants = "one for each" if request.grows else f"{needs(request)} with its driver"
+        fewest = needs(request.first(request.fewest))
+        wants = "one for each" if request.grows else f"{fewest} with its driver"
         return (
             f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
             f"and it needs {wants}"

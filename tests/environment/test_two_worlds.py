@@ -239,6 +239,21 @@ def test_one_machine_carries_so_many_jvms_in_both_worlds(case: str, *, shared: b
     assert max(job.ended_at for job in result.jobs) > 1.2 * max(job.ended_at for job in free.jobs)
 
 
+@pytest.mark.parametrize("case", ["ff", "greedy", "ogasched"])
+def test_one_machine_carries_a_part_of_who_also_runs_on_fewer(case: str) -> None:
+    """Such a job begins on as many executors as there is room for, also where sizes are chosen."""
+    jobs = tuple(
+        WorkloadJob(f"job-{i:03}", 10.0 * i, "pagerank", 1.0, 1024, 30, 400.0, min_executors=1)
+        for i in range(8)
+    )
+    for sizes in (Sizes(), Sizes(floor=0.5)):
+        options = SimulationOptions(belief=Belief("spread"), seed=2, jvms=14, sizes=sizes)
+        here, _, _ = Both(case, Workload(jobs), options).compare(())
+        given = [len(vms) for _, _, vms, _ in here.placed]
+        assert max(given) <= 13, "one JVM is its driver's"
+        assert max(given) > 1
+
+
 def test_who_fits_no_more_waits_aside_in_both_worlds() -> None:
     """The large VM is lost: what needs it waits to the end and says so, and nobody waits for it."""
     vms = (make_vm("large", cpus=16.0), *make_vms(2, cpus=4.0))
