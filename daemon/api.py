@@ -35,6 +35,7 @@ from daemon.contract import WITH_DRIVER, PolicyStatus, RejectedError, Scheduler
 from daemon.description import describe
 from daemon.event_routes import add_events
 from daemon.file_routes import add_files
+from daemon.foresight.dry_run import add_dry_run
 from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
 from daemon.groups import GroupSum
@@ -111,6 +112,7 @@ def create_app(
     add_applications(app, scheduler)
     add_vms(app, scheduler)
     add_foresight(app, scheduler)
+    add_dry_run(app, scheduler)
     add_queues(app, scheduler)
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)

@@ -42,8 +42,8 @@ _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
 #: A file comes in many parts: what is kept is that all of it came, or that it could not.
 _FILES, _PART = "/v1/files/", 202
-#: What drivers say every few seconds, and changes nothing.
-_SIGN_OF_LIFE = "/heartbeat"
+#: What changes nothing: what drivers say every few seconds, and submissions that are only tried.
+_UNCHANGING = ("/heartbeat", "/dry-run")
 
 
 class Audit:
@@ -74,7 +74,7 @@ class Audit:
         changing = scope["method"] in _CHANGING
         refused = status in _REFUSED and (who == NOBODY or not changing)
         part = status == _PART and scope["path"].startswith(_FILES)
-        unchanging = part or scope["path"].endswith(_SIGN_OF_LIFE)
+        unchanging = part or scope["path"].endswith(_UNCHANGING)
         if not refused and (not changing or unchanging):
             return
         record: dict[str, Any] = {

@@ -26,7 +26,7 @@ from daemon.contract import (
     Standing,
 )
 from daemon.foresight.expected import Coverage, Estimate
-from daemon.foresight.foresight import Foresight
+from daemon.foresight.foresight import Foresight, JobAhead
 from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
@@ -37,6 +37,7 @@ from daemon.terms import Term
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.types import Job
 from framework.spark import DriverUi
 
 log = structlog.get_logger("leader")
@@ -158,6 +159,10 @@ class Candidate:
         """See `Scheduler.submit`."""
         return self._leader().submit(submitted)
 
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """See `Scheduler.trial`."""
+        return self._leader().trial(submitted, sends)
+
     def kill(self, job_id: str) -> JobRecord:
         """See `Scheduler.kill`."""
         return self._leader().kill(job_id)
@@ -224,6 +229,10 @@ class Candidate:
         """See `Scheduler.estimates`; only the leader has any."""
         service = self._service
         return {} if service is None else service.estimates()
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """See `Scheduler.mended`."""
+        return self._leader().mended(drawn)
 
     def coverage(self) -> Coverage:
         """See `Scheduler.coverage`."""

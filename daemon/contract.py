@@ -20,12 +20,13 @@ from framework.spark import DriverUi
 
 if TYPE_CHECKING:
     from daemon.foresight.expected import Coverage, Estimate
-    from daemon.foresight.foresight import Foresight
+    from daemon.foresight.foresight import Foresight, JobAhead
     from daemon.queues.desk import QueueDesk
     from daemon.queues.sight import QueueSight
     from daemon.stages import Stages
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
+    from environment.types import Job
 
 
 class RejectedError(Exception):
@@ -168,6 +169,14 @@ class Scheduler(Protocol):
         """Accept jobs: what became of each, as that is known. What is accepted is on disk by then."""
         ...
 
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> "Sequence[Job]":
+        """The jobs that a submission would be if it came now, by ids that no other has; nothing is changed.
+
+        RejectedError for what it would be refused for. Files that its user `sends` before it, so many bytes
+        by hash, need not be there.
+        """
+        ...
+
     def kill(self, job_id: str) -> JobRecord:
         """End a job: its record, on disk when this returns; one that has ended already is left alone."""
         ...
@@ -212,6 +221,10 @@ class Scheduler(Protocol):
 
     def estimates(self) -> "Mapping[str, Estimate]":
         """When the jobs that wait will start and what they will cost, by id, as it was made last."""
+        ...
+
+    def mended(self, drawn: "JobAhead") -> "JobAhead":
+        """What was drawn of a job that waits, corrected by how far earlier ones were beside the truth."""
         ...
 
     def coverage(self) -> "Coverage":

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 
@@ -28,6 +29,8 @@ from profiles.job_profile import JobProfile
 
 #: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
 OF_LATE = 3600.0
+#: What a job is called that is only tried: behind all in any order, and no job comes so far.
+TRIED = "job-100000000000000000"
 
 
 class Intake:
@@ -126,10 +129,9 @@ class Intake:
         unfit: list[SubmittedSpec] = []
         for each in submitted:
             try:
-                self._check(each)
-                (unfit if self._misfit(each.spec) else fit).append(each)
-            except ValueError as error:
-                refused[each] = RejectedError(422, "The job cannot be launched", str(error))
+                with _as_refusals():
+                    self._check(each)
+                    (unfit if self._misfit(each.spec) else fit).append(each)
             except Exception as error:  # what is wrong with one must not stop the others
                 refused[each] = error
         yield {**refused, **self._keep(fit)}
@@ -139,18 +141,48 @@ class Intake:
             refused = {each: misfit for each, misfit in misfits.items() if misfit}
             yield {**refused, **self._keep([each for each in unfit if each not in refused])}
 
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """The jobs that a submission would be now, and its id as no other has it; nothing comes of it.
+
+        Raises what it would be refused for. Files that the user `sends` before, so many bytes by hash, need
+        not be there yet.
+        """
+        spec, queues = submitted.spec, self._queues()
+        with _as_refusals():
+            self._check(submitted, sends)
+            misfit = self._misfit(spec)
+        if misfit is not None:
+            self._look()
+            misfit = self._misfit(spec)
+        full = None if self._fitting([submitted]) else self._crowded()
+        if (refusal := misfit or full or self._rooms.full(queues, spec)) is not None:
+            raise refusal
+        try:
+            after = self._store.resolve(spec, submitted.submitter)
+        except UnknownDependencyError as error:
+            raise _comes_after_nothing(error) from error
+        except StoreError as error:
+            raise _not_kept(error) from error
+        return replace(self._job(TRIED, submitted, self._now()), after=after).members()
+
+    def _room(self) -> int:
+        """So many more jobs may wait."""
+        return max(0, self._most - self._queued - len(self._arriving))
+
+    def _fitting(self, submitted: Sequence[SubmittedSpec]) -> int:
+        """For so many of them, the first, there is room in the queue."""
+        return bisect_right([*accumulate(each.spec.count or 1 for each in submitted)], self._room())
+
+    def _crowded(self) -> RejectedError:
+        detail = f"{self._most} jobs are queued already (max_queued_jobs)"
+        if room := self._room():
+            detail = f"there is room for {room} more jobs of {self._most} (max_queued_jobs)"
+        return RejectedError(429, "The queue is full", detail, {"Retry-After": admission.PAUSE})
+
     def _keep(self, submitted: Sequence[SubmittedSpec]) -> dict[SubmittedSpec, Admission]:
         """Keep those that there is room for in the queue."""
-        room = max(0, self._most - self._queued - len(self._arriving))
-        ends = [*accumulate(each.spec.count or 1 for each in submitted)]
-        fits = bisect_right(ends, room)
-        detail = f"{self._most} jobs are queued already (max_queued_jobs)"
-        if fits < len(submitted) and room:
-            detail = f"there is room for {room} more jobs of {self._most} (max_queued_jobs)"
-        admissions: dict[SubmittedSpec, Admission] = {
-            each: RejectedError(429, "The queue is full", detail, {"Retry-After": admission.PAUSE})
-            for each in submitted[fits:]
-        }
+        fits = self._fitting(submitted)
+        admissions: dict[SubmittedSpec, Admission] = {each: self._crowded() for each in submitted[fits:]}
         queues, let_in = self._queues(), []
         for each in submitted[:fits]:
             if (full := self._rooms.enter(queues, each.spec)) is not None:
@@ -183,7 +215,7 @@ class Intake:
                 admissions[each] = RejectedError(409, "Idempotency key used before", str(outcome))
                 continue
             if isinstance(outcome, UnknownDependencyError):
-                admissions[each] = RejectedError(422, "It comes after nothing that is there", str(outcome))
+                admissions[each] = _comes_after_nothing(outcome)
                 continue
             admissions[each] = outcome
             record, is_new = outcome
@@ -237,8 +269,11 @@ class Intake:
         )
         return self._sizes.opened(job)
 
-    def _check(self, submitted: SubmittedSpec) -> None:
-        """Raise ValueError or RejectedError when it could not be launched, whatever the cluster."""
+    def _check(self, submitted: SubmittedSpec, sends: Mapping[str, int] | None = None) -> None:
+        """Raise ValueError or RejectedError when it could not be launched, whatever the cluster.
+
+        Without what its user `sends`, its uploaded files are kept for it.
+        """
         spec = submitted.spec
         queues = self._queues()
         admission.check(queues, spec)
@@ -247,7 +282,7 @@ class Intake:
         if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
             why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
             raise ValueError(why)
-        self._launcher.check(spec, submitted.submitter)
+        self._launcher.check(spec, submitted.submitter, sends)
 
     def _misfit(self, spec: JobSpec) -> RejectedError | None:
         """Why there is no cluster for the job, as far as is known; None when there may be."""
@@ -287,6 +322,19 @@ class Intake:
             there = [vm for vm in vms if self._launcher.spot_driver(spec) or not vm.spot]
             shortfall = whole_cluster_shortfall(there, driver, 1) if there or not vms else ONLY_SPOT
         return shortfall
+
+
+@contextmanager
+def _as_refusals() -> Iterator[None]:
+    """What is wrong with a value, as it is told."""
+    try:
+        yield
+    except ValueError as error:
+        raise RejectedError(422, "The job cannot be launched", str(error)) from error
+
+
+def _comes_after_nothing(error: UnknownDependencyError) -> RejectedError:
+    return RejectedError(422, "It comes after nothing that is there", str(error))
 
 
 def _pauses(retry: Retry | None) -> Pauses:

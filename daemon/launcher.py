@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,9 +119,11 @@ class Launcher:
         """The heap (MiB) of the job's executors, unless they are of another resource profile."""
         return application_of(spec).heap_mib(spec.memory)
 
-    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
-        """Raise ValueError when the job could not be launched, whatever the cluster."""
-        self._launch_check.check(spec, submitter)
+    def check(
+        self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
+    ) -> None:
+        """Raise ValueError when the job could not be launched, whatever the cluster; see `LaunchCheck`."""
+        self._launch_check.check(spec, submitter, sends)
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""

@@ -58,8 +58,15 @@ class LaunchCheck:
     reachable: bool
     backend_jar: Callable[[str], Path]
 
-    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
-        """Raise ValueError when the job could not be launched, whatever the cluster."""
+    def check(
+        self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
+    ) -> None:
+        """Raise ValueError when the job could not be launched, whatever the cluster.
+
+        Its uploaded files are kept for it from now on. But where it is said which its user `sends` before it
+        is submitted, by hash and in bytes, nothing is: those are not looked for, and have to be such as are
+        taken (RejectedError).
+        """
         here = driver_of(spec, self.config).on == "host" or self.config.mesos.master == "embedded"
         rights = self.rights.of(submitter.unix_user, here=here)
         self.homes.there(spec.spark)
@@ -73,7 +80,7 @@ class LaunchCheck:
         application.heap_mib(driver_of(spec, self.config).memory, "driver")
         if spec.main_class and spec.app.endswith(".py"):
             raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
-        self._check_uploaded(spec, submitter)
+        self._check_uploaded(spec, submitter, sends)
         if isinstance(spec.executors, DynamicExecutors):
             self._check_asking(spec)
         for reference in spec.references:
@@ -90,11 +97,16 @@ class LaunchCheck:
         for repository in spec.repositories:
             rights.check(repository)
 
-    def _check_uploaded(self, spec: JobSpec, submitter: Submitter) -> None:
+    def _check_uploaded(self, spec: JobSpec, submitter: Submitter, sends: Mapping[str, int] | None) -> None:
         files = files_of(spec).values()
         for file in files:
-            self.uploads.use(file, submitter.name, spec.owner)
-            _check_jar(file.name, self.uploads.path(file, spec.owner))
+            if sends is None:
+                self.uploads.use(file, submitter.name, spec.owner)
+                _check_jar(file.name, self.uploads.path(file, spec.owner))
+            elif file.sha256 not in sends:
+                _check_jar(file.name, self.uploads.look(file, submitter.name))
+        if sends:
+            self.uploads.check_sizes(sends, submitter.name)
         if files and driver_of(spec, self.config).on == "cluster" and not self.reachable:
             raise ValueError(
                 "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "

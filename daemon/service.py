@@ -22,7 +22,7 @@ from daemon.contract import (
 )
 from daemon.due import CHARGED_AT_ONCE
 from daemon.foresight.expected import Coverage, Estimate
-from daemon.foresight.foresight import Foresight
+from daemon.foresight.foresight import Foresight, JobAhead
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
 from daemon.scheduling_loop import SchedulingLoop
@@ -31,6 +31,7 @@ from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.types import Job
 
 #: Seconds for which who asks for the bill waits until all VMs are charged for.
 _CHARGE_PATIENCE = 2.0
@@ -47,6 +48,10 @@ class Service(SchedulingLoop):
         """Accept jobs; see `Scheduler.submit`."""
         with self._stages.timed("accept"):
             yield from self._intake.accept(submitted)
+
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """What a submission would be; see `Scheduler.trial`."""
+        return self._intake.trial(submitted, sends)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
@@ -135,6 +140,10 @@ class Service(SchedulingLoop):
     def coverage(self) -> Coverage:
         """How well that did; see `Scheduler.coverage`."""
         return self._estimates.coverage()
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """What was drawn, as it is told; see `Scheduler.mended`."""
+        return self._estimates.mended(drawn)
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

@@ -18,7 +18,18 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, bill_rows, event_rows, groups, listing, record_rows, store_opening, tables, terms
+from daemon import (
+    arrivals,
+    bill_rows,
+    event_rows,
+    groups,
+    listing,
+    record_rows,
+    resolving,
+    store_opening,
+    tables,
+    terms,
+)
 from daemon.application_rows import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
 from daemon.chronicle import Happening
@@ -51,8 +62,10 @@ from daemon.tables import (
 )
 from daemon.terms import Term, Vigil
 from daemon.uploads import stored_name
+from daemon.users.people import Submitter
 from daemon.users.user_rows import Users
 from daemon.vm_books import VmBooks
+from environment.dependencies import After
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -261,6 +274,11 @@ class Store:
         if number is None or text is None:
             return None
         return self._damages.read("specs", job_id, number, record_rows.read_spec, text)
+
+    def resolve(self, spec: JobSpec, submitter: Submitter) -> tuple[After, ...]:
+        """What a new job would come after; UnknownDependencyError; see `resolving`."""
+        with self._access.read() as connection:
+            return resolving.resolve(connection, spec, submitter)
 
     def job_by_key(self, key: str) -> JobRecord | None:
         """The job that was submitted with this idempotency key; None when there is none."""

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +75,7 @@ class Uploads:
         RejectedError when it is too large, does not follow what is there, is not what its hash says, or
         cannot be kept; nothing of the part is then.
         """
-        if size > self._rules.size << 20:
-            limit = f"a file may have {self._rules.size} MiB (uploads.size)"
-            detail = limit if self._rules.size else "this daemon takes no files (uploads.size is 0)"
-            raise RejectedError(413, "The file is too large", detail)
+        self._check_size(size)
         if offset + len(data) > size:
             detail = f"{offset + len(data)} bytes of a file that is said to have {size}"
             raise RejectedError(422, "The part does not fit", detail)
@@ -109,13 +106,27 @@ class Uploads:
         name = stored_name(file.sha256, user)
         with self._lock(name):
             if not self._touch(name):
-                raise ValueError(
-                    f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
-                )
+                raise _not_sent(file)
             if user and owner and user != owner:
                 with contextlib.suppress(FileExistsError):
                     os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
                     self._count((self._folder / name).stat().st_size)
+
+    def look(self, file: Uploaded, user: str = "") -> Path:
+        """Where a file of the user's is, which is kept no longer for that; ValueError as of `use`."""
+        path = self._folder / stored_name(file.sha256, user)
+        if not path.is_file():
+            raise _not_sent(file)
+        return path
+
+    def check_sizes(self, sizes: Mapping[str, int], user: str = "") -> None:
+        """RejectedError where files of a user's, so many bytes by hash, could not be taken now."""
+        for size in sizes.values():
+            self._check_size(size)
+        there = (sha256 for sha256 in sizes if (self._folder / stored_name(sha256, user)).is_file())
+        if missing := sum(sizes.values()) - sum(sizes[sha256] for sha256 in there):
+            there_already = (each for each in (self._folder, *self._folder.parents) if each.is_dir())
+            self._check_room(missing, next(there_already))
 
     def path(self, file: Uploaded, owner: str = "") -> Path:
         """Where the daemon has this file of a job of the owner's; ValueError when it is not there (any more).
@@ -184,6 +195,15 @@ class Uploads:
 
     def _make_room(self, size: int) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_room(size, self._folder)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._rules.size << 20:
+            limit = f"a file may have {self._rules.size} MiB (uploads.size)"
+            detail = limit if self._rules.size else "this daemon takes no files (uploads.size is 0)"
+            raise RejectedError(413, "The file is too large", detail)
+
+    def _check_room(self, size: int, folder: Path) -> None:
         used, total = self._count(0), self._rules.total << 20
         if used + size > total:
             detail = (
@@ -191,7 +211,7 @@ class Uploads:
                 "after uploads.age days, or by `stoker prune`"
             )
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
-        disk = os.statvfs(self._folder)
+        disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize - size < _SPARED:
             detail = f"the daemon's disk has no more than {_SPARED >> 20} MiB left, which are for jobs"
             raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
@@ -226,6 +246,12 @@ class Uploads:
 
     def _lock(self, name: str) -> threading.Lock:
         return self._locks[int(name[:8], 16) % _LOCKS]
+
+
+def _not_sent(file: Uploaded) -> ValueError:
+    return ValueError(
+        f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
+    )
 
 
 def stored_name(sha256: str, user: str) -> str:

@@ -17,7 +17,7 @@ from environment.cluster_files import vms_of
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resource_arrays import ResourceArrays
 from environment.sharing.terms import Sharing
-from environment.types import PlacementRequest, Vm
+from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
 _NOT_SO = "This cannot be played"
@@ -40,6 +40,8 @@ class Present:
     keeping: Keeping = BREAK_EVEN
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None
+    #: Jobs, by id, of which is told what comes of them as one.
+    follow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Case:
     cluster: Cluster | None = None
     order: tuple[Criterion, ...] = ()
     keep: Keeping | None = None
+    #: Jobs that come now.
+    joining: tuple[Job, ...] = ()
 
     def __str__(self) -> str:
         return ", ".join(self._words()) or "as now"
@@ -65,6 +69,8 @@ class Case:
             yield f"in order of {', '.join(self.order)}"
         if self.keep is not None:
             yield f"keep {self.keep}"
+        if self.joining:
+            yield "with what joins"
 
     def of(self, now: Present) -> Present:
         """Now, if that were so; RejectedError where it cannot be."""
@@ -76,6 +82,9 @@ class Case:
             now = replace(now, view=_more(now.view, self.add))
         if self.order:
             now = replace(now, sharing=replace(now.sharing or Sharing(), order=self.order))
+        if self.joining:
+            more = (PlacementRequest(job, job.executors) for job in self.joining)
+            now = replace(now, queue=(*now.queue, *more), follow=tuple(job.id for job in self.joining))
         return now if self.keep is None else replace(now, keeping=self.keep)
 
     @property

@@ -18,7 +18,7 @@ from daemon.contract import RejectedError
 from daemon.database import StoreError
 from daemon.foresight.cases import Present
 from daemon.foresight.expected import Coverage, Estimate, KeptEstimates
-from daemon.foresight.foresight import PolicyAhead
+from daemon.foresight.foresight import JobAhead, PolicyAhead
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Calibration, Interval
 
@@ -75,6 +75,8 @@ class Estimates:
         self._coverage = Coverage()
         self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
         self._cost = Calibration(_DOLLARS_BESIDE)
+        #: Over what these three have learned, which others read beside the thread here.
+        self._learning = threading.Lock()
         self._came: SimpleQueue[JobRecord] = SimpleQueue()
         self._waits = False
         self._wake, self._over = threading.Event(), threading.Event()
@@ -96,6 +98,12 @@ class Estimates:
     def coverage(self) -> Coverage:
         """How well they did so far."""
         return self._coverage
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """What was drawn of a job, as it is told; from any thread."""
+        with self._learning:
+            start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
+            return JobAhead(start, end, self._cost.mended(drawn.cost))
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
@@ -166,13 +174,15 @@ class Estimates:
                 self._followed[job_id] = kept = replace(kept, last=last)
                 self._unkept.add(job_id)
             was = replace(was, start=was.start.counting(came.start))
-            self._start.learn(_since(kept.drawn.start, kept.drawn.at), record.placed_at - kept.drawn.at)
+            with self._learning:
+                self._start.learn(_since(kept.drawn.start, kept.drawn.at), record.placed_at - kept.drawn.at)
         if not record.ended:
             return was
         if record.state == "finished" and record.finished_at is not None:
             was = replace(was, end=was.end.counting(came.end), cost=was.cost.counting(came.cost))
-            self._end.learn(_since(kept.drawn.end, kept.drawn.at), record.finished_at - kept.drawn.at)
-            self._cost.learn(kept.drawn.cost, record.cost)
+            with self._learning:
+                self._end.learn(_since(kept.drawn.end, kept.drawn.at), record.finished_at - kept.drawn.at)
+                self._cost.learn(kept.drawn.cost, record.cost)
         if job_id in self._unkept:
             self._keep()
         self._unkept.discard(job_id)
@@ -186,8 +196,8 @@ class Estimates:
         for job_id, job in found.jobs.items():
             if job_id in moved:  # while it was played: nothing is to be told of it any more
                 continue
-            start, end = self._start.mended(job.start), self._end.mended(job.end)
-            latest[job_id] = told = Estimate(at, start.later(at), end.later(at), self._cost.mended(job.cost))
+            mended = self.mended(job)
+            latest[job_id] = told = Estimate(at, mended.start.later(at), mended.end.later(at), mended.cost)
             if job_id not in self._followed and len(self._followed) < _KEPT:
                 drawn = Estimate(at, job.start.later(at), job.end.later(at), job.cost)
                 self._followed[job_id] = KeptEstimates(told, drawn)

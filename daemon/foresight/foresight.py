@@ -30,7 +30,7 @@ from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
 from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
-from environment.simulation.ahead import Ahead, Played
+from environment.simulation.ahead import Ahead, Followed, Played
 from environment.simulation.intervals import Interval
 from environment.simulation.options import SimulationOptions
 from environment.sizing import Sizes
@@ -76,6 +76,8 @@ class PolicyAhead:
     never: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
     case: Case = field(default_factory=Case)
+    #: What came of those that join, draw by draw.
+    followed: tuple[Followed, ...] = ()
 
 
 class Foresight:
@@ -149,6 +151,7 @@ class Foresight:
                     each.view,
                     each.queue,
                     replace(self._options, sharing=each.sharing, keeping=each.keeping, jvms=each.jvms),
+                    each.follow,
                 )
                 for each in shown
             )
@@ -209,6 +212,7 @@ def _summed(
         {job_id: _of_draws(seen) for job_id, seen in jobs.items()},
         tuple(late),
         played[0].never,
+        followed=tuple(each.followed for each in played if each.followed is not None),
     )
 
 

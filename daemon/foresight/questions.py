@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from environment.simulation.ahead import Ahead, Played
+from environment.simulation.ahead import Ahead, Followed, Played
 from environment.simulation.options import SimulationOptions
 from environment.types import PlacementRequest
 from environment.view import ClusterView
@@ -20,6 +20,8 @@ class Scene:
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
     options: SimulationOptions = field(default_factory=SimulationOptions)
+    #: Jobs, by id, of which is told what comes of them as one.
+    follow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +62,8 @@ class Answer:
         policy, draw, played, failure = json.loads(line)
         if played is not None:
             jobs = {job_id: Ahead(**ahead) for job_id, ahead in played["jobs"].items()}
-            played = Played(jobs, played["dollars"], played["seconds"], played["never"])
+            if (followed := played["followed"]) is not None:
+                followed |= {"ahead": Ahead(**followed["ahead"]), "vms": tuple(followed["vms"])}
+                followed = Followed(**followed)
+            played = Played(jobs, played["dollars"], played["seconds"], played["never"], followed)
         return cls(policy, draw, played, failure)

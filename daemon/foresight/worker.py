@@ -44,7 +44,9 @@ def answers(question: Question) -> Iterator[Answer]:
             try:
                 with _within(question.at_most - passed):
                     policy = create(name, options)
-                    played = play_ahead(policy, scene.view, scene.queue, seed=draw, options=scene.options)
+                    played = play_ahead(
+                        policy, scene.view, scene.queue, seed=draw, options=scene.options, follow=scene.follow
+                    )
             except _OverError:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down
                 return

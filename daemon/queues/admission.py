@@ -109,16 +109,26 @@ class Rooms:
             return None
         number = spec.count or 1
         with self._lock:
-            for queue in reversed(queues.line(spec.queue)):
-                for most, whose, key in _bounds(queue):
-                    bound, user = most.waiting, spec.owner if key == _PER_USER else None
-                    if bound is None:
-                        continue
-                    if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
-                        has = "as many" if number == 1 else f"no room for {number} more"
-                        detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has {has}"
-                        return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
+            if (full := self._full(queues, spec, number)) is not None:
+                return full
             self._coming.update(dict.fromkeys(_places(spec.queue, spec.owner), number))
+        return None
+
+    def full(self, queues: Queues, spec: JobSpec) -> RejectedError | None:
+        """Why a job could not be let in now; None when it could."""
+        with self._lock:
+            return self._full(queues, spec, spec.count or 1) if queues else None
+
+    def _full(self, queues: Queues, spec: JobSpec, number: int) -> RejectedError | None:
+        for queue in reversed(queues.line(spec.queue)):
+            for most, whose, key in _bounds(queue):
+                bound, user = most.waiting, spec.owner if key == _PER_USER else None
+                if bound is None:
+                    continue
+                if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
+                    has = "as many" if number == 1 else f"no room for {number} more"
+                    detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has {has}"
+                    return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
         return None
 
     def leave(self, path: str, user: str, number: int = 1) -> None:

@@ -57,6 +57,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/metrics"): _READ,
         ("GET", "/v1/jobs"): _READ,
         ("POST", "/v1/jobs"): _SUBMIT,
+        ("POST", "/v1/jobs/dry-run"): _SUBMIT,
         ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
         ("DELETE", "/v1/jobs/{job_id}"): _CHANGE_JOB,
         ("POST", "/v1/jobs/{job_id}/kill"): _CHANGE_JOB,

@@ -20,6 +20,7 @@ from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.simulation.options import SimulationOptions
+from environment.simulation.results import Traced
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
@@ -44,17 +45,33 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What comes of jobs that are followed, as one, and what is made of the first of them at once.
+
+    That is the VMs of its executors, by id, which cost `dollars_per_hour`: its shares of their prices; or
+    `why` it has to wait. So many of those that wait are placed `before` it.
+    """
+
+    ahead: Ahead
+    vms: tuple[str, ...] = ()
+    dollars_per_hour: float = 0.0
+    why: str = ""
+    before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Played:
     """What comes of the queue in one draw: of each job that waits, and of all.
 
     `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
-    `never` says, by job, why it would not run at all.
+    `never` says, by job, why it would not run at all. `followed` are those that were.
     """
 
     jobs: Mapping[str, Ahead]
     dollars: float
     seconds: float
     never: Mapping[str, str] = field(default_factory=dict)
+    followed: Followed | None = None
 
 
 def play_ahead(
@@ -65,11 +82,13 @@ def play_ahead(
     seed: int | None = None,
     options: SimulationOptions | None = None,
     fallback: Policy | None = None,
+    follow: Sequence[str] = (),
 ) -> Played:
     """Play the queue forward from the view until all of it, and what runs now, is over.
 
     With a `seed` what jobs take is drawn, of those that run given that they run still; without one it is what
-    is believed of them. StuckError when the policy waits for ever.
+    is believed of them. Of jobs to `follow`, by id, it is told what comes of them as one, if all run.
+    StuckError when the policy waits for ever.
     """
     options = options or SimulationOptions()
     draw = None if seed is None else np.random.default_rng(seed)
@@ -97,7 +116,34 @@ def play_ahead(
         job.name: Ahead(job.started_at, job.ended_at, job.cost) for job in result.jobs if job.name in names
     }
     dollars = result.bill.total if world.elastic else result.cost
-    return Played(jobs, dollars, world.now, {**never, **result.aside})
+    followed = None
+    if follow and all(job_id in jobs for job_id in follow):
+        followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)
+    return Played(jobs, dollars, world.now, {**never, **result.aside}, followed)
+
+
+def _followed(
+    seen: Sequence[Ahead], first: str, decisions: Sequence[Traced], view: ClusterView, waiting: Sequence[Job]
+) -> Followed:
+    """Jobs as one, and what a policy decided of the first of them."""
+    ahead = Ahead(
+        min(each.start for each in seen), max(each.end for each in seen), sum(each.cost for each in seen)
+    )
+    jobs, before, why = {job.id: job for job in waiting}, set[str](), ""
+    for traced in decisions:
+        decision = traced.decision
+        if traced.job == first and isinstance(decision, Place):
+            if traced.at > 0.0:
+                break
+            vms = [view.vms[number] for number in decision.placement]
+            shares = zip(vms, decision.sizes or jobs[first].asked, strict=False)
+            price = sum(vm.price_per_hour * size.share_of(vm.resources) for vm, size in shares)
+            return Followed(ahead, tuple(vm.id for vm in vms), price, before=len(before))
+        if isinstance(decision, Place):
+            before |= {traced.job} & jobs.keys()
+        elif traced.at == 0.0:
+            why = decision.reason if traced.job == first else f"{traced.job} waits first: {decision.reason}"
+    return Followed(ahead, why=why, before=len(before))
 
 
 @dataclass(frozen=True, slots=True)

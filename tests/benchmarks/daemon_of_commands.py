@@ -7,7 +7,7 @@ are looked at when the command is `true`, and never otherwise.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,7 +26,9 @@ class CommandLauncher(Launcher):
 
     command: tuple[str, ...] = ("true",)
 
-    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
+    def check(
+        self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
+    ) -> None:
         """Everything can be launched."""
 
     def describe(

@@ -1,7 +1,7 @@
 """A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -25,7 +25,7 @@ from daemon.contract import (
 )
 from daemon.foresight.cases import Present
 from daemon.foresight.expected import Coverage, Estimate, Held
-from daemon.foresight.foresight import Foresight
+from daemon.foresight.foresight import Foresight, JobAhead
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
@@ -114,6 +114,9 @@ class SmallScheduler:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
+        return self._store.add_job(spec, self._job(spec), key, 100.0)
+
+    def _job(self, spec: JobSpec) -> Callable[[str], Job]:
         if spec.most_cpus > 64:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
@@ -121,7 +124,11 @@ class SmallScheduler:
             asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
 
-        return self._store.add_job(spec, job, key, 100.0)
+        return job
+
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """The job, unless it has more than 64 cpus."""
+        return [self._job(submitted.spec)("job-99")]
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""
@@ -180,6 +187,10 @@ class SmallScheduler:
     def estimates(self) -> Mapping[str, Estimate]:
         """What a test says."""
         return self.expected
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """As it was drawn."""
+        return drawn
 
     def coverage(self) -> Coverage:
         """Most were right."""

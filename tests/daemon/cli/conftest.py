@@ -30,6 +30,7 @@ from daemon.contract import (
     ShadowStatus,
 )
 from daemon.foresight.expected import Coverage, Estimate, Held
+from daemon.foresight.foresight import JobAhead
 from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
@@ -69,6 +70,8 @@ class Cast:
     pools: tuple[PoolStatus, ...] = ()
     expected: dict[str, Estimate] = field(default_factory=dict)
     foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
+    #: What a submission that was tried would send: bytes by hash.
+    sent: dict[str, int] = field(default_factory=dict)
     #: What is seen of queues.
     seen: QueueSight | None = None
 
@@ -81,18 +84,26 @@ class Cast:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
+        now = time.time()
+        record, new = self.store.add_job(spec, self._job(spec, now), key, now)
+        if self.fate is not None:
+            self.fate(record.job.id)
+        return record, new
+
+    def _job(self, spec: JobSpec, now: float) -> Callable[[str], Job]:
         if spec.most_cpus > 4:
             raise RejectedError(422, "The job fits no cluster of this size", "m1.large-1 has 4 cpus")
-        now = time.time()
 
         def job(job_id: str) -> Job:
             asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
-        record, new = self.store.add_job(spec, job, key, now)
-        if self.fate is not None:
-            self.fate(record.job.id)
-        return record, new
+        return job
+
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """The job as it would be; what is sent, a test finds in `sent`."""
+        self.sent = dict(sends)
+        return [self._job(submitted.spec, time.time())("job-99")]
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""
@@ -136,6 +147,10 @@ class Cast:
     def estimates(self) -> Mapping[str, Estimate]:
         """What a test says."""
         return self.expected
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """As it was drawn."""
+        return drawn
 
     def coverage(self) -> Coverage:
         """Most were right."""

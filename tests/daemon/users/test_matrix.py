@@ -43,6 +43,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/metrics"): ("read", None),
     ("GET", "/v1/jobs"): ("read", None),
     ("POST", "/v1/jobs"): ("submit", JOB),
+    ("POST", "/v1/jobs/dry-run"): ("submit", JOB),
     ("GET", "/v1/jobs/{job_id}"): ("own", None),
     ("DELETE", "/v1/jobs/{job_id}"): ("change", None),
     ("POST", "/v1/jobs/{job_id}/kill"): ("change", None),

@@ -1,0 +1,201 @@
+"""The route that tries a submission: why it would be refused, or where, when and at what price it would run.
+
+Nothing comes of it: what is checked is in `intake.py`, how the queue is played with one job more in
+`foresight.py`. Here both become an answer, which holds whether or not there is time to play.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from conf.schema import JobSpec
+from conf.uploaded import SHA256
+from daemon.arrivals import SubmittedSpec
+from daemon.contract import RejectedError, Scheduler
+from daemon.foresight.cases import Case, Present, always
+from daemon.foresight.expected import Estimate
+from daemon.foresight.foresight import JobAhead, PolicyAhead
+from daemon.job_bodies import job_body
+from daemon.job_schemas import JobBody
+from daemon.schemas import Body, Said
+from daemon.submissions import PATH, Login
+from daemon.users.permits import Permit, permit_of
+from environment.model.records import JobRecord
+from environment.simulation.ahead import Followed
+from environment.simulation.intervals import Interval
+from environment.types import Job
+
+#: Draws as of estimates, and for how many seconds they are made at most.
+_DRAWS, _SECONDS = 20, 4.0
+#: Files that are looked at: so many are in the query of a URL.
+_MOST_FILES = 200
+
+
+class DryRunQuery(BaseModel):
+    """What is not in the body."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    send: Annotated[
+        list[Annotated[str, Field(pattern=rf"^{SHA256}:[0-9]{{1,15}}$")]], Field(max_length=_MOST_FILES)
+    ] = []
+    """Files that are sent before the job is submitted, and need not be there: SHA256:BYTES."""
+
+
+class PlacedBody(Body):
+    """A VM on which executors would be."""
+
+    vm: Said
+    """Its name."""
+    type: Said
+    """What the cloud calls it."""
+    executors: int
+    """So many of the job's would be there."""
+    price_per_hour: float
+    """Dollars, for all of it."""
+    opens: bool
+    """Whether it is one of a pool that would be opened for that, and boots first."""
+
+
+class DryRunBody(Body):
+    """What would come of a submission, which is none: the job would be taken."""
+
+    job: JobBody
+    """As it would be, the first of an array, without an id; with how many would be placed before it, the
+    reason why it would wait now, and the estimate, of all jobs of an array as one."""
+    placement: list[PlacedBody]
+    """Where its executors would be placed now; empty where it would wait, or where that is not known."""
+    dollars_per_hour: float | None
+    """What they would cost there: their shares of the VMs' prices."""
+    late: bool
+    """Whether it would end after its deadline in most draws."""
+    policy: Said
+    """Which policy decides."""
+    draws: int
+    """How often that was played."""
+    no_estimate: Said
+    """Why nothing is told of when it would run; else empty."""
+    assumes: list[Said]
+    """What the estimate assumes, in words."""
+
+
+def add_dry_run(app: FastAPI, scheduler: Scheduler) -> None:
+    """Add it."""
+
+    @app.post(f"{PATH}/dry-run")
+    def dry_run(
+        request: Request, spec: JobSpec, query: Annotated[DryRunQuery, Query()], stoker_login: Login = ""
+    ) -> DryRunBody:
+        """Check a job as if it were submitted, and tell what would come of it; nothing is changed by that.
+
+        What a submission would be refused for now, this is refused for.
+        """
+        permit = permit_of(request)
+        admitted, submitter = permit.admit(spec, stoker_login)
+        sends = {sha256: int(size) for sha256, _, size in (each.partition(":") for each in query.send)}
+        jobs = scheduler.trial(SubmittedSpec(admitted, submitter=submitter), sends)
+        return _answer(scheduler, jobs, permit)
+
+
+def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRunBody:
+    job, acting, why = jobs[0], scheduler.policy(), _not_played(jobs)
+    present, ahead = None, None
+    if not why:
+        try:
+            present, (ahead,) = scheduler.foresight.ask(
+                [(acting.name, dict(acting.options))],
+                draws=_DRAWS,
+                seconds=_SECONDS,
+                cases=[Case(joining=tuple(jobs))],
+            )
+        except RejectedError as error:
+            why = error.detail
+    if ahead is not None and not ahead.followed:
+        why = ahead.failure or _never(jobs, ahead)
+    mine = {after.job for after in job.after}
+
+    def told(text: str) -> str:
+        return permit.told(text.replace(job.id, "it"), mine)
+
+    followed = () if ahead is None else ahead.followed
+    first = followed[0] if followed else None
+    reason, before = ("", None) if first is None else (told(first.why), first.before)
+    record = JobRecord(replace(job, id="", array=""))
+    estimate = None if present is None or not followed else _estimate(scheduler, present, followed)
+    return DryRunBody(
+        job=job_body(record, reason, before, estimate),
+        placement=[] if present is None or first is None else _placement(present, first),
+        dollars_per_hour=first.dollars_per_hour if first is not None and first.vms else None,
+        late=present is not None and _late(job, present, followed),
+        policy=acting.name,
+        draws=len(followed),
+        no_estimate=told(why),
+        assumes=[] if present is None or not followed else _assumed(jobs, present),
+    )
+
+
+def _not_played(jobs: Sequence[Job]) -> str:
+    """Why the queue is not played with it: something else than its turn holds it."""
+    job = jobs[0]
+    for after in job.after:
+        if not after.ended:
+            return f"it comes after {after}, which has not ended"
+        if after.when == "success" and after.ended != "finished":
+            return f"it would not run: it comes after {after}, which has {after.ended}"
+    if job.start_at is not None and job.start_at > job.submitted_at:
+        return "it begins no earlier than its start_at, and who waits and runs by then is not known"
+    if job.at_most is not None and job.at_most < len(jobs):
+        return f"{job.at_most} of its array run at once at most (at_most), which is not played"
+    return ""
+
+
+def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
+    whys = (ahead.never[job.id] for job in jobs if job.id in ahead.never)
+    return f"it would not run: {next(whys, 'nothing came of it in any draw')}"
+
+
+def _estimate(scheduler: Scheduler, present: Present, followed: Sequence[Followed]) -> Estimate:
+    """What is told of it, as of jobs that wait: seconds since the epoch."""
+    draws = [each.ahead for each in followed]
+    start, end, cost = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
+    drawn = JobAhead(Interval.of(start), Interval.of(end), Interval.of(cost))
+    told, at = scheduler.mended(drawn), present.view.at
+    return Estimate(at, told.start.later(at), told.end.later(at), told.cost)
+
+
+def _late(job: Job, present: Present, followed: Sequence[Followed]) -> bool:
+    if job.deadline is None:
+        return False
+    due = job.deadline - present.view.at
+    return 2 * sum(each.ahead.end > due for each in followed) > len(followed)
+
+
+def _placement(present: Present, first: Followed) -> list[PlacedBody]:
+    view, placed = present.view, []
+    for vm_id, number in Counter(first.vms).items():
+        at = view.index[vm_id]
+        vm, openings = view.vms[at], view.openings
+        opens = openings is not None and not bool(openings.open[at])
+        placed.append(
+            PlacedBody(
+                vm=vm.name, type=vm.type, executors=number, price_per_hour=vm.price_per_hour, opens=opens
+            )
+        )
+    return placed
+
+
+def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
+    job, more = jobs[0], []
+    if job.expected_duration is None:
+        more.append(f"nothing is known of how long jobs of type {job.type} take: that is guessed")
+    if job.driver is not None:
+        more.append("its driver on the cluster takes nothing")
+    if present.others:
+        number = present.others
+        whom = "1 job that waits" if number == 1 else f"{number} jobs that wait"
+        more.append(f"{whom} besides, paused, aside or far behind, are not played")
+    return [*always(present), *more]
