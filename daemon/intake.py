@@ -147,6 +147,7 @@ class Intake:
         Raises what it would be refused for. Files that the user `sends` before, so many bytes by hash, need
         not be there yet.
         """
+        submitted = self._sized(submitted)
         spec, queues = submitted.spec, self._queues()
         with _as_refusals():
             self._check(submitted, sends)

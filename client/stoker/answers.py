@@ -316,6 +316,27 @@ class DriverOptions(TypedDict, total=False):
     """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
 
+class DryRun(TypedDict):
+    """What would come of a submission, which is none: the job would be taken."""
+
+    job: Job
+    """As it would be, the first of an array, without an id; with how many would be placed before it, the"""
+    placement: list[Placed]
+    """Where its executors would be placed now; empty where it would wait, or where that is not known."""
+    dollars_per_hour: float | None
+    """What they would cost there: their shares of the VMs' prices."""
+    late: bool
+    """Whether it would end after its deadline in most draws."""
+    policy: str
+    """Which policy decides."""
+    draws: int
+    """How often that was played."""
+    no_estimate: str
+    """Why nothing is told of when it would run; else empty."""
+    assumes: list[str]
+    """What the estimate assumes, in words."""
+
+
 class DynamicExecutors(TypedDict):
     """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
 
@@ -1035,6 +1056,21 @@ class Outcome(TypedDict):
     """Of the VMs that held nothing before, dollars per hour."""
     cost: float | None
     """Dollars: that price for as long as the job ran; null where that is not known."""
+
+
+class Placed(TypedDict):
+    """A VM on which executors would be."""
+
+    vm: str
+    """Its name."""
+    type: str
+    """What the cloud calls it."""
+    executors: int
+    """So many of the job's would be there."""
+    price_per_hour: float
+    """Dollars, for all of it."""
+    opens: bool
+    """Whether it is one of a pool that would be opened for that, and boots first."""
 
 
 class Policy(TypedDict):

@@ -189,6 +189,7 @@ def test_a_job_that_waits_says_why(house: House) -> None:
         ({"app": f"stoker-file:{SHA}/count.py"}, "The job cannot be launched"),
         ({"spark": "0.9"}, "The job cannot be launched"),
         ({"app": "count.jar", "packages": ["nothing"]}, "The request is not valid"),
+        ({"executors": "auto", "type": "z"}, "Nobody knows how many executors are worth having"),
         ({"cpus": 8}, "The job fits no cluster of this size"),
         ({"queue": "nowhere"}, "No such queue"),
         ({"queue": "private", "owner": "bob"}, "Not your queue"),
