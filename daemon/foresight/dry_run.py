@@ -111,6 +111,7 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
                 draws=_DRAWS,
                 seconds=_SECONDS,
                 cases=[Case(joining=tuple(jobs))],
+                who=permit.person.name,
             )
         except RejectedError as error:
             why = error.detail

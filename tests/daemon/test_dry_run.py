@@ -38,10 +38,9 @@ from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.small_scheduler import Foreseeing, SmallScheduler
 from tests.daemon.users.house import house_of
-from tests.framework.embedded.running import eventually
 from tests.framework.embedded.running import running as running_mesos
+from tests.waiting import until
 
-PATIENCE = 30.0
 VM = AgentSpec("vm-1", "m1.large", 4, 8192, 0.24, "127.0.1.1", (20_000, 20_199))
 SHA = "a" * 64
 
@@ -130,10 +129,10 @@ def _house(folder: Path) -> Iterator[House]:
         loop.start()
         try:
             house = House(folder, service, store)
-            eventually(lambda: bool(service.cluster().vms), "a VM")
+            until(lambda: bool(service.cluster().vms), "a VM")
             first = house.post("/v1/jobs", {"cpus": 3, "executors": 1})
             assert first.status_code == 201, first.text
-            eventually(lambda: store.jobs()[0].state == "running", "the first job")
+            until(lambda: store.jobs()[0].state == "running", "the first job")
             yield house
         finally:
             service.stop()
