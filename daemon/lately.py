@@ -62,10 +62,10 @@ class LatelyRows:
             shown, records, [one for one in made if one is not None and one.at >= at], len(found) > tasks
         )
 
-    def held(self, day: str, midnight: float) -> tuple[float, float]:
+    def held(self, day: str, midnight: float) -> tuple[float, float | None]:
         """What VMs cost by Islam 2022, eq. 4, for jobs that run or have ended that day, and since when.
 
-        Dollars without what is due; seconds since the epoch from which anything could be paid for that day.
+        Dollars without what is due; seconds since the epoch from which there were jobs that day, or None.
         """
         cost: sa.ColumnElement[Any] = sa.func.sum(jobs.c.cost)
         earlier = sa.select(charged_days.c.day).where(charged_days.c.day < day).limit(1)
@@ -75,4 +75,5 @@ class LatelyRows:
             open_ = connection.scalar(sa.select(cost).where(jobs.c.state.in_(tables.OPEN_JOB))) or 0.0
             if connection.scalar(earlier) is not None:
                 return ended + open_, midnight
-            return ended + open_, max(midnight, connection.scalar(first) or 0.0)
+            at = connection.scalar(first)
+            return ended + open_, None if at is None else max(midnight, at)

@@ -1429,7 +1429,7 @@ class Today(TypedDict):
     day: str
     """Today, such as 2026-11-22."""
     since: float
-    """From when today anything could be paid for: midnight, or when the first job came."""
+    """From when today anything could be paid for: midnight, or when the first VM or job came."""
     until: float
     """Until now."""
     paid: BillLine

@@ -84,7 +84,10 @@ def add_page(
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
         bill = bill_body(store.vms.bill(Asked("kind", day, day)), "kind", None)
-        held, since = store.lately.held(day, midnight)
+        held, first = store.lately.held(day, midnight)
+        # VMs are paid for from when they are there, which may be before the first job of all.
+        there = [max(each.opened_at, midnight) for each in store.vms.accounts()]
+        since = min([until, *there] if first is None else [first, *there])
         held += math.fsum(math.fsum(tasks.values()) for tasks in scheduler.due().values())
         fixed = math.fsum(vm.price_per_hour for vm in cluster.vms if not vm.pool)
         fixed += math.fsum(pool.max * pool.price_per_hour for pool in cluster.pools)

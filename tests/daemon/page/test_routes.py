@@ -24,6 +24,8 @@ from daemon.users.directory import Directory
 from daemon.users.people import Person
 from daemon.users.permits import Permit
 from daemon.users.sessions import COOKIE, LASTS, Sessions
+from environment.model.accounts import Account
+from environment.model.cluster_model import Changes
 from tests.daemon.page.crowd import Crowd, served
 from tests.daemon.small_scheduler import SmallScheduler
 
@@ -374,3 +376,18 @@ def test_today_beside_other_reckonings(store: Store) -> None:
     assert told["held"] == pytest.approx(sum(job["cost"] for job in jobs), abs=0.01)
     assert told["fixed_per_hour"] == pytest.approx(6 * (0.24 + 0.48 + 0.39))
     assert told["fixed"] == pytest.approx(told["fixed_per_hour"] * (told["until"] - told["since"]) / 3600)
+
+
+def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
+    """Also what a fixed cluster would have cost: else that is less than what was paid before any job."""
+    app = create_app(Crowd(store, 6, 0), store, token=None, version="1")
+    told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
+    assert (told["since"], told["fixed"]) == (told["until"], 0.0)
+    midnight = told["until"] - told["until"] % 86400
+    noon = (midnight + told["until"]) / 2
+    for opened_at, since in ((noon, noon), (5.0, midnight)):
+        account = Account("vm-1", "m1.large-1", "m1.large", 0.24, opened_at, opened_at)
+        store.save(Changes((), (), accounts=(account,)))
+        assert ask(app, "GET", "/v1/bill/today", host="localhost").json()["since"] == pytest.approx(
+            since, rel=0.0, abs=0.01
+        )
