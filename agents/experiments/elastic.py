@@ -30,7 +30,7 @@ FIRST_SEED = 200
 BOOTS = (30, 60, 120)
 _MINIMUM, _GRANULARITY = 60.0, 1.0
 _FACEBOOK_JOBS = 5892
-_LONGEST = ("Facebook week", "Facebook day", "Alibaba")
+_LONGEST = ("Facebook week", "Facebook day", "Facebook day, every keeper", "Alibaba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,12 @@ _FIXED = (
 )
 PARTNERS = (*_FIXED, _CLUSTER_AUTOSCALER, *_KARPENTER)
 KEEPERS = (Keeping("none"), BREAK_EVEN, Keeping("forecast"), Keeping("planned"))
+#: Those that are each tried with each keeper.
+EVERY_POLICY = (
+    *("rr", "random", "ff", "rrc", "best_fit", "aep", "drf", "ilp", "ogasched", "dqn", "reinforce"),
+    *("greedy", "lookahead"),
+)
+EVERY_KEEPER = (Keeping("none"), Keeping("timeout", 600.0), *KEEPERS[1:])
 
 
 def kept(policy: str, keepers: Sequence[Keeping] = KEEPERS, **options: object) -> tuple[Setup, ...]:
@@ -160,6 +166,19 @@ def scenes() -> tuple[ElasticScene, ...]:
     )
 
 
+def with_every_keeper() -> tuple[ElasticScene, ...]:
+    """The same worlds for each policy with each keeper; a day takes the integer program a minute or more."""
+    of = {scene.name: scene for scene in scenes()}
+
+    def scene(name: str, seeds: int, *without: str) -> ElasticScene:
+        setups = tuple(
+            setup for policy in EVERY_POLICY if policy not in without for setup in kept(policy, EVERY_KEEPER)
+        )
+        return replace(of[name], name=f"{name}, every keeper", setups=setups, boots=(60,), seeds=seeds)
+
+    return scene("normal", 100), scene("burst", 100), scene("Facebook day", 1, "ilp")
+
+
 def pools_of(vms: Sequence[Vm], boot: float) -> tuple[Vm, ...]:
     """The VMs as pools by type, none of them there before it is needed."""
     terms = {vm.type: Terms(vm.type, boot, _MINIMUM, _GRANULARITY) for vm in vms}
@@ -207,7 +226,7 @@ def play(
 
 
 def _play_one(name: str, boot: int, label: str, seed: int, jobs: int | None) -> ElasticRun:
-    scene = next(scene for scene in scenes() if scene.name == name)
+    scene = next(scene for scene in (*scenes(), *with_every_keeper()) if scene.name == name)
     return play_one(scene, boot, next(setup for setup in scene.setups if setup.label == label), seed, jobs)
 
 

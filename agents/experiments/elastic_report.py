@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.experiments.comparison import Progress, Statistic
-from agents.experiments.elastic import FIRST_SEED, ElasticRun, play, scenes
+from agents.experiments.elastic import (
+    EVERY_KEEPER,
+    EVERY_POLICY,
+    FIRST_SEED,
+    ElasticRun,
+    play,
+    scenes,
+    with_every_keeper,
+)
 
 #: By number of a run the title and the digits.
 _TITLES = {
@@ -30,7 +38,10 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
     `jobs` is another number of jobs of every workload, the first ones of a day.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    runs = play(scenes(), seeds, jobs, progress)
+    runs = play((*scenes(), *with_every_keeper()), seeds, jobs, progress)
+    apart = {scene.name for scene in with_every_keeper()}
+    of_keepers = [run for run in runs if run.scene in apart]
+    runs = [run for run in runs if run.scene not in apart]
     asked = f" --jobs {jobs}" if jobs else ""
     parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
     for name in dict.fromkeys(run.scene for run in runs):
@@ -39,6 +50,7 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
         for boot in dict.fromkeys(run.boot for run in of_scene):
             found = averages([run for run in of_scene if run.boot == boot])
             parts += [f"### {name}, boots of {boot} s\n", table(found), findings(found)]
+    parts.append(keepers(of_keepers))
     draw(runs, folder / "elastic.png")
     parts.insert(1, "![Bill over completion](elastic.png)\n")
     path = folder / "elastic.md"
@@ -104,6 +116,45 @@ def findings(found: Found) -> str:
             f"{abs(later):.0f} s {'later' if later > 0 else 'sooner'}."
         )
     return "\n".join(lines) + "\n"
+
+
+def keepers(runs: Sequence[ElasticRun]) -> str:
+    """The section on each policy with each keeper: a table for each scene of such."""
+    parts = [_KEEPERS]
+    for name in dict.fromkeys(run.scene for run in runs):
+        of_scene = [run for run in runs if run.scene == name]
+        found, seeds = averages(of_scene), {run.seed for run in of_scene}
+        head = " | ".join(["who decides", *map(str, EVERY_KEEPER)])
+        lines = [f"| {head} |", "|---|" + "---:|" * len(EVERY_KEEPER)]
+        for policy in EVERY_POLICY:
+            of = [found.get(f"{policy}, {keeper}") for keeper in EVERY_KEEPER]
+            if any(of):
+                cells = (_bill_and_completion(numbers, len(seeds)) if numbers else "" for numbers in of)
+                lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
+        cheapest = min(found, key=lambda setup: found[setup]["bill"].mean)
+        soonest = min(found, key=lambda setup: found[setup]["completion"].mean)
+        told = f"The seed {min(seeds)} alone. " if len(seeds) == 1 else ""
+        parts += [
+            f"### {name}\n",
+            "\n".join(lines) + "\n",
+            f"{told}`{cheapest}` pays least, and jobs are done soonest under `{soonest}`.\n",
+        ]
+    return "\n".join(parts)
+
+
+def _bill_and_completion(found: Mapping[str, Statistic], seeds: int) -> str:
+    bill, completion = found["bill"], found["completion"]
+    if seeds == 1:
+        return f"{bill.mean:,.1f} $, {completion.mean:,.0f} s"
+    return f"{_cell(bill, 1)} $, {_cell(completion, 0)} s"
+
+
+_KEEPERS = """## Every policy with every keeper
+
+Boots of 60 s. Cells are the bill and the average completion. `dqn` and `reinforce` are the trained models
+that ship; `ogasched` gives executors less than they ask for. A day is of one seed, and without `ilp`, which
+takes minutes for it.
+"""
 
 
 def about(runs: Sequence[ElasticRun]) -> str:

@@ -3,11 +3,14 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from agents.experiments.comparison import Contender, Statistic
 from agents.experiments.elastic import (
+    EVERY_KEEPER,
+    EVERY_POLICY,
     PARTNERS,
     ElasticRun,
     Setup,
@@ -16,9 +19,10 @@ from agents.experiments.elastic import (
     play_one,
     pools_of,
     scenes,
+    with_every_keeper,
 )
-from agents.experiments.elastic_report import AIMS, HEAD, about, averages, draw, findings, table
-from agents.registry import describe
+from agents.experiments.elastic_report import AIMS, HEAD, about, averages, draw, findings, keepers, table
+from agents.registry import POLICIES, describe
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import Keeping
 from environment.simulation.options import SimulationOptions
@@ -96,3 +100,25 @@ def test_findings_say_whether_aims_are_reached(bill: float, completion: float, s
     found["greedy, slow"] = numbers(10.0, 500.0)
     assert findings(found).count(said) == 2
     assert findings(found).count("`greedy, slow`, pays 90.0% less") == 2
+
+
+def test_every_policy_is_tried_with_every_keeper() -> None:
+    """A row for each policy that comes along, a column for each keeper; in the report that is kept, too."""
+    normal, burst, day = with_every_keeper()
+    pairs = {f"{policy}, {keeper}" for policy in EVERY_POLICY for keeper in EVERY_KEEPER}
+    assert {setup.label for setup in normal.setups} == {setup.label for setup in burst.setups} == pairs
+    assert {setup.label for setup in day.setups} == {pair for pair in pairs if not pair.startswith("ilp")}
+    as_others_do = {"karpenter", "least_allocated", "most_allocated", "dominant_fit"}
+    assert {*EVERY_POLICY} == POLICIES.keys() - as_others_do
+    assert {keeper.name for keeper in EVERY_KEEPER} == {*get_args(get_type_hints(Keeping)["name"])}
+    some = replace(normal, setups=kept("ff", EVERY_KEEPER))
+    runs = [play_one(some, 60, setup, seed, jobs=3) for setup in some.setups for seed in (200, 201)]
+    section = keepers(runs)
+    assert section.count("\n| ") == 2
+    bill = averages(runs)["ff, none"]["bill"]
+    assert f"| `ff` | {bill.mean:,.1f} ± {bill.spread:,.1f} $, " in section
+    kept_report = (Path(__file__).parents[2] / "docs/results/elastic.md").read_text(encoding="utf-8")
+    rows = kept_report.partition(section.partition("\n")[0])[2]
+    assert {policy: rows.count(f"\n| `{policy}` |") for policy in EVERY_POLICY} == {
+        policy: 2 if policy == "ilp" else 3 for policy in EVERY_POLICY
+    }
