@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from stoker.answers import (
+        Ahead,
         Bill,
         Cluster,
         Comparison,
+        EventList,
         Explanation,
         Group,
         Health,
@@ -32,11 +34,15 @@ if TYPE_CHECKING:
         JobDetail,
         JobList,
         JobOptions,
+        MadeToken,
         Me,
         Policy,
         PolicyList,
         Queue,
         QueueList,
+        Sparks,
+        User,
+        UserList,
     )
 
     File = str | os.PathLike[str]
@@ -130,6 +136,11 @@ class AsyncStoker:
         """See `Stoker.explain`."""
         return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}/explain"))
 
+    async def decommission(self, job_id: str, executors: Sequence[int], reason: str = "") -> Job:
+        """See `Stoker.decommission`."""
+        body = {"executors": list(executors), "reason": reason}
+        return await self.run(flows.ask("POST", f"/v1/jobs/{flows.part(job_id)}/decommission", json=body))
+
     async def logs(
         self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
     ) -> AsyncIterator[str]:
@@ -145,6 +156,23 @@ class AsyncStoker:
     async def log(self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout") -> str:
         """See `Stoker.log`."""
         return "".join([text async for text in self.logs(job_id, executor=executor, stream=stream)])
+
+    async def events(
+        self,
+        *,
+        job: str | None = None,
+        since: float | None = None,
+        after: int | None = None,
+        limit: int = 1000,
+    ) -> EventList:
+        """See `Stoker.events`."""
+        return await self.run(
+            flows.ask("GET", "/v1/events", params=flows.given(job=job, since=since, after=after, limit=limit))
+        )
+
+    async def what_if(self, **asked: Any) -> Ahead:
+        """See `Stoker.what_if`."""
+        return await self.run(flows.what_if(asked))
 
     async def cluster(self) -> Cluster:
         """See `Stoker.cluster`."""
@@ -192,6 +220,31 @@ class AsyncStoker:
     async def comparison(self, limit: int = 20) -> Comparison:
         """See `Stoker.comparison`."""
         return await self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    async def sparks(self) -> Sparks:
+        """See `Stoker.sparks`."""
+        return await self.run(flows.ask("GET", "/v1/spark"))
+
+    async def users(self) -> UserList:
+        """See `Stoker.users`."""
+        return await self.run(flows.ask("GET", "/v1/users"))
+
+    async def set_user(self, name: str, settings: Mapping[str, Any]) -> User:
+        """See `Stoker.set_user`."""
+        return await self.run(flows.ask("PUT", f"/v1/users/{flows.part(name)}", json=dict(settings)))
+
+    async def end_user(self, name: str) -> UserList:
+        """See `Stoker.end_user`."""
+        return await self.run(flows.ask("DELETE", f"/v1/users/{flows.part(name)}"))
+
+    async def make_token(self, name: str, seconds: float | None = None) -> MadeToken:
+        """See `Stoker.make_token`."""
+        asked = flows.given(seconds=seconds)
+        return await self.run(flows.ask("POST", f"/v1/users/{flows.part(name)}/tokens", json=asked))
+
+    async def end_token(self, token: str) -> User:
+        """See `Stoker.end_token`."""
+        return await self.run(flows.ask("DELETE", f"/v1/tokens/{flows.part(token)}"))
 
     async def whoami(self) -> Me:
         """See `Stoker.whoami`."""

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from stoker.answers import (
+        Ahead,
         Bill,
         Cluster,
         Comparison,
+        EventList,
         Explanation,
         Group,
         Health,
@@ -36,11 +38,15 @@ if TYPE_CHECKING:
         JobDetail,
         JobList,
         JobOptions,
+        MadeToken,
         Me,
         Policy,
         PolicyList,
         Queue,
         QueueList,
+        Sparks,
+        User,
+        UserList,
     )
 
     File = str | os.PathLike[str]
@@ -146,6 +152,11 @@ class Stoker:
         """Why a job's executors are where they are, or why it waits."""
         return self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}/explain"))
 
+    def decommission(self, job_id: str, executors: Sequence[int], reason: str = "") -> Job:
+        """Have a job's driver give up executors, by their numbers, after their blocks have moved; the job."""
+        body = {"executors": list(executors), "reason": reason}
+        return self.run(flows.ask("POST", f"/v1/jobs/{flows.part(job_id)}/decommission", json=body))
+
     def logs(
         self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
     ) -> Iterator[str]:
@@ -161,6 +172,23 @@ class Stoker:
     def log(self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout") -> str:
         """All that a driver, or an executor, has printed so far."""
         return "".join(self.logs(job_id, executor=executor, stream=stream))
+
+    def events(
+        self,
+        *,
+        job: str | None = None,
+        since: float | None = None,
+        after: int | None = None,
+        limit: int = 1000,
+    ) -> EventList:
+        """What happened, the oldest first: of a job, since a time (seconds), after an event's number."""
+        return self.run(
+            flows.ask("GET", "/v1/events", params=flows.given(job=job, since=since, after=after, limit=limit))
+        )
+
+    def what_if(self, **asked: Any) -> Ahead:
+        """What would come of the queue, by `policies`, `cases`, `draws` and `seconds` of POST /v1/what-if."""
+        return self.run(flows.what_if(asked))
 
     def cluster(self) -> Cluster:
         """The VMs, and what is used of them."""
@@ -208,6 +236,31 @@ class Stoker:
     def comparison(self, limit: int = 20) -> Comparison:
         """Where shadow policies would have decided otherwise, and what that would have cost."""
         return self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    def sparks(self) -> Sparks:
+        """The Sparks that are served, and which of them is the default."""
+        return self.run(flows.ask("GET", "/v1/spark"))
+
+    def users(self) -> UserList:
+        """Who may do what, and which tokens they have."""
+        return self.run(flows.ask("GET", "/v1/users"))
+
+    def set_user(self, name: str, settings: Mapping[str, Any]) -> User:
+        """Add a user, or change settings of one: {"role": "submit", "queues": ["prod"]}."""
+        return self.run(flows.ask("PUT", f"/v1/users/{flows.part(name)}", json=dict(settings)))
+
+    def end_user(self, name: str) -> UserList:
+        """End a user and all tokens of that name; those that are left."""
+        return self.run(flows.ask("DELETE", f"/v1/users/{flows.part(name)}"))
+
+    def make_token(self, name: str, seconds: float | None = None) -> MadeToken:
+        """Make a token for a user, which ends after so many seconds; the daemon tells it this once."""
+        asked = flows.given(seconds=seconds)
+        return self.run(flows.ask("POST", f"/v1/users/{flows.part(name)}/tokens", json=asked))
+
+    def end_token(self, token: str) -> User:
+        """End a token, by its id; whose it was."""
+        return self.run(flows.ask("DELETE", f"/v1/tokens/{flows.part(token)}"))
 
     def whoami(self) -> Me:
         """Who one is to the daemon, and what one may do."""

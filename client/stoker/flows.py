@@ -71,6 +71,8 @@ _TOO_SLOW, _BUSY = 408, (429, 503)
 #: Seconds for which an upload is tried again that the daemon has no time for.
 _PATIENCE = 60.0
 _HOPS = 4
+#: For what has to wait for its turn in the daemon.
+_TURN_SECONDS = 300.0
 #: A job's lists of files.
 FILE_LISTS = ("py_files", "files", "jars", "archives")
 SCHEME = "stoker-file"
@@ -191,6 +193,13 @@ def set_shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Json
     if name is None:
         return ask("DELETE", "/v1/policy/shadow")
     return ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
+
+
+def what_if(asked: Mapping[str, Any]) -> Flow[Json]:
+    """Ask what would come of the queue: the daemon plays for `seconds`, and before that takes its turn."""
+    return ask(
+        "POST", "/v1/what-if", json=dict(asked), timeout=float(asked.get("seconds", 0.0)) + _TURN_SECONDS
+    )
 
 
 def health() -> Flow[Json]:

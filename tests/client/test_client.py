@@ -2,20 +2,34 @@
 
 import asyncio
 import hashlib
+import json
 import os
+import re
 import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import stoker
-from stoker import AsyncStoker, NotFoundError, ProblemError, Stoker, StokerError, UnreachableError, flows
+from stoker import (
+    AsyncStoker,
+    NotFoundError,
+    ProblemError,
+    Stoker,
+    StokerError,
+    UnauthorizedError,
+    UnreachableError,
+    flows,
+)
 
+from conf.schema.users import UsersSection
 from conf.uploaded import Uploaded
+from daemon.users.directory import Directory
 from tests.daemon.cli.conftest import Cast, Daemon, served
 
 Call = Callable[..., Any]
@@ -148,6 +162,73 @@ def test_the_cluster_and_who_decides(call: Call) -> None:
     assert call("bill", "job", since="2026-11-22")["lines"] == []
     assert call("comparison") == {"totals": [], "differences": []}
     assert call("health")["ready"]
+
+
+def test_executors_events_and_what_would_come(call: Call, daemon: Daemon, app: Path) -> None:
+    """A driver is asked for executors; what happened is told; a policy that is none cannot be played."""
+    job_id = call("submit", app)["id"]
+    daemon.cast.place(job_id)
+    assert call("decommission", job_id, [0], reason="vm-1 is emptied")["id"] == job_id
+    with pytest.raises(ProblemError, match="executors"):
+        call("decommission", job_id, [])
+    told = call("events", job=job_id, limit=1)
+    assert [event["kind"] for event in told["events"]] == ["submitted"]
+    assert call("events", job=job_id, after=told["next"])["events"] == []
+    assert "4.3" in [spark["name"] for spark in call("sparks")["sparks"]]
+    with pytest.raises(ProblemError, match="nobody"):
+        call("what_if", policies=[{"name": "nobody"}], seconds=1.0)
+
+
+@pytest.mark.parametrize("client", [Stoker, AsyncStoker])
+def test_users_and_their_tokens(client: Any, cast: Cast) -> None:
+    """Added, given a token, which is shown once, and ended."""
+    with (
+        closing(Directory(cast.store.users)) as directory,
+        served(cast, "t0ken", UsersSection(), directory) as url,
+    ):
+
+        async def awaited(token: str, name: str, *arguments: Any) -> Any:
+            async with AsyncStoker(url, token=token) as client:
+                return await getattr(client, name)(*arguments)
+
+        def ask(name: str, *arguments: Any, token: str = "t0ken") -> Any:  # noqa: S107  # of this test alone
+            if client is AsyncStoker:
+                return asyncio.run(awaited(token, name, *arguments))
+            with Stoker(url, token=token) as blocking:
+                return getattr(blocking, name)(*arguments)
+
+        assert ask("set_user", "ann", {"role": "submit"})["role"] == "submit"
+        made = ask("make_token", "ann", 60.0)
+        assert ask("whoami", token=made["token"])["name"] == "ann"
+        assert [user["name"] for user in ask("users")["users"]] == ["ann"]
+        assert ask("end_token", made["id"])["tokens"] == []
+        with pytest.raises(UnauthorizedError):
+            ask("whoami", token=made["token"])
+        ask("end_user", "ann")
+        assert ask("users")["users"] == []
+
+
+#: What is for drivers, VMs, spark-submit, pages and monitors.
+_OTHERS = (
+    "/v1/applications",
+    "/v1/vms/",
+    "/v1/submissions/",
+    "/v1/session",
+    "/v1/timeline",
+    "/v1/bill/today",
+)
+
+
+def test_the_client_has_what_the_api_has() -> None:
+    """Each path that is there for programs stands in it, for both kinds of programs."""
+    folder = Path(stoker.__file__).parent
+    described = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
+    paths = {path for path in described["paths"] if path.startswith("/v1/") and not path.startswith(_OTHERS)}
+    paths -= {path for path in paths if path.endswith(".jar")}
+    for name in ("client.py", "asynchronous.py"):
+        text = (folder / name).read_text() + (folder / "flows.py").read_text()
+        there = {re.sub(r"\{[^/]*\}", "{}", found) for found in re.findall(r'"(/v1/[^"]*)"', text)}
+        assert {re.sub(r"\{[^/]*\}", "{}", path) for path in paths} <= there
 
 
 def test_queues(call: Call) -> None:
