@@ -4,7 +4,7 @@ An explanation is made from the decision and the view it was made on, so it hold
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from environment.check import closed, not_offered, shortfalls
@@ -71,7 +71,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
     """Explain a verdict that the named policy reached."""
     decision, request, view = verdict.decision, verdict.request, verdict.view
     if isinstance(decision, Place):
-        placed = ", ".join(view.vms[i].name for i in decision.placement)
+        placed = _by_vm([view.vms[index].name for index in decision.placement])
         count = f"{len(decision.placement)} of {request.job.begins_with} executors"
         fewer = len(decision.placement) < request.count
         kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
@@ -86,6 +86,14 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         candidates = sight.candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
     return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
+
+
+def _by_vm(names: Sequence[str]) -> str:
+    """The VMs of executors in words, each once, with how many are there where there are several anywhere."""
+    counts = Counter(names)
+    if len(counts) == len(names):
+        return ", ".join(names)
+    return ", ".join(f"{count} on {name}" for name, count in counts.items())
 
 
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:

@@ -1,6 +1,7 @@
 """What `stoker explain` shows: each decision about a job, and what was seen of each VM."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import RenderableType
@@ -40,8 +41,8 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
         )
         for fault in decision["faults"]:
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
-        for choice in decision["choices"]:
-            yield from _choice(choice)
+        for _, alike in groupby(decision["choices"], key=_told_together):
+            yield from _choice([*alike])
 
 
 def _stands(job: Json) -> Iterator[str]:
@@ -57,14 +58,27 @@ def _stands(job: Json) -> Iterator[str]:
         yield f"{render.count(job['place'], 'job')} before it"
 
 
-def _choice(choice: Json) -> Iterator[RenderableType]:
+def _told_together(choice: Json) -> tuple[Any, ...]:
+    """Equal of executors, one after the other, that went to one VM for one reason."""
+    if choice["executor"] is None:
+        return (id(choice),)
+    return choice["vm"], choice["why"], choice["cpus"], choice["memory_mib"], views.others_of(choice)
+
+
+def _choice(alike: Sequence[Json]) -> Iterator[RenderableType]:
+    """What the first of some executors found, and that the others went after it."""
     yield ""
+    choice, last = alike[0], alike[-1]
     if choice["executor"] is not None:
         size = ""
         if choice["cpus"] is not None:
             amounts = f"{render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])}"
             size = f" ({amounts}{views.others_of(choice)})"
-        yield f"Executor {choice['executor']} on {choice['vm']}{size}: {choice['why']}"
+        who, first = f"Executor {choice['executor']}", ""
+        if last is not choice:
+            who = f"Executors {choice['executor']} to {last['executor']}"
+            first = "; as the first of them found it"
+        yield f"{who} on {choice['vm']}{size}: {choice['why']}{first}"
     candidates = choice["candidates"]
     scored = any(candidate["score"] is not None for candidate in candidates)
     others = [f"free {name}" for name in (candidates[0]["free_resources"] if candidates else ())]

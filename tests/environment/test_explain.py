@@ -22,6 +22,13 @@ def test_each_executor_is_explained_on_what_the_one_before_it_left() -> None:
     assert second.candidates[0].free["mem"] == 3072
 
 
+def test_how_many_executors_are_on_a_vm_is_counted() -> None:
+    """Each VM is named once, however many executors a job has."""
+    view = make_view(make_vms(3, cpus=4))
+    explanation = explain(decide_once(FirstFit().decide, view, [make_request(6)]), "ff")
+    assert explanation.reason == "6 of 6 executors placed: 4 on vm-1, 2 on vm-2"
+
+
 def test_waiting_is_explained_by_what_each_vm_lacks() -> None:
     """One choice for the job as a whole: none."""
     view = make_view(make_vms(2, cpus=1))

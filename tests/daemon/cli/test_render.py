@@ -126,3 +126,35 @@ def test_vms_that_lack_the_same_share_a_row() -> None:
     ]
     lacks = [str(cell) for cell in table.columns[-1].cells]
     assert lacks == ["0 cpus free, 1 needed", "is left out until 9 s, its last 3 launches never ran: full"]
+
+
+def test_executors_that_went_to_one_vm_for_one_reason_are_told_together() -> None:
+    """With the table of the first of them; another VM, another reason or another size is told apart."""
+    candidate = {"vm": "vm-1", "type": "m1.large", "free_cpus": 4.0, "free_memory_mib": 1024, "score": None}
+    candidate |= {"chosen": True, "details": {}, "free_resources": {}, "lacks": []}
+    told = [("vm-1", "has room", 1.0)] * 3 + [("vm-1", "is left", 1.0), ("vm-2", "is left", 1.0)]
+    choices = [
+        {
+            "executor": number, "vm": vm, "why": why, "cpus": cpus, "memory_mib": 1024, "resources": {},
+            "candidates": [candidate], "candidates_left_out": 0,
+        }
+        for number, (vm, why, cpus) in enumerate([*told, ("vm-2", "is left", 0.5)])
+    ]  # fmt: skip
+    stands = {"queue": "default", "priority": 0, "deadline": None, "place": 0}
+    decision = {
+        "at": 0.0,
+        "policy": "ff",
+        "decision": "place",
+        "reason": "six",
+        "faults": [],
+        "choices": choices,
+    }
+    found = {"id": "job-1", "state": "running", "reason": "", "explanations": [decision], **stands}
+    parts = [*explanation_tables.explanation(found)]
+    assert [part for part in parts if isinstance(part, str) and part.startswith("Executor")] == [
+        "Executors 0 to 2 on vm-1 (1 cpu, 1 GiB): has room; as the first of them found it",
+        "Executor 3 on vm-1 (1 cpu, 1 GiB): is left",
+        "Executor 4 on vm-2 (1 cpu, 1 GiB): is left",
+        "Executor 5 on vm-2 (0.5 cpus, 1 GiB): is left",
+    ]
+    assert sum(isinstance(part, Table) for part in parts) == 4
