@@ -4,13 +4,17 @@ What is drawn is what is believed now. What nobody can believe yet, such as jobs
 is in no draw; but how far the starts of earlier jobs were beside what draws said of them is known.
 """
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from environment.types import FloatArray
 
 #: Where a true value is beside an interval.
 Where = Literal["before", "within", "after"]
@@ -20,6 +24,9 @@ LOW, HIGH = 5.0, 95.0
 #: Of so many errors at least ends are mended, and so many of the latest count. Chosen: of 20, one is beyond
 #: the twentieth part at either end; 300 are some hours of a busy cluster, which changes.
 _FEWEST, _MOST = 20, 300
+#: By so many of these, of which about as much was drawn, an end is mended: who is to wait for long is
+#: overtaken by more than who starts soon. Chosen: three are beyond the twentieth part.
+_NEAR = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +64,17 @@ class Interval:
 class Calibration:
     """Widens intervals by how far the latest of their kind were beside the truth (split conformal).
 
-    Each end is moved outwards by the factor by which the ends of the latest were off, but for the twentieth
-    part of them; `slack` is added to both sides of that, below which nobody minds by how many times they are
-    off. Never inwards: that what was drawn is too wide cannot be told of a few that wait.
+    Each end is moved outwards by the factor by which the ends of some of the latest were off, but for the
+    twentieth part of them: of those whose upper ends are nearest. `slack` is added to both sides of that,
+    below which nobody minds by how many times they are off. Never inwards: that what was drawn is too wide
+    cannot be told of a few that wait.
     """
 
     def __init__(self, slack: float) -> None:
         self._slack = slack
         self._latest: deque[tuple[Interval, float]] = deque(maxlen=_MOST)
-        #: By what both ends are moved, until more is learned.
-        self._factors: tuple[float, float] | None = None
+        #: By what ends are moved, until more is learned.
+        self._factors: _Factors | None = None
 
     def learn(self, drawn: Interval, came: float) -> None:
         """That is what came of what was drawn; where both are nothing, nothing is learned."""
@@ -79,20 +87,41 @@ class Calibration:
         if len(self._latest) < _FEWEST:
             return drawn
         if self._factors is None:
-            self._factors = (
-                self._factor([each.low for each, _ in self._latest], LOW),
-                self._factor([each.high for each, _ in self._latest], HIGH),
-            )
+            self._factors = _Factors.of(self._latest, self._slack)
         low, high = (
             max((end + self._slack) * factor - self._slack, 0.0)
-            for end, factor in zip((drawn.low, drawn.high), self._factors, strict=True)
+            for end, factor in zip((drawn.low, drawn.high), self._factors.near(drawn.high), strict=True)
         )
         return Interval(drawn.mean, min(low, drawn.low), max(high, drawn.high))
 
-    def _factor(self, told: Sequence[float], percent: float) -> float:
-        """By what the ends that were told had to be multiplied to be beyond all but so many of the truths."""
-        ratios = [
-            (came + self._slack) / (each + self._slack)
-            for each, (_, came) in zip(told, self._latest, strict=True)
-        ]
-        return float(np.percentile(ratios, percent, method="weibull"))
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """By what ends are moved, [N - near + 1] each: of the first so many by their upper ends, and so on."""
+
+    #: The upper ends that were drawn, sorted, [N].
+    ends: list[float]
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, latest: Collection[tuple[Interval, float]], slack: float) -> "_Factors":
+        """Of what was drawn, and what came of it."""
+        ordered = sorted(latest, key=lambda each: each[0].high)
+        came = np.array([came for _, came in ordered]) + slack
+        lows, highs = (
+            np.array(ends) + slack
+            for ends in zip(*((each.low, each.high) for each, _ in ordered), strict=True)
+        )
+        near = min(_NEAR, len(ordered))
+        low, high = (
+            np.percentile(sliding_window_view(came / told, near), percent, axis=1, method="weibull")
+            for told, percent in ((lows, LOW), (highs, HIGH))
+        )
+        return cls([each.high for each, _ in ordered], low, high)
+
+    def near(self, end: float) -> tuple[float, float]:
+        """Those of the nearest to an upper end, lower and upper."""
+        near = len(self.ends) - len(self.low) + 1
+        first = min(max(bisect_left(self.ends, end) - near // 2, 0), len(self.low) - 1)
+        return float(self.low[first]), float(self.high[first])

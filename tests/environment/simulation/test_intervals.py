@@ -1,5 +1,6 @@
 """Intervals of 90 %, and how they are mended by what came of earlier ones."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,16 @@ def test_by_how_much_ends_are_moved_is_worked_out_once(monkeypatch: pytest.Monke
     assert len(worked) == 2
     calibration.learn(drawn, 90.0)
     assert calibration.mended(drawn).high > 60.0
+
+
+def test_an_end_is_mended_by_those_of_whom_about_as_much_was_drawn() -> None:
+    """Who is to wait for long takes three times as long, who starts soon does not, and is not told so."""
+    draw, calibration = np.random.default_rng(2), Calibration(0.0)
+    soon, late = Interval(20.0, 10.0, 30.0), Interval(500.0, 400.0, 600.0)
+    for _ in range(100):
+        calibration.learn(soon, 30.0)
+        calibration.learn(replace(late, high=float(draw.uniform(590.0, 610.0))), 1830.0)
+    assert calibration.mended(soon) == soon
+    assert 1770.0 < calibration.mended(late).high < 1900.0
+    assert calibration.mended(replace(late, high=600.0)).high > 1770.0
+    assert calibration.mended(replace(late, high=1000.0)).high > 2900.0
