@@ -1,7 +1,7 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 
@@ -143,10 +143,7 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
     if not view.vms:
         return f"no VM is known now for {request.count} executors of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
-    lacks = {
-        f"lack {'memory' if name == MEMORY else name}": view.free.get(name) < asked.get(name)
-        for name in asked
-    }
+    lacks = {_lack(name): view.free.get(name) < asked.get(name) for name in asked}
     closed_to = view.closed_to(request) if view.closes_some(request) else np.zeros(len(view.vms), np.bool_)
     if (offered := view.offered) is not None:
         fit = ~np.logical_or.reduce([*lacks.values(), closed_to])
@@ -154,15 +151,31 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         missing = fit & (view.room_for(request) == 0) & ~lacks["lack ports"]
         lacks["have no offer from the master yet"] = missing & ~offered.there
         lacks["are offered only in part yet"] = missing & offered.there
-    short = " and ".join(f"{count} {what}" for what, vms in lacks.items() if (count := np.count_nonzero(vms)))
-    enough = f" ({request.fewest} are enough)" if request.fewest < request.count else ""
-    found = f"room for {min(room, request.count)} of {request.count} executors of {asked}{enough}"
-    found = f"{found}; of {len(view.vms)} VMs, {short}" if short else found
+    counts = {what: int(np.count_nonzero(vms)) for what, vms in lacks.items()}
+    found = _short(asked, room, request.count, request.fewest, counts, len(view.vms))
     if offered is not None and missing.any():
         found = "; ".join((found, *view.limits))
     whys = [why for index in np.flatnonzero(closed_to).tolist() if (why := closed(view, index, request))]
     more = f" (and {len(whys) - _CLOSED_NAMED} more)" if len(whys) > _CLOSED_NAMED else ""
     return "; ".join((found, *whys[:_CLOSED_NAMED])) + more
+
+
+def told_shortage(
+    asked: Resources, room: int, count: int, fewest: int, lacking: Mapping[str, int], vms: int
+) -> str:
+    """The same where there is room for so many executors, and of so many VMs these lack each resource."""
+    return _short(asked, room, count, fewest, {_lack(name): lacking.get(name, 0) for name in asked}, vms)
+
+
+def _lack(name: str) -> str:
+    return f"lack {'memory' if name == MEMORY else name}"
+
+
+def _short(asked: Resources, room: int, count: int, fewest: int, counts: Mapping[str, int], vms: int) -> str:
+    short = " and ".join(f"{number} {what}" for what, number in counts.items() if number)
+    enough = f" ({fewest} are enough)" if fewest < count else ""
+    found = f"room for {min(room, count)} of {count} executors of {asked}{enough}"
+    return f"{found}; of {vms} VMs, {short}" if short else found
 
 
 def whole_cluster_shortfall(

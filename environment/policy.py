@@ -1,15 +1,21 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
 A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`;
-one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one behind a guard `Guarded`.
+one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one behind a guard `Guarded`, one
+that can play a whole simulation in compiled code `Compiled`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from environment.types import Decision, PlacementRequest
+from environment.types import Decision, PlacementRequest, Vm
 from environment.view import ClusterView
+
+if TYPE_CHECKING:
+    from environment.kernel.playing import Trace
+    from environment.kernel.sized import Spared
+    from environment.kernel.state import Batch
 
 #: A policy's one method, for those who need no more of it.
 Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
@@ -85,6 +91,22 @@ class Guarded(Protocol):
     @property
     def guarded(self) -> int:
         """How many decisions the guard has taken since the policy was made."""
+        ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A policy that decides the same in compiled code, where nothing is known but what the kernel knows.
+
+    It never waits while nothing runs and nobody comes.
+    """
+
+    def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
+        """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
+        ...
+
+    def why(self, vm: Vm) -> str:
+        """Why an executor is placed on that VM."""
         ...
 
 

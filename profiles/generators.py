@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conf.collecting import uncollected
 from conf.loader import ConfigError, find, load
 from conf.units import SECONDS_PER_HOUR
 from conf.workload_file import Alibaba, Deadlines, Facebook, Mix, Poisson, Recorded, WorkloadSpec
@@ -55,6 +56,7 @@ def source_of(name: str | Path) -> Callable[[int], Workload]:
     return lambda seed: generate(spec, seed)
 
 
+@uncollected()
 def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     """Make the workload that the description asks for; `seed` takes precedence over the description's."""
     seed = spec.seed if seed is None else seed

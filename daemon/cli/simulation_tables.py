@@ -92,7 +92,7 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
             yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
     faults: dict[str, list[str]] = {}
     for run in runs:
-        found = [made.faults[0] for made in run.result.decisions if made.faults]
+        found = [made.faults[0] for made in run.result.decisions.faulty]
         faults.setdefault(run.policy, []).extend(found)
     for policy, found in faults.items():
         if found:

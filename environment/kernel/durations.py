@@ -5,7 +5,8 @@ VM, how many VMs, which) when the head of the queue has its last executor and is
 """
 
 from environment.kernel.compiled import njit
-from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch
+from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch, BoolArray, SmallIntArray
+from environment.types import IntArray
 
 
 @njit()
@@ -30,6 +31,28 @@ def is_good(prefers: int, executors: int, vms: int) -> bool:
     if prefers == ANYWHERE:
         return True
     return bool(vms == executors) if prefers == SPREAD else bool(vms == 1)
+
+
+@njit()
+def well_placed(
+    prefers: IntArray,
+    executors: IntArray,
+    first: IntArray,
+    placement: SmallIntArray,
+    seen: IntArray,
+    good: BoolArray,
+) -> None:
+    """`is_good` of many jobs at once, into `good`; the first three [M], `placement` [E].
+
+    `seen`, zeros, has a place for each VM that is named.
+    """
+    for job in range(len(good)):
+        found = 0
+        for at in range(first[job], first[job] + executors[job]):
+            if seen[placement[at]] != job + 1:
+                seen[placement[at]] = job + 1
+                found += 1
+        good[job] = is_good(prefers[job], executors[job], found)
 
 
 @njit()

@@ -19,8 +19,8 @@ from environment.kernel.arrays import refusals
 from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
+from environment.simulation.decided import Traced
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Traced
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm

@@ -41,6 +41,11 @@ class Arrivals:
         return max(job.submitted_at, job.start_at)
 
     @property
+    def held(self) -> bool:
+        """Whether something holds, or held, a job after its submission."""
+        return bool(self._unmet or self._submitted)
+
+    @property
     def waiting(self) -> dict[str, str]:
         """Who comes after jobs that have not ended, by id, and why that is."""
         return {

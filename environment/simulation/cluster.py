@@ -13,7 +13,7 @@ from environment.kernel.state import Batch, SmallIntArray
 from environment.model.reach import Reach
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
-from environment.resources import BASIC, NOTHING, Resources
+from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
 from environment.simulation.billing import Meter
 from environment.types import IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -50,6 +50,11 @@ class Cluster:
     def elastic(self) -> bool:
         """Whether some of its VMs come and go."""
         return self._batch.machines.leases.shape[1] > 0
+
+    @property
+    def special(self) -> bool:
+        """Whether jobs ask for more than the kernel knows of, or VMs have parts of a MiB."""
+        return bool(self._others) or any(vm.resources.get(MEMORY) % THOUSANDTHS for vm in self._vms)
 
     def view(self, running: Collection[RunningJob]) -> ClusterView:
         """What policies see, where these jobs run."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from environment.resources import Resources
 from environment.sharing.terms import Queue, Queues
-from environment.simulation.results import JobOutcome, Result
+from environment.simulation.job_outcomes import JobOutcome
+from environment.simulation.results import Result
 from environment.types import FloatArray, IntArray
 
 By = Literal["queue", "user"]

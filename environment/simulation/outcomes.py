@@ -3,39 +3,40 @@
 What a result tells is in `results`; how an episode is run, in `simulator`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
-from environment.kernel.durations import is_good
 from environment.resources import NOTHING, Resources
+from environment.simulation.decided import Decisions
+from environment.simulation.job_outcomes import Columns, JobOutcomes
 from environment.simulation.limits import perfect_packing_bound
-from environment.simulation.results import Held, JobOutcome, Result, Traced, cost_shares
+from environment.simulation.results import Held, Result, cost_shares
 from environment.simulation.world import World
-from environment.types import FloatArray
+from environment.types import FloatArray, IntArray
 
 
 def result_of(
-    world: World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
+    world: World, trace: Decisions, refused: Mapping[str, str], seconds: Sequence[float] | FloatArray
 ) -> Result:
     """The result of an episode that is over, with the decisions and how many seconds each took."""
-    held = _held(world)
-    state, outcomes = world.batch.state, {outcome.name: outcome for outcome in _outcomes(world, held)}
+    held, order = _held(world), _in_order_of_arrival(world)
+    state = world.batch.state
     cost, bill = world.meter.bill()
-    ran = tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes)
+    ran = _outcomes(world, held, order)
     return Result(
         jobs=ran,
         vms=world.vms,
         vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
         cost=cost,
         bill=bill,
-        bound=_bound(world) if outcomes else 0.0,
-        decisions=tuple(trace),
-        held=_of(ran, world, held),
+        bound=_bound(world) if ran else 0.0,
+        decisions=trace,
+        held=_of(order, held),
         refused=refused,
         aside=world.aside(),
-        decision_seconds=np.array(seconds),
+        decision_seconds=np.asarray(seconds, np.float64),
         truth=world.options.truth,
         belief=str(world.options.belief),
         spot_belief=str(world.options.spot_belief),
@@ -52,27 +53,29 @@ def _bound(world: World) -> float:
     return perfect_packing_bound(ran, world.vms, world.partial)
 
 
-def _outcomes(world: World, held: Held) -> Iterator[JobOutcome]:
+def _in_order_of_arrival(world: World) -> IntArray:
+    """The numbers in the kernel of the jobs that ran, in order of arrival; [R]."""
+    numbers = {job.id: number for number, job in enumerate(world.in_turn[: world.head])}
+    return np.array([numbers[job.id] for job in world.jobs if job.id in numbers], np.int64)
+
+
+def _outcomes(world: World, held: Held, order: IntArray) -> JobOutcomes:
     """Of the jobs that ran; those that wait to the end stand behind them."""
-    jobs, state = world.batch.jobs, world.batch.state
-    placement = state.placement[0].tolist()
-    rows = zip(
-        (request.job for request in world.requests[: world.head]),
-        jobs.first[0].tolist(),
-        jobs.executors[0].tolist(),
-        jobs.prefers[0].tolist(),
-        state.start[0].tolist(),
-        state.end[0].tolist(),
-        _costs(world, held).tolist(),
-        strict=False,
+    jobs, state, in_turn = world.batch.jobs, world.batch.state, world.in_turn
+    placement = state.placement[0].copy()
+    for at, vm in world.missing.first.items():
+        placement[at] = vm
+    columns = Columns(
+        start=state.start[0][order],
+        end=state.end[0][order],
+        cost=_costs(world, held)[order],
+        executors=jobs.executors[0][order],
+        prefers=jobs.prefers[0][order],
+        first=jobs.first[0][order],
+        placement=placement,
     )
-    for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
-        vms = tuple(world.missing.first.get(at, placement[at]) for at in range(first, first + executors))
-        yield JobOutcome(
-            job.id, job.type, job.size, job.executors, job.submitted_at, start, end, vms,
-            is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
-            job.owner, job.queue, job.priority, job.deadline,
-        )  # fmt: skip
+    sizes = {place: taken for place, number in enumerate(order.tolist()) if (taken := world.sizes(number))}
+    return JobOutcomes([in_turn[number] for number in order.tolist()], columns, sizes)
 
 
 def _held(world: World) -> Held:
@@ -85,28 +88,30 @@ def _held(world: World) -> Held:
     for moved, since in world.missing.since.items():
         start[at == moved] = since
     kinds: dict[Resources, int] = {}
-    of_job = np.zeros(len(executors), np.int64)
-    for number, request in enumerate(world.requests):
-        of_job[number] = kinds.setdefault(request.job.size, len(kinds))
+    of_job, known = np.zeros(len(executors), np.int64), dict[int, int]()
+    for number, asks in enumerate(world.in_turn):
+        kind = known.get(id(asks.size))  # most jobs ask for as much as another one, and by the same object
+        if kind is None:
+            kind = known[id(asks.size)] = kinds.setdefault(asks.size, len(kinds))
+        of_job[number] = kind
     given = np.full(state.placement.shape[1], -1)
     given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
-    kind = np.where(given[at] < 0, of_job[job], given[at])
+    of_each = np.where(given[at] < 0, of_job[job], given[at])
     more = [kinds.setdefault(stint.size, len(kinds)) for stint in over]
     return Held(
         np.append(job, [stint.job for stint in over]).astype(np.int64),
         np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64),
         np.append(start, [stint.start for stint in over]),
         np.append(end, [stint.end for stint in over]),
-        np.append(kind, more).astype(np.int64),
+        np.append(of_each, more).astype(np.int64),
         tuple(kinds),
     )
 
 
-def _of(ran: Sequence[JobOutcome], world: World, held: Held) -> Held:
-    """The same by the numbers of these jobs."""
-    numbers = {job.name: number for number, job in enumerate(ran)}
-    of = np.full(len(world.jobs), -1, np.int64)  # also of those that never arrived
-    of[: len(world.requests)] = [numbers.get(request.job.id, -1) for request in world.requests]
+def _of(order: IntArray, held: Held) -> Held:
+    """The same by the numbers of the jobs that ran, in that order; without what others held."""
+    of = np.full(max(int(held.job.max(initial=-1)), int(order.max(initial=-1))) + 1, -1, np.int64)
+    of[order] = np.arange(len(order))
     job = of[held.job]
     ran_too = job >= 0
     return Held(

@@ -1,84 +1,20 @@
 """What came of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from conf.assumptions import DEFAULT_QUEUE
 from conf.units import SECONDS_PER_HOUR
 from environment.resources import Resources
-from environment.types import (
-    Decision,
-    FloatArray,
-    IntArray,
-    Vm,
-    Wait,
-)
+from environment.simulation.decided import Decisions, trace_to_json
+from environment.simulation.job_outcomes import JobOutcomes
+from environment.types import FloatArray, IntArray, Vm
 
 #: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
 _DIGITS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
-    """A job that ran. Times in seconds; `placement` has the index of each executor's VM.
-
-    `cost` is its share in what its VMs cost: at every moment a VM's price is shared by the executors on it,
-    in proportion to the largest fraction of anything that the VM has that each takes. The shares of all jobs
-    add up to the whole cost.
-    """
-
-    name: str
-    type: str
-    size: Resources
-    executors: int
-    submitted_at: float
-    started_at: float
-    ended_at: float
-    placement: tuple[int, ...]
-    #: Whether it is placed as its type prefers; a single executor, or a type without preference, always is.
-    good: bool
-    cost: float
-    #: What each executor in `placement` took, when that is not what the job asks for all of them.
-    sizes: tuple[Resources, ...] = ()
-    owner: str = ""
-    queue: str = DEFAULT_QUEUE
-    priority: int = 0
-    #: By when it should have been over.
-    deadline: float | None = None
-
-    @property
-    def wait(self) -> float:
-        """Seconds from submission to start."""
-        return self.started_at - self.submitted_at
-
-    @property
-    def cpus(self) -> float:
-        """Cpus that it asked for each executor."""
-        return self.size.cpus
-
-    @property
-    def memory_mib(self) -> int:
-        """Memory that it asked for each executor, MiB."""
-        return self.size.memory_mib
-
-    @property
-    def duration(self) -> float:
-        """Seconds from start to end."""
-        return self.ended_at - self.started_at
-
-    @property
-    def completion(self) -> float:
-        """Seconds from submission to end."""
-        return self.ended_at - self.submitted_at
-
-    @property
-    def taken(self) -> tuple[Resources, ...]:
-        """What each executor in `placement` took."""
-        return self.sizes or (self.size,) * self.executors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,17 +31,6 @@ class Held:
     end: FloatArray
     kind: IntArray
     kinds: tuple[Resources, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""
-
-    at: float
-    job: str
-    queue: int
-    decision: Decision
-    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +65,7 @@ class Result:
     """A run of a policy over a workload on a cluster."""
 
     #: In order of arrival.
-    jobs: tuple[JobOutcome, ...]
+    jobs: JobOutcomes
     vms: tuple[Vm, ...]
     #: For how long each VM held an executor, seconds.
     vm_seconds: tuple[float, ...]
@@ -150,14 +75,14 @@ class Result:
     bill: Bill
     #: Dollars below which no schedule can stay.
     bound: float
-    decisions: tuple[Traced, ...] = field(repr=False)
+    decisions: Decisions = field(repr=False)
     #: Who held what, by number in `jobs`.
     held: Held = field(compare=False, repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
     refused: Mapping[str, str]
     #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.
     aside: Mapping[str, str]
-    #: How long each decision took, seconds, in order.
+    #: How long each decision took, seconds, in order; of those that were taken in one go, their mean.
     decision_seconds: FloatArray = field(compare=False, repr=False)
     #: Where the durations came from that jobs really had: profile, fitted or drawn.
     truth: str
@@ -187,44 +112,44 @@ class Result:
     @cached_property
     def average_duration(self) -> float:
         """Mean seconds from start to end: the paper's job duration."""
-        return _mean([job.duration for job in self.jobs])
+        return _mean(self.jobs.durations)
 
     @cached_property
     def average_completion(self) -> float:
         """Mean seconds from submission to end."""
-        return _mean([job.completion for job in self.jobs])
+        return _mean(self.jobs.completions)
 
     @cached_property
     def p95_completion(self) -> float:
         """Seconds from submission to end that 95 of 100 jobs stay below."""
-        return _percentile([job.completion for job in self.jobs], 95)
+        return _percentile(self.jobs.completions, 95)
 
     @property
     def longest_wait(self) -> float:
         """Seconds from submission to start of the job that waited longest."""
-        return max((job.wait for job in self.jobs), default=0.0)
+        return float(self.jobs.waits.max()) if self.jobs else 0.0
 
     @property
     def makespan(self) -> float:
         """Seconds from the first submission to the last end."""
         if not self.jobs:
             return 0.0
-        return max(job.ended_at for job in self.jobs) - self.jobs[0].submitted_at
+        return float(self.jobs.columns.end.max() - self.jobs.submitted_at[0])
 
     @property
     def good_placements(self) -> int:
         """How many jobs are placed as their type prefers."""
-        return sum(job.good for job in self.jobs)
+        return int(self.jobs.good.sum())
 
     @property
     def waits(self) -> int:
         """How often the decision was to wait."""
-        return sum(isinstance(traced.decision, Wait) for traced in self.decisions)
+        return self.decisions.waits
 
     @property
     def violations(self) -> int:
         """How many of the policy's own decisions could not be executed."""
-        return sum(bool(traced.faults) for traced in self.decisions)
+        return len(self.decisions.faulty)
 
     @property
     def vm_hours(self) -> dict[str, float]:
@@ -238,8 +163,7 @@ class Result:
     def utilisation(self) -> float:
         """Which share of the cores that were paid for had an executor; 0 when nothing ran."""
         paid = sum(vm.cpus * seconds for vm, seconds in zip(self.vms, self.vm_seconds, strict=True))
-        used = sum(sum(size.cpus for size in job.taken) * job.duration for job in self.jobs)
-        return used / paid if paid > 0 else 0.0
+        return self.jobs.core_seconds / paid if paid > 0 else 0.0
 
     def summary(self) -> dict[str, float | None]:
         """The numbers of the run by name, for tables."""
@@ -293,24 +217,6 @@ class Result:
         }
 
 
-def trace_to_json(decisions: Sequence[Traced]) -> list[dict[str, Any]]:
-    """Decisions as plain values, of which nothing but `details` is lost."""
-    return [
-        {"at": traced.at, "job": traced.job, "queue": traced.queue, "faults": list(traced.faults)}
-        | _decision_to_json(traced.decision)
-        for traced in decisions
-    ]
-
-
-def _decision_to_json(decision: Decision) -> dict[str, Any]:
-    if isinstance(decision, Wait):
-        return {"wait": decision.reason} | ({"keeps": list(decision.keeps)} if decision.keeps else {})
-    shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
-    if decision.sizes:
-        shown["sizes"] = [size.amounts for size in decision.sizes]
-    return {**shown, "scores": list(decision.scores)} if decision.scores else shown
-
-
 def cost_shares(
     job: IntArray, vm: IntArray, start: FloatArray, end: FloatArray, share: FloatArray, price: FloatArray
 ) -> FloatArray:
@@ -334,9 +240,9 @@ def cost_shares(
     return by_job
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: FloatArray) -> float:
     return float(np.mean(values)) if len(values) else 0.0
 
 
-def _percentile(values: Sequence[float] | FloatArray, percent: float) -> float:
+def _percentile(values: FloatArray, percent: float) -> float:
     return float(np.percentile(values, percent)) if len(values) else 0.0

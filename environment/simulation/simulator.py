@@ -12,28 +12,29 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
+from conf.collecting import uncollected
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.policy import Decide, Guarded, Policy, Timed
+from environment.policy import Compiled, Decide, Guarded, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_once
+from environment.simulation.compiled import MANY, play_compiled
+from environment.simulation.decided import Kept, StuckError, Traced
 from environment.simulation.fitted import Pace
 from environment.simulation.options import SimulationOptions
 from environment.simulation.outcomes import result_of
-from environment.simulation.results import Result, Traced
+from environment.simulation.results import Result
 from environment.simulation.world import World
 from environment.sizing import sizing_for
 from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workload import Workload
 
+__all__ = ["Progress", "StuckError", "play", "simulate"]
+
 #: How many jobs of how many are placed.
 Progress = Callable[[int, int], None]
 
 #: Chosen: often enough for a progress bar, seldom enough to cost nothing.
 _REPORTS = 200
-
-
-class StuckError(RuntimeError):
-    """A policy waits although nothing runs and nothing will arrive; the text names job and reason."""
 
 
 def simulate(
@@ -44,8 +45,12 @@ def simulate(
     options: SimulationOptions | None = None,
     fallback: Policy | None = None,
     progress: Progress | None = None,
+    compiled: bool | None = None,
 ) -> Result:
     """Run the policy until all jobs have ended.
+
+    Very many jobs are played in compiled code where policy and world allow it; with `compiled` all are, or
+    none. What comes out is the same, but that single decisions are not timed then.
 
     Jobs that would not fit the empty cluster are refused up front, and named in the result. A decision that
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
@@ -53,7 +58,15 @@ def simulate(
 
     StuckError when the policy waits (and so does the fallback) although nothing will ever happen.
     """
-    options = options or SimulationOptions()
+    world, refused = _world(workload, cluster, options or SimulationOptions())
+    return play(world, policy, refused, fallback=fallback, progress=progress, compiled=compiled)
+
+
+@uncollected()
+def _world(
+    workload: Workload, cluster: Sequence[Vm], options: SimulationOptions
+) -> tuple[World, dict[str, str]]:
+    """The world of the jobs that fit the empty cluster, and why which others do not."""
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
@@ -64,7 +77,7 @@ def simulate(
         if bad := [after.job for after in job.after if after.job in refused]:
             refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")
     jobs = tuple(job for job in jobs if job.id not in refused)
-    return play(World(jobs, vms, options, pace), policy, refused, fallback=fallback, progress=progress)
+    return World(jobs, vms, options, pace), refused
 
 
 def play(
@@ -74,9 +87,15 @@ def play(
     *,
     fallback: Policy | None = None,
     progress: Progress | None = None,
+    compiled: bool | None = None,
 ) -> Result:
     """Run the policy in a world until all jobs have ended, as `simulate` does; it refused these before."""
     options, jobs = world.options, len(world.jobs)
+    many = jobs >= MANY if compiled is None else compiled
+    if many and isinstance(policy, Compiled) and not isinstance(policy, Observer) and world.plain:
+        every = max(1, jobs // _REPORTS)
+        made, seconds = play_compiled(world, policy, lambda placed: _report(progress, placed, jobs), every)
+        return result_of(world, made, refused or {}, seconds)
     watch, cut_short, guarded = _Stopwatch(policy), _cut_short(policy), _guarded(policy)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
@@ -88,9 +107,9 @@ def play(
     )
     for traced in _run(world, decide, fallback.decide if fallback else None, observe):
         trace.append(traced if options.scores else _without_scores(traced))
-        if progress is not None and isinstance(traced.decision, Place):
+        if isinstance(traced.decision, Place):
             _report(progress, world.head, jobs)
-    result = result_of(world, trace, refused or {}, watch.seconds)
+    result = result_of(world, Kept(trace), refused or {}, watch.seconds)
     return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
 
 
@@ -170,6 +189,6 @@ def _without_scores(traced: Traced) -> Traced:
     return traced
 
 
-def _report(progress: Progress, placed: int, jobs: int) -> None:
-    if placed == jobs or placed % max(1, jobs // _REPORTS) == 0:
+def _report(progress: Progress | None, placed: int, jobs: int) -> None:
+    if progress is not None and (placed == jobs or placed % max(1, jobs // _REPORTS) == 0):
         progress(placed, jobs)

@@ -19,7 +19,7 @@ from environment.kernel.leases import TAKEN
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import PAPER, Batch, SmallIntArray, make_batch
-from environment.resources import CPUS, NOTHING, Resources
+from environment.resources import BASIC, CPUS, MEMORY, NOTHING, THOUSANDTHS, Resources
 from environment.rounds import Queue
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
@@ -82,6 +82,8 @@ class World:
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
+        #: Whether the kernel was played to its end without telling anybody here.
+        self._finished = False
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}
         self._sizes: dict[int, tuple[Resources, ...]] = {}
@@ -135,6 +137,33 @@ class World:
     def head(self) -> int:
         """The number of the first job that was never placed."""
         return int(self.batch.state.head[0])
+
+    @property
+    def in_turn(self) -> Sequence[Job]:
+        """The jobs that have arrived by their numbers in the kernel, with what is believed of them."""
+        return self.jobs if self._finished else [request.job for request in self.requests]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the kernel knows all that decides here: it can be played there alone, to its end.
+
+        VMs that are always there, of which jobs ask for cpus and memory; gangs, first come, first served, who
+        nothing holds up but those before them.
+        """
+        options = self.options
+        special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
+        asked = self.pace is not None or options.jvms is not None or options.scores
+        if special or asked or self._growing or self._arrivals.held:
+            return False
+        gangs = all(job.min_executors is None and job.min_cpus is None for job in self.jobs)
+        anywhere = all(job.driver is None and job.spot == "allowed" for job in self.jobs)
+        sizes = {id(job.size): job.size for job in self.jobs}
+        return gangs and anywhere and all(map(_whole, sizes.values()))
+
+    def finish_plain(self) -> None:
+        """All were placed by who played the kernel alone: let them end, and stand in the order of arrival."""
+        self._finished = True
+        self.finish()
 
     @property
     def elastic(self) -> bool:
@@ -465,6 +494,11 @@ class World:
             self.requests.append(PlacementRequest(job, job.executors, released_at=released_at))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)
+
+
+def _whole(size: Resources) -> bool:
+    """Whether the kernel, which counts whole MiB, knows all of what an executor takes."""
+    return size.thousandths.keys() == {*BASIC} and size.get(MEMORY) % THOUSANDTHS == 0
 
 
 def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:

@@ -283,7 +283,7 @@ def test_without_a_vm_everybody_waits_aside() -> None:
     jobs = Workload((WorkloadJob("late", 50.0, "sort", 1.0, 1024, 1, 100.0),))
     options = SimulationOptions(losses=(Loss(10.0, vm="id-vm-1"),))
     result = simulate(create("ff"), jobs, make_vms(1), options=options)
-    assert (result.jobs, result.aside) == ((), {"late": "no VM is left"})
+    assert (tuple(result.jobs), result.aside) == ((), {"late": "no VM is left"})
 
 
 @pytest.mark.parametrize("case", ["ff", "aep, first_fit", "lookahead", "rr, best"])

@@ -14,8 +14,9 @@ from agents.baselines.round_robin import RoundRobin
 from environment.policy import Policy
 from environment.resources import Resources
 from environment.simulation.fitted import FittedDurations, FittedModel, Shape, TypeModel
+from environment.simulation.job_outcomes import JobOutcome
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import JobOutcome, Result
+from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView

@@ -19,9 +19,11 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.rules import advance, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.policy import FunctionPolicy, Policy
+from environment.simulation.decided import trace_to_json
 from environment.simulation.expectations import EXACT
+from environment.simulation.job_outcomes import JobOutcome
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import JobOutcome, Result, trace_to_json
+from environment.simulation.results import Result
 from environment.simulation.simulator import StuckError, simulate
 from environment.training.episodes import episodes
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
@@ -176,7 +178,7 @@ def test_what_never_fits_is_refused_by_name() -> None:
 def test_nothing_to_run_is_a_result_too() -> None:
     """When all jobs are refused, all numbers are there."""
     result = run(on(0), [work("giant", 5, 9, 100)], make_vms(2))
-    assert (result.jobs, result.cost, result.makespan, result.cost_over_bound) == ((), 0, 0, None)
+    assert (tuple(result.jobs), result.cost, result.makespan, result.cost_over_bound) == ((), 0, 0, None)
     json.dumps(result.to_json())
 
 

@@ -1,0 +1,83 @@
+"""Simulations that policies play in compiled code: what all of them share. Each policy's own loop is its own.
+
+Such a loop takes row 0 of a batch from moment to moment as `environment.simulation.simulator` does, by the
+same rules, and writes down what it decided. When it may be used is said there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from environment.kernel.compiled import njit
+from environment.kernel.ends import next_completion
+from environment.kernel.sized import Spared, advance_sized
+from environment.kernel.state import Batch, SmallIntArray
+from environment.types import FloatArray
+
+#: Of a `Trace`: how many decisions there are, of them to wait, and how many jobs have arrived.
+MADE, WAITS, ARRIVED = range(3)
+#: Columns of `Trace.lacks`.
+ROOM, CPUS, MEMORY = range(3)
+
+
+class Trace(NamedTuple):
+    """Decisions as columns, [D] each, of which only the first have been made."""
+
+    counts: SmallIntArray  # [3] see above
+    at: FloatArray  # when, seconds
+    job: SmallIntArray  # number of the job that was placed, or else of the first that waited
+    waiting: SmallIntArray  # how many waited
+    #: [D, 3] of a wait for how many executors of the first there was room, and how many VMs had too few cpus,
+    #: or too little memory, for one; -1 of a placement.
+    lacks: SmallIntArray
+
+
+def blank_trace(jobs: int) -> Trace:
+    """Room for all decisions about so many jobs: after each wait one of them has arrived or ended."""
+    most = 3 * jobs + 1
+    return Trace(
+        np.zeros(3, np.int32),
+        np.empty(most),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty((most, 3), np.int32),
+    )
+
+
+@njit()
+def waiting(batch: Batch, spared: Spared, b: int, trace: Trace) -> int:
+    """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must."""
+    state, jobs = batch.state, batch.jobs
+    head, arrived = state.head[b], max(trace.counts[ARRIVED], state.head[b])
+    if jobs.arrival[b, head] > state.clock[b]:
+        advance_sized(batch, spared, b, jobs.arrival[b, head])
+    while arrived < jobs.jobs[b] and jobs.arrival[b, arrived] <= state.clock[b]:
+        arrived += 1
+    trace.counts[ARRIVED] = arrived
+    return int(arrived - head)
+
+
+@njit()
+def note(batch: Batch, b: int, trace: Trace, waiting: int) -> int:
+    """Write down a decision about the head, for now that it is placed; its number."""
+    made = trace.counts[MADE]
+    trace.at[made], trace.job[made] = batch.state.clock[b], batch.state.head[b]
+    trace.waiting[made], trace.lacks[made, ROOM] = waiting, -1
+    trace.counts[MADE] = made + 1
+    return int(made)
+
+
+@njit()
+def wait_for_event(batch: Batch, spared: Spared, b: int, trace: Trace) -> bool:
+    """Let time pass until a job ends or arrives; False, and nothing, when neither will happen."""
+    state, jobs, arrived = batch.state, batch.jobs, trace.counts[ARRIVED]
+    event = np.inf
+    if state.running[b] > 0:
+        event = next_completion(batch, b)
+    if arrived < jobs.jobs[b]:
+        event = min(event, jobs.arrival[b, arrived])
+    if event == np.inf:
+        return False
+    advance_sized(batch, spared, b, event)
+    trace.counts[WAITS] += 1
+    return True

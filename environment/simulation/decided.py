@@ -1,0 +1,125 @@
+"""The decisions of a simulation: as they were made, or as columns of which each is told when looked at."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from environment.types import Decision, Wait
+
+
+class StuckError(RuntimeError):
+    """A policy waits although nothing runs and nothing will arrive; the text names job and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""
+
+    at: float
+    job: str
+    queue: int
+    decision: Decision
+    faults: tuple[str, ...] = ()
+
+
+class Decisions(Sequence[Traced]):
+    """The decisions of a run, in order. Equal to any sequence of the same."""
+
+    @overload
+    def __getitem__(self, index: int) -> Traced: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Traced, ...]: ...
+    def __getitem__(self, index: int | slice) -> Traced | tuple[Traced, ...]:
+        if isinstance(index, slice):
+            return tuple(self.at(number) for number in range(*index.indices(len(self))))
+        return self.at(range(len(self))[index])
+
+    @abstractmethod
+    def at(self, number: int) -> Traced:
+        """The decision of that number, counted from 0."""
+
+    @property
+    @abstractmethod
+    def waits(self) -> int:
+        """How many were to wait."""
+
+    @property
+    @abstractmethod
+    def faulty(self) -> Sequence[Traced]:
+        """Those before which something had been wrong."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal to tuples, which hash otherwise
+
+
+class Kept(Decisions):
+    """Decisions as values."""
+
+    def __init__(self, made: Sequence[Traced]) -> None:
+        self._made = tuple(made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __iter__(self) -> Iterator[Traced]:
+        return iter(self._made)
+
+    def at(self, number: int) -> Traced:
+        """The decision of that number, counted from 0."""
+        return self._made[number]
+
+    @property
+    def waits(self) -> int:
+        """How many were to wait."""
+        return sum(isinstance(traced.decision, Wait) for traced in self._made)
+
+    @property
+    def faulty(self) -> Sequence[Traced]:
+        """Those before which something had been wrong."""
+        return [traced for traced in self._made if traced.faults]
+
+
+class Told(Decisions):
+    """Decisions of which each is told when it is looked at; before none of them anything was wrong."""
+
+    def __init__(self, count: int, waits: int, tell: Callable[[int], Traced]) -> None:
+        """`tell` makes the decision of a number; so many of `count` were to wait."""
+        self._count, self._waits, self._tell = count, waits, tell
+
+    def __len__(self) -> int:
+        return self._count
+
+    def at(self, number: int) -> Traced:
+        """The decision of that number, counted from 0."""
+        return self._tell(number)
+
+    @property
+    def waits(self) -> int:
+        """How many were to wait."""
+        return self._waits
+
+    @property
+    def faulty(self) -> Sequence[Traced]:
+        """Those before which something had been wrong."""
+        return ()
+
+
+def trace_to_json(decisions: Sequence[Traced]) -> list[dict[str, Any]]:
+    """Decisions as plain values, of which nothing but `details` is lost."""
+    return [
+        {"at": traced.at, "job": traced.job, "queue": traced.queue, "faults": list(traced.faults)}
+        | _decision_to_json(traced.decision)
+        for traced in decisions
+    ]
+
+
+def _decision_to_json(decision: Decision) -> dict[str, Any]:
+    if isinstance(decision, Wait):
+        return {"wait": decision.reason} | ({"keeps": list(decision.keeps)} if decision.keeps else {})
+    shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
+    if decision.sizes:
+        shown["sizes"] = [size.amounts for size in decision.sizes]
+    return {**shown, "scores": list(decision.scores)} if decision.scores else shown

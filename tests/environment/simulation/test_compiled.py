@@ -1,0 +1,140 @@
+"""Simulations played in compiled code: the same to the last bit as asking the policy decision by decision."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agents.registry import create
+from conf.workload_file import WorkloadSpec
+from environment.cluster_files import load_cluster
+from environment.pools import Terms
+from environment.sharing.terms import Sharing
+from environment.simulation.compiled import MANY
+from environment.simulation.decided import Kept, Told
+from environment.simulation.expectations import Belief
+from environment.simulation.losses import Loss
+from environment.simulation.options import SimulationOptions
+from environment.simulation.results import Result
+from environment.simulation.simulator import simulate
+from environment.sizing import Sizes
+from environment.types import Vm
+from profiles.generators import generate
+from profiles.workload import Workload
+
+POLICIES = ("ff",)
+
+
+def workload(jobs: int, jobs_per_hour: float, seed: int) -> Workload:
+    """Jobs of the paper's kinds, Poisson."""
+    spec = {"jobs": jobs, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
+    return generate(WorkloadSpec.model_validate(spec), seed)
+
+
+def both(policy: str, jobs: Workload, cluster: tuple[Vm, ...], options: SimulationOptions) -> list[Result]:
+    """Asked decision by decision, and in compiled code."""
+    return [
+        simulate(create(policy), jobs, cluster, options=options, compiled=compiled)
+        for compiled in (False, True)
+    ]
+
+
+def told(result: Result) -> object:
+    """All of a result that does not depend on the machine's speed."""
+    summary = {name: value for name, value in result.summary().items() if not name.startswith("decision_")}
+    held = result.held
+    return (
+        result.to_json() | summary | {"decision_p50_us": 0, "decision_p99_us": 0},
+        result.vm_seconds,
+        [array.tolist() for array in (held.job, held.vm, held.start, held.end)],
+        [held.kinds[kind] for kind in held.kind],
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_same_comes_out(policy: str, seed: int) -> None:
+    """Random clusters and loads, from idle to overloaded, whatever is believed: nothing differs."""
+    chance = random.Random(seed)  # noqa: S311  no secrets
+    cluster = load_cluster("paper") if seed % 2 else load_cluster("hundred")
+    rate = chance.choice([0.3, 1.0, 3.0]) * (10.0 if seed % 2 else 700.0)
+    belief = chance.choice([Belief(), Belief("exact"), Belief("sigma", 0.5), Belief("constant")])
+    options = SimulationOptions(seed=seed, belief=belief)
+    asked, compiled = both(policy, workload(150, rate, seed), cluster, options)
+    assert (type(asked.decisions), type(compiled.decisions)) == (Kept, Told)
+    assert told(compiled) == told(asked)
+    assert compiled == asked
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_that_come_and_end_at_once_do_so_in_the_same_order(policy: str) -> None:
+    """Whole seconds and few sizes, so that much happens at one moment; some jobs fit no VM."""
+    jobs = workload(120, 60.0, 3).jobs
+    alike = tuple(
+        replace(job, submitted_at=float(number // 8 * 60), duration=float(60 * (1 + number % 3)))
+        for number, job in enumerate(jobs)
+    )
+    huge = replace(alike[5], cpus=1000.0)
+    found = Workload((*alike[:5], huge, *alike[6:]))
+    asked, compiled = both(policy, found, load_cluster("paper"), SimulationOptions())
+    assert isinstance(compiled.decisions, Told)
+    assert huge.name in compiled.refused
+    assert told(compiled) == told(asked)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_progress_is_told_alike(policy: str) -> None:
+    """A bar moves as it does when each decision is asked for."""
+    jobs, cluster = workload(450, 20.0, 1), load_cluster("paper")
+    seen: list[list[tuple[int, int]]] = [[], []]
+    for number, compiled in enumerate((False, True)):
+
+        def progress(placed: int, of: int, number: int = number) -> None:
+            seen[number].append((placed, of))
+
+        simulate(create(policy), jobs, cluster, progress=progress, compiled=compiled)
+    assert seen[0] == seen[1]
+    assert seen[0][-1] == (450, 450)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SimulationOptions(sharing=Sharing()),
+        SimulationOptions(jvms=50),
+        SimulationOptions(scores=True),
+        SimulationOptions(sizes=Sizes(floor=0.5)),
+        SimulationOptions(losses=(Loss(1.0, vm="vm-1"),)),
+    ],
+    ids=["sharing", "jvms", "scores", "sizes", "losses"],
+)
+def test_what_the_kernel_does_not_know_is_asked_for(options: SimulationOptions) -> None:
+    """Whatever is asked for, policies are asked one by one where anything else decides too."""
+    result = simulate(
+        create("ff"), workload(20, 20.0, 1), load_cluster("paper"), options=options, compiled=True
+    )
+    assert isinstance(result.decisions, Kept)
+
+
+def test_pools_and_what_jobs_ask_for_besides_are_not_played_there() -> None:
+    """VMs that come and go, elastic jobs, jobs after others, other resources: policies are asked."""
+    few, paper = workload(20, 20.0, 1), load_cluster("paper")
+    pool = tuple(replace(vm, terms=Terms("pool", boot=60.0)) for vm in paper)
+    first, *rest = few.jobs
+    for changed in ({"min_executors": 1}, {"after": (first.name,)}, {"start_at": 1e5}, {"spot": "never"}):
+        last = replace(rest[-1], executors=2, **changed)
+        result = simulate(create("ff"), Workload((first, *rest[:-1], last)), paper, compiled=True)
+        assert isinstance(result.decisions, Kept), changed
+    assert isinstance(simulate(create("ff"), few, pool, compiled=True).decisions, Kept)
+    assert isinstance(simulate(create("rr"), few, paper, compiled=True).decisions, Kept)
+
+
+def test_very_many_jobs_are_played_there_by_themselves() -> None:
+    """Nobody has to ask for it; and what a result sums up is known without making a value of each job."""
+    few = simulate(create("ff"), workload(100, 20.0, 1), load_cluster("paper"))
+    many = simulate(create("ff"), workload(MANY, 700.0, 1), load_cluster("hundred"))
+    assert (type(few.decisions), type(many.decisions)) == (Kept, Told)
+    assert many.good_placements == sum(job.good for job in many.jobs)
+    assert many.average_completion == pytest.approx(np.mean([job.completion for job in many.jobs]), rel=1e-12)
+    assert len(many.decision_seconds) == len(many.decisions)
