@@ -65,6 +65,8 @@ class SharingRun:
 _WEIGHTS = {"ann": 4.0, "bob": 2.0, "cleo": 1.0, "dan": 1.0}
 _TEAMS = queues_of({name: QueueSpec(weight=weight) for name, weight in _WEIGHTS.items()})
 _DUE = Deadlines(slack=(2.0, 8.0))
+#: Of who needs his results soon, and of who does not.
+_TIGHT, _LOOSE = (1.5, 3.0), (10.0, 30.0)
 
 
 def _users(**of: User) -> dict[str, User]:
@@ -89,6 +91,13 @@ def scenes() -> tuple[SharingScene, ...]:
         **{name: User(cores=300.0, mix=small) for name in ("ann", "bob", "cleo")},
         dan=User(at_once=400, mix=small),
     )
+    tight, loose = (small.model_copy(update={"deadlines": Deadlines(slack=s)}) for s in (_TIGHT, _LOOSE))
+    crowds = _users(
+        ann=User(cores=14.0, mix=tight),
+        bob=User(cores=14.0, mix=tight),
+        cleo=User(cores=12.0, mix=loose),
+        dan=User(cores=9.0, mix=loose),
+    ) | {f"dan-{after}": User(queue="dan", at_once=40, after=after, mix=loose) for after in (900, 4500)}
     normal = WorkloadSpec(jobs=50, arrivals=Poisson(kind="poisson", jobs_per_hour=50), mix=mix, users=unequal)
     burst = WorkloadSpec(
         jobs=100, arrivals=Poisson(kind="poisson", jobs_per_hour=600), mix=mix, users=unequal
@@ -100,6 +109,10 @@ def scenes() -> tuple[SharingScene, ...]:
         SharingScene("burst", "paper", _of(burst), _TEAMS),
         SharingScene(
             "80 % load", "paper", _of(WorkloadSpec(jobs=150, mix=small, users=loaded)), _TEAMS,
+            ("none", "deadline", "shortest", "fair"), aim=95.0,
+        ),
+        SharingScene(
+            "80 % load, crowds", "paper", _of(WorkloadSpec(jobs=240, mix=small, users=crowds)), _TEAMS,
             ("none", "deadline", "shortest", "fair"), aim=95.0,
         ),
         SharingScene(

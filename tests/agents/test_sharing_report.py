@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agents.experiments import sharing
 from agents.experiments.sharing import SharingRun, _Task, play_one
-from agents.experiments.sharing_report import averages, findings, table
+from agents.experiments.sharing_report import APART, averages, findings, measured_apart, table
 
 
 def test_a_run_is_played_and_kept(tmp_path: Path) -> None:
@@ -17,6 +17,15 @@ def test_a_run_is_played_and_kept(tmp_path: Path) -> None:
     told = '{"task": {"scene": "normal", "order": "fair", "policy": "ff", "seed": 300, "jobs": 8}, '
     kept.write_text(told + '"numbers": {"jain": 0.5}}\n{"task": {"sce')
     assert sharing._kept(kept) == {task: SharingRun("normal", "fair", "ff", 300, {"jain": 0.5})}
+
+
+def test_orders_are_told_apart_by_deadlines() -> None:
+    """Where crowds with time come before jobs without, first come, first served is late for these."""
+    met = {
+        order: play_one(_Task("80 % load, crowds", order, "ff", 300, None)).numbers["met"]
+        for order in ("none", "deadline")
+    }
+    assert met["deadline"] >= 95.0 > met["none"]
 
 
 def test_what_fairness_costs_is_told() -> None:
@@ -32,5 +41,12 @@ def test_what_fairness_costs_is_told() -> None:
     assert "meets 96.0 % of them, where `ff` without an order meets 60.0 % (95 % is reached)" in told
     assert "(97 % is missed)" in findings(averages(runs), 97.0)
     assert "without an order meets 60.0 %.\n" in findings(averages(runs))
-    assert [scene.name for scene in sharing.scenes() if scene.aim] == ["80 % load"]
+    assert [scene.name for scene in sharing.scenes() if scene.aim] == ["80 % load", "80 % load, crowds"]
     assert "| fair | `ff` | 0.900 ± 0.000 |" in table(averages(runs))
+
+
+def test_what_was_measured_otherwise_is_kept() -> None:
+    """Behind its title, when a report is made anew."""
+    report = Path("docs/results/sharing.md").read_text()
+    assert measured_apart(report).startswith(f"\n{APART}\n")
+    assert measured_apart(f"## crowd\n\n* {APART}\n") == ""
