@@ -6,7 +6,8 @@ that `stoker --help` answers at once.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if completion.VARIABLE in os.environ:  # a shell asks how a word could go on
             completion.prepare()
-        code: object = app(arguments, standalone_mode=False, prog_name="stoker")
+        code: object = _commands()(arguments, standalone_mode=False, prog_name="stoker")
         sys.stdout.flush()
     except TyperException as error:
         return _complain(error.format_message().replace("Value error, ", ""), error.exit_code)
@@ -97,6 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _commands() -> Callable[..., object]:
+    """All commands with their options: to put them together takes longer than most of them."""
+    return typer.main.get_command(app)
 
 
 def _complain(text: str, exit_code: int) -> int:
