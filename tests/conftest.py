@@ -17,6 +17,10 @@ from tests.builders import make_request, make_view, make_vms
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+# No test speaks to strangers: to read who certifies them takes 30 ms for each of thousands of clients.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.devnull
+
 
 def pytest_configure() -> None:
     """Have all that tests start below this process, so that it can be ended, also by SIGINT."""
