@@ -342,8 +342,7 @@ def test_every_world_counts_alike() -> None:
     assert found.tolist() == pytest.approx([1, -1, 1, -1, 0])
 
 
-#: Trains in one folder after the other: to the end, until it is killed (-9) after that iteration, or on from
-#: where that ended.
+#: Trains in one folder after the other: to the end, or until it is killed (-9) after that iteration.
 RUN = """
 import os, signal, sys, threading, time
 from pathlib import Path
@@ -363,7 +362,7 @@ for way in sys.argv[2:]:
         while until.isdecimal() and done == total:
             time.sleep(1)
 
-    train(spec, Path(out), resume=until == "resume", progress=say)
+    train(spec, Path(out), progress=say)
 """
 
 
@@ -393,7 +392,7 @@ def test_a_process_that_was_killed_is_followed_by_one_that_ends_with_the_same_we
         train(spec_of(values), killed)
     with pytest.raises(ConfigError, match="seed"):
         train(spec_of({**values, "seed": 5}), killed, resume=True)
-    subprocess.run([*command, f"{killed}:resume"], check=True, capture_output=True)
+    train(spec_of(values), killed, resume=True)
     assert curve(killed) == curve(whole), f"killed from iteration {until} on"
     one, other = read_model(killed).weights, read_model(whole).weights
     assert all((a == b).all() for a, b in zip(one, other, strict=True)), f"killed from iteration {until} on"
