@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Bill,
         Cluster,
         Comparison,
+        DryRun,
         EventList,
         Explanation,
         Group,
@@ -90,6 +91,10 @@ class AsyncStoker:
         """See `Stoker.submit`."""
         job: Job = await self.run(flows.submit(app, options, upload=upload, idempotency_key=idempotency_key))
         return await self.wait(job["id"], check=True) if wait else job
+
+    async def dry_run(self, app: File, *, upload: bool = True, **options: Unpack[JobOptions]) -> DryRun:
+        """See `Stoker.dry_run`."""
+        return await self.run(flows.dry_run(app, options, upload=upload))
 
     async def upload(self, path: File) -> str:
         """See `Stoker.upload`."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Bill,
         Cluster,
         Comparison,
+        DryRun,
         EventList,
         Explanation,
         Group,
@@ -103,6 +104,13 @@ class Stoker:
         """
         job: Job = self.run(flows.submit(app, options, upload=upload, idempotency_key=idempotency_key))
         return self.wait(job["id"], check=True) if wait else job
+
+    def dry_run(self, app: File, *, upload: bool = True, **options: Unpack[JobOptions]) -> DryRun:
+        """Ask what would come of a job, as `submit` takes it: where, when and at what price it would run.
+
+        Nothing is submitted or sent. ProblemError for what a submission would be refused for.
+        """
+        return self.run(flows.dry_run(app, options, upload=upload))
 
     def upload(self, path: File) -> str:
         """Send a file of this machine; how jobs name it, `stoker-file:SHA256/NAME`."""

@@ -125,17 +125,7 @@ def submit(
 
     When the answer gets lost, the same submission is sent once more.
     """
-    spec: dict[str, Any] = {"app": os.fspath(app), **options}
-    for name in ("args", *FILE_LISTS):
-        if name in spec:
-            spec[name] = [os.fspath(each) if name != "args" else each for each in _many(name, spec[name])]
-    spec["app"] = yield from placed(spec["app"], upload=upload)
-    for name in FILE_LISTS:
-        if name in spec:
-            found = []
-            for text in spec[name]:
-                found.append((yield from placed(text, upload=upload, archive=name == "archives")))
-            spec[name] = found
+    spec = yield from _spec(app, options, upload_file if upload else None)
     key = {
         "Idempotency-Key": idempotency_key or str(uuid.uuid4()),
         "Stoker-Login": quote(login_name(), safe=""),
@@ -148,27 +138,77 @@ def submit(
     return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
 
 
-def placed(text: str, *, upload: bool, archive: bool = False) -> Flow[str]:
-    """How a job names a file: what was uploaded of this machine, an absolute path, or the URI that it is."""
+def dry_run(app: str | os.PathLike[str], options: Mapping[str, Any], *, upload: bool) -> Flow[Json]:
+    """Ask what would come of a job; files of this machine are read, and not sent."""
+    sends: dict[str, int] = {}
+
+    def look(path: Path) -> Flow[str]:
+        sha256, size = yield from _read_whole(path)
+        sends[sha256] = size
+        return f"{SCHEME}:{sha256}/{path.name}"
+
+    spec = yield from _spec(app, options, look if upload else None)
+    params = {"send": [f"{sha256}:{size}" for sha256, size in sends.items()]}
+    headers = {"Stoker-Login": quote(login_name(), safe="")}
+    return (
+        yield from ask(
+            "POST", "/v1/jobs/dry-run", json=spec, params=params, headers=headers, timeout=_TURN_SECONDS
+        )
+    )
+
+
+def _spec(
+    app: str | os.PathLike[str], options: Mapping[str, Any], send: Callable[[Path], Flow[str]] | None
+) -> Flow[dict[str, Any]]:
+    """A job as it is submitted; see `placed`."""
+    spec: dict[str, Any] = {"app": os.fspath(app), **options}
+    for name in ("args", *FILE_LISTS):
+        if name in spec:
+            spec[name] = [os.fspath(each) if name != "args" else each for each in _many(name, spec[name])]
+    spec["app"] = yield from placed(spec["app"], send)
+    for name in FILE_LISTS:
+        if name in spec:
+            found = []
+            for text in spec[name]:
+                found.append((yield from placed(text, send, archive=name == "archives")))
+            spec[name] = found
+    return spec
+
+
+def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, archive: bool = False) -> Flow[str]:
+    """How a job names a file: what `send` says of one of this machine, an absolute path, or its own URI."""
     text, mark, folder = text.partition("#") if archive else (text, "", "")
     parts = urlsplit(text)
     if parts.scheme and parts.scheme != "file":
         return text + mark + folder
     path = Path(unquote(parts.path)) if parts.scheme else Path(text).expanduser()
-    if not upload:
+    if send is None:
         return f"{path.absolute()}{mark}{folder}"
-    found = yield from upload_file(path)
+    found = yield from send(path)
     return found + mark + folder
 
 
 def upload_file(path: Path) -> Flow[str]:
     """Send a file, or what is missing of it; how jobs name it. StokerError when it cannot be read."""
+    sha256, size = yield from _read_whole(path)
     try:
-        sha256, size = yield Work(lambda: _measured(path))
         yield from _send(path, sha256, size)
     except OSError as error:
-        raise StokerError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise _unreadable(path, error) from None
     return f"{SCHEME}:{sha256}/{path.name}"
+
+
+def _read_whole(path: Path) -> Flow[tuple[str, int]]:
+    """A file's hash and size; StokerError when it cannot be read."""
+    try:
+        found: tuple[str, int] = yield Work(lambda: _measured(path))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return found
+
+
+def _unreadable(path: Path, error: OSError) -> StokerError:
+    return StokerError(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def jobs(

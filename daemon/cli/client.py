@@ -86,6 +86,17 @@ class Client:
                 raise
         return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
 
+    def dry_run(self, spec: Mapping[str, Json], sends: Mapping[str, int]) -> Json:
+        """What would come of a submission before which these files are sent: bytes by hash."""
+        return self._ask(
+            "POST",
+            "/v1/jobs/dry-run",
+            json=spec,
+            params={"send": [f"{sha256}:{size}" for sha256, size in sends.items()]},
+            headers={"Stoker-Login": quote(login_name(), safe="")},
+            timeout=_MAKING_SECONDS,
+        )
+
     def jobs(
         self,
         state: str | None,

@@ -140,6 +140,12 @@ def submit(
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay until the job has ended; exit 1 unless it finished.")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Submit nothing: check it, and tell where, when and at what price it would run."
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
@@ -184,10 +190,18 @@ def submit(
     given = {key: value for key, value in flags.items() if value is not None}
     pairs = {"conf": conf or [], "env": env or [], "label": label or [], "resource": resource or []}
     spec = _spec(target, arguments or [], given, pairs)
+    if dry_run and wait:
+        raise CommandError("--dry-run submits nothing: there is no end for --wait to wait for")
     with connect(url, token_file, ca) as client:
         from daemon.cli.uploading import is_here, upload_files
 
-        if upload or (upload is None and not is_here(url)):
+        uploads = upload or (upload is None and not is_here(url))
+        if dry_run:
+            from daemon.cli.dry_run import try_out
+
+            try_out(client, spec, output, uploads=uploads)
+            return 0
+        if uploads:
             spec = upload_files(client, spec, notice)
         job = client.submit(spec, idempotency_key)
         if not wait:

@@ -3,6 +3,7 @@
 import hashlib
 import socket
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -39,17 +40,34 @@ def upload_files(client: Client, spec: Mapping[str, Any], notice: Callable[[str]
 
     URIs stay as they are, but for `file:`. CommandError when a file cannot be read or is not taken.
     """
+    return _named(spec, lambda path, sha256: _send(client, path, sha256, notice))
+
+
+def name_files(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The job as `upload_files` has it, where nothing is sent; and what would be, in bytes by hash."""
+    sizes: dict[str, int] = {}
+
+    def note(path: Path, sha256: str) -> None:
+        sizes[sha256] = path.stat().st_size
+        if path.name.endswith(".jar") and not zipfile.is_zipfile(path):
+            raise ValueError(f"{path}: no jar, as it is not in the format of zip files")
+
+    return _named(spec, note), sizes
+
+
+def _named(spec: Mapping[str, Any], send: Callable[[Path, str], None]) -> dict[str, Any]:
+    """The job with the files of this machine named as what is uploaded, each once it was sent."""
     sent = dict(spec)
     if "app" in sent:
-        sent["app"] = _sent(client, sent["app"], "", notice)
+        sent["app"] = _reference(sent["app"], "", send)
     for name in _LISTS:
         if name in sent:
             split = [text.partition("#") if name == "archives" else (text, "", "") for text in sent[name]]
-            sent[name] = [_sent(client, text, mark + folder, notice) for text, mark, folder in split]
+            sent[name] = [_reference(text, mark + folder, send) for text, mark, folder in split]
     return sent
 
 
-def _sent(client: Client, text: str, behind: str, notice: Callable[[str], None]) -> str:
+def _reference(text: str, behind: str, send: Callable[[Path, str], None]) -> str:
     parts = urlsplit(text)
     if not text.startswith("/") and parts.scheme != "file":
         return text + behind
@@ -58,7 +76,7 @@ def _sent(client: Client, text: str, behind: str, notice: Callable[[str], None])
         sha256 = _hash(path)
         reference = f"{SCHEME}:{sha256}/{path.name}{behind}"
         uploaded(reference)  # before anything is sent
-        _send(client, path, sha256, notice)
+        send(path, sha256)
     except OSError as error:
         raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -88,7 +88,7 @@ def what_if(
         cases.append({"keep": keep})
     if cases:
         asked["cases"] = [{}, *cases]
-    with connect(url, token_file, ca) as client, _patience(seconds):
+    with connect(url, token_file, ca) as client, patience(seconds):
         answer = client.what_if(asked)
     if output == "json":
         print_json(answer)
@@ -131,7 +131,7 @@ def _counts(flag: str, texts: Sequence[str]) -> dict[str, int]:
 
 
 @contextmanager
-def _patience(seconds: float) -> Iterator[None]:
+def patience(seconds: float) -> Iterator[None]:
     """Say that it goes on, where the answer takes longer than two seconds."""
     over = threading.Event()
 

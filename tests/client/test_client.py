@@ -344,3 +344,16 @@ def test_a_waiting_daemon_sends_on_to_the_leader(daemon: Daemon) -> None:
         else:
             with pytest.raises(StokerError, match="which is not https: not followed"):
                 client.cluster()
+
+
+def test_a_dry_run_sends_nothing(call: Call, daemon: Daemon, app: Path, tmp_path: Path) -> None:
+    """Files of this machine are named as if they were there, and are told with their sizes."""
+    tried = call("dry_run", app, executors=1, name="n", files=[app])
+    assert (tried["job"]["id"], tried["job"]["name"]) == ("", "n")
+    assert daemon.cast.sent == {hashlib.sha256(app.read_bytes()).hexdigest(): len(app.read_bytes())}
+    with pytest.raises(ProblemError, match="has 4 cpus"):
+        call("dry_run", app, cpus=8.0, upload=False)
+    with pytest.raises(StokerError, match="cannot be read"):
+        call("dry_run", tmp_path / "gone.py")
+    assert daemon.cast.store.jobs() == []
+    assert not list((tmp_path / "uploads").glob("*"))
