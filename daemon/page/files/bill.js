@@ -72,7 +72,7 @@ function table(bill) {
 function comparison(found) {
   const head = h("div.head", null, h("h2", null, "What another policy would have chosen"));
   const totals = found?.totals ?? [];
-  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. `stoker policy shadow NAME` lets one decide beside the acting one, without effect.")];
+  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. ", h("code", null, "stoker policy shadow NAME"), " lets one decide beside the acting one, without effect. ", h("a", { href: "#/what-if" }, "What if"), " says what the jobs that wait now would cost under others.")];
   return [head, h("div.scroll", null, h("table", null,
     h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "Acting cost", "Shadow cost", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {

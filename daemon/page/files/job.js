@@ -73,7 +73,7 @@ function summary(job) {
     h("div.body", null,
       h("p.reason", null, job.reason),
       facts([
-        place ? ["Place in the queue", String(place)] : null,
+        place && job.state === "queued" ? ["Place in the queue", String(place)] : null,
         ...expected(job),
         ["Submitted", clock(job.submitted_at)],
         job.started_at ? ["Started", `${clock(job.started_at)} · waited ${duration(job.started_at - job.submitted_at)}`] : ["Waits for", duration((job.finished_at ?? now) - job.submitted_at)],
@@ -107,10 +107,11 @@ function executorsAsked(job) {
 /** What is believed of its start and cost, where the daemon says so. */
 function expected(job) {
   const found = job.estimate;
-  if (!found) return [];
+  if (!found) return job.state === "queued" ? [["Will start", "no estimate yet"]] : [];
+  const soon = found.start.mean - Date.now() / 1000;
   const between = (interval, told) => `${told(interval.low)} – ${told(interval.high)}`;
   return [
-    ["Will start", between(found.start, clock)],
+    ["Will start", between(found.start, clock), soon > 0 ? ` · in about ${duration(soon)}` : ""],
     ["Will end", between(found.end, clock)],
     ["Will cost", between(found.cost, money)],
   ];

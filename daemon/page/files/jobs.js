@@ -20,7 +20,7 @@ export function show(main) {
   list.append(space);
   main.append(h("section.panel.jobs", null,
     h("div.head", null, h("h2", null, "Jobs"), number, h("span.grow"), find, ...Object.values(selects)),
-    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Queue", "Size", "Since", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", null, name))),
+    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "For", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", null, name))),
     list));
   const pool = [];
   let options = "";
@@ -157,7 +157,7 @@ function newRow() {
       say(chip, job.state);
       say(why, job.reason);
       why.title = job.reason;
-      say(queue, [job.owner, job.queue === "default" ? "" : job.queue].filter(Boolean).join(" · ") || job.type);
+      say(queue, [job.owner, job.queue === "default" ? "" : job.queue].filter(Boolean).join(" · ") || "default");
       say(size, `${job.executors} × ${cores(job.cpus)}`);
       since.title = `submitted ${clock(job.submitted_at)}`;
     },

@@ -9,7 +9,7 @@ import { follow, state } from "./state.js";
 const MOST = 12;
 
 export function show(main) {
-  const tiles = TILES.map(([name]) => ({ name, value: h("div.value"), note: h("div.note") }));
+  const tiles = TILES.map(([name, , , href]) => ({ name, href, value: h("div.value"), note: h("div.note") }));
   const vms = cluster();
   const queue = h("div.rows");
   const waiting = h("span.chip");
@@ -17,7 +17,7 @@ export function show(main) {
   const on = h("span.chip");
   const policy = h("div.body");
   main.append(
-    h("section.tiles", { "aria-label": "Now" }, tiles.map((tile) => h("div.panel.tile", null, h("h3", null, tile.name), tile.value, tile.note))),
+    h("section.tiles", { "aria-label": "Now" }, tiles.map((tile) => h(tile.href ? "a.panel.tile" : "div.panel.tile", tile.href ? { href: tile.href } : null, h("h3", null, tile.name), tile.value, tile.note))),
     vms.element,
     h("div.columns", null,
       h("section.panel", null, h("div.head", null, h("h2", null, "Queue"), waiting, h("span.grow"), h("a", { href: "#/jobs?state=queued" }, "All")), queue),
@@ -43,9 +43,9 @@ export function show(main) {
 const TILES = [
   ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
   ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
-  ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`],
-  ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`],
-  ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits")],
+  ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
+  ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`, "#/jobs?state=running"],
+  ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits"), "#/jobs?state=queued"],
   ["Over", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
 ];
 
@@ -107,7 +107,7 @@ function decides() {
   if (p.guarded) facts.push(["taken by the guard", count(p.guarded)]);
   const list = h("dl.facts", null, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
   const lines = [list];
-  if (p.faults) lines.push(h("p.warn", null, `${p.faults} decisions were taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
+  if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
   if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions. `, h("a", { href: "#/bill" }, "What that would have cost")));
   if (state.provider) lines.push(h("p.bad", null, `Who opens VMs: ${state.provider}`));

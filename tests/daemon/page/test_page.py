@@ -85,6 +85,21 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         well(page, url)
 
 
+def test_the_queue_stands_in_columns_and_its_number_leads_to_it(chromium: Browser, crowd: Crowd) -> None:
+    """Reasons begin one below the other, however long others have waited; the tile shows who waits."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("waits for its turn")
+        rows = "[...document.querySelectorAll('.columns section:first-child .why')]"
+        page.until(f"{rows}.length > 5")
+        assert page.run(f"new Set({rows}.map((one) => one.getBoundingClientRect().left)).size") == 1
+        page.click("a.tile[href='#/jobs?state=queued']")
+        page.sees("Owner · queue")
+        states = "[...document.querySelectorAll('.job:not([hidden]) .state')]"
+        page.until(f"{states}.every((one) => one.innerText === 'queued')")
+        well(page, url)
+
+
 def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crowd) -> None:
     """And what it will cost, as an interval; one of which nothing is known does not."""
     crowd.expected = {"job-60": ESTIMATE}
@@ -94,7 +109,7 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.sees("$0.40")
         page.go(f"{url}/#/jobs/job-59")
         page.sees("job-59")
-        assert "Will start" not in page.text()
+        page.sees("no estimate yet")
         well(page, url)
 
 
