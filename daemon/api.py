@@ -59,6 +59,7 @@ from daemon.users.permits import Permit, no_such_job, permit_of
 from daemon.users.sessions import Sessions
 from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
+from daemon.webhooks.routes import add_webhooks
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 from framework.spark import SparkHomes
@@ -114,6 +115,7 @@ def create_app(
     add_foresight(app, scheduler)
     add_dry_run(app, scheduler)
     add_queues(app, scheduler)
+    add_webhooks(app, scheduler)
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())

@@ -31,6 +31,7 @@ from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
 from daemon.uploads import Uploads
+from daemon.webhooks.office import Office, telling
 from environment.cluster_files import cluster_file
 from framework.embedded.isolation import IsolationOptions
 from framework.guard import is_loopback
@@ -61,6 +62,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
     uploads = Uploads(setting.data_dir / "uploads", config.uploads)
     launcher = _launcher(setting, uploads, None)
+    Office(config.webhooks, store)  # whose secrets should be there before anything is begun
     election = election_on(store, config.leader)
 
     @contextmanager
@@ -68,6 +70,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
         own = store.during(term)
         with (
             retention(own, setting.data_dir, config.retention, uploads),
+            telling(config.webhooks, own, lambda: term.holds) as webhooks,
             _embedded_mesos(setting, store) as watch,
         ):
             embedded = watch.embedded if watch else None
@@ -86,6 +89,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
                     places=places_of(config, setting.config_dir),
                     watch=watch,
                     jvms=jvms_at_once(config),
+                    webhooks=webhooks,
                     restored=restored,
                 )
             except OSError as error:

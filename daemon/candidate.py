@@ -36,6 +36,7 @@ from daemon.store import Store, StoreError
 from daemon.terms import Term
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
+from daemon.webhooks.office import Office
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverUi
@@ -194,6 +195,11 @@ class Candidate:
     def foresight(self) -> Foresight:
         """See `Scheduler.foresight`."""
         return self._leader().foresight
+
+    @property
+    def webhooks(self) -> Office:
+        """See `Scheduler.webhooks`."""
+        return self._leader().webhooks
 
     def cluster(self) -> ClusterStatus:
         """See `Scheduler.cluster`."""

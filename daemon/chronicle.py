@@ -7,8 +7,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from conf.happenings import Kind as Kind
 from environment.explain import Explanation
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
@@ -16,36 +17,6 @@ from environment.model.leases import Lease, LeaseState
 from environment.model.records import WAITS_ITS_TURN, ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState
 from environment.types import natural_key
-
-Kind = Literal[
-    "submitted",
-    "held",
-    "waits",
-    "decided",
-    "launched",
-    "starting",
-    "running",
-    "relaunching",
-    "executors ended",
-    "executors lost",
-    "preempted",
-    "given",
-    "attempt failed",
-    "retried",
-    "finished",
-    "failed",
-    "killed",
-    "vm opening",
-    "vm booting",
-    "vm ready",
-    "vm draining",
-    "vm closing",
-    "vm closed",
-    "vm lost",
-    "policy changed",
-    "shadow changed",
-    "queue changed",
-]
 
 #: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that
 #: comes sooner is told when they are over, if it still stands.

@@ -21,13 +21,14 @@ from sqlalchemy.engine import make_url
 from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
-from conf.schema import Config, PolicyChoice, promised
+from conf.schema import Config, PolicyChoice, Webhook, promised
 from conf.schema.sharing import paths
 from daemon.providing import foreign_provider, places_of
 from daemon.rights import own_rights
 from daemon.tls import Certificate
 from daemon.users.examining import cannot_run, doubtful_proxies, lacks_admin
 from daemon.users.users_file import read_users, users_path
+from daemon.webhooks.posting import secret_of, trust_of
 from environment.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -81,6 +82,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
         ("provider", lambda: _provider(config, folder)),
         ("budget", lambda: _budget(config, folder)),
+        *((f"webhooks.{name}", partial(_webhook, name, one)) for name, one in config.webhooks.items()),
         ("queues", lambda: _queues(config, folder)),
         ("sharing", lambda: _sharing(config)),
         ("spark.default", lambda: _default_spark(homes)),
@@ -254,6 +256,18 @@ def _budget(config: Config, folder: Path) -> str:
         what = f"${per_day:,.2f} a day, but VMs that are always there cost ${always:,.2f}"
         raise _DoubtError(what)
     return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if config.budget.hold else ''}"
+
+
+def _webhook(name: str, webhook: Webhook) -> str:
+    """Its secret is there; nothing is sent to it."""
+    secret_of(name, webhook)
+    trust_of(name, webhook)
+    secret = f"secret in {webhook.secret_env}"
+    if webhook.secret_file is not None:
+        secret = f"its secret: {_secret(webhook.secret_file)}"
+    if webhook.url.startswith("http:"):
+        raise _DoubtError(f"{webhook.place}: not encrypted: anybody on the way reads what is sent; {secret}")
+    return f"{webhook.place}; {secret}"
 
 
 def _queues(config: Config, folder: Path) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from daemon.stages import Stages
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
+    from daemon.webhooks.office import Office
     from environment.types import Job
 
 
@@ -279,6 +280,11 @@ class Scheduler(Protocol):
     @property
     def foresight(self) -> "Foresight":
         """What would come of the queue."""
+        ...
+
+    @property
+    def webhooks(self) -> "Office":
+        """Who is told what happens, and how well."""
         ...
 
     def stages(self) -> "Stages":

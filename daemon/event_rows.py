@@ -97,6 +97,11 @@ class EventRows:
         found = [_numbered(row) for row in (reversed(rows) if latest else rows)]
         return Events(found, found[-1].number if more else max(last, after or 0), more)
 
+    def last(self) -> int:
+        """The highest number that was given."""
+        with self._access.read() as connection:
+            return connection.scalar(sa.select(sa.func.max(events.c.number))) or 0
+
     def trim(self, kept: int = KEPT) -> int:
         """Forget some of the oldest, when more than so many are there; how many."""
 

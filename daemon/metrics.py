@@ -76,6 +76,7 @@ class _State(Collector):
                 *self._decisions(),
                 *self._stages(),
                 *self._cluster(),
+                *self._webhooks(),
                 *of_queues(self._scheduler.queues.all()),
             ]
         except ElsewhereError:
@@ -152,6 +153,19 @@ class _State(Collector):
         text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
         wait = 0.0 if since is None else max(0.0, time.time() - since)
         yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
+
+    def _webhooks(self) -> Iterator[Metric]:
+        text = "What came of requests to webhooks since this daemon leads"
+        deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
+        text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
+        failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
+        for webhook in self._scheduler.webhooks.status():
+            for came, number in webhook.came.items():
+                deliveries.add_metric([webhook.name, came], number)
+            since = webhook.fails_since
+            failing.add_metric([webhook.name], 0.0 if since is None else max(0.0, time.time() - since))
+        yield deliveries
+        yield failing
 
     def _cluster(self) -> Iterator[Metric]:
         if (budget := self._scheduler.budget()) is not None:

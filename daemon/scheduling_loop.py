@@ -54,6 +54,7 @@ from daemon.store import Store
 from daemon.tenure import Tenure
 from daemon.terms import Term
 from daemon.vm_door import VmDoor
+from daemon.webhooks.office import Office
 from environment.explain import Explanation
 from environment.model import commands as cmd
 from environment.model import events as ev
@@ -100,6 +101,7 @@ class SchedulingLoop:
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
         clock: Clock | None = None,
+        webhooks: Office | None = None,
         restored: Callable[[], None] = lambda: None,
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can.
@@ -108,6 +110,7 @@ class SchedulingLoop:
         all is taken up that an earlier daemon left.
         """
         self._restored = restored
+        self._webhooks = webhooks or Office({}, store)
         self._store = store
         self._tenure = Tenure(store.begin_term("") if term is None else term, store)
         self._launcher = launcher
@@ -179,7 +182,7 @@ class SchedulingLoop:
         self._draining = Draining(self.ui, now)
         self._vms = VmDoor(store, self._inbox.put_and_wait, now)
         self._disk = DiskWatch(data_dir)
-        self._budget = BudgetWatch(config.budget, store.vms.spent, now)
+        self._budget = BudgetWatch(config.budget, store.vms.spent, now, store.get)
         self._readiness = Readiness(
             store,
             self._tenure,
@@ -328,9 +331,11 @@ class SchedulingLoop:
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
         facts |= self._past_use.facts(self._model.standings)
+        of_budget, said = self._budget.take_news()
+        facts |= said
         now = self._clock.now()
         if changes or explanations or facts or self._chronicle.due(now):
-            happened = self._chronicle.tell(now, changes, explanations)
+            happened = [*of_budget, *self._chronicle.tell(now, changes, explanations)]
             if not self._tenure.save(changes, explanations, facts, happened):
                 return False
         self._stages.observe(changes)

@@ -29,6 +29,7 @@ from daemon.scheduling_loop import SchedulingLoop
 from daemon.stages import Stages
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
+from daemon.webhooks.office import Office
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
@@ -193,6 +194,11 @@ class Service(SchedulingLoop):
     def foresight(self) -> Foresight:
         """See `Scheduler.foresight`."""
         return self._foresight
+
+    @property
+    def webhooks(self) -> Office:
+        """See `Scheduler.webhooks`."""
+        return self._webhooks
 
     def stages(self) -> Stages:
         """See `Scheduler.stages`."""

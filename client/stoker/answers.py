@@ -398,6 +398,9 @@ class Event(TypedDict):
         "policy changed",
         "shadow changed",
         "queue changed",
+        "budget spent",
+        "openings held",
+        "openings resumed",
     ]
     """What."""
     message: str
@@ -1510,6 +1513,19 @@ class Totals(TypedDict):
     """What the shadow policy would have taken into use in these, dollars."""
 
 
+class Tried(TypedDict):
+    """What came of a test."""
+
+    id: str
+    """Of the event that was sent."""
+    came: Literal["delivered", "refused", "timeout", "unreachable", "given up"]
+    """What came of it."""
+    why: str
+    """Why it was not taken; empty when it was."""
+    seconds: float
+    """How long it took."""
+
+
 class Upload(TypedDict):
     """What is there of a file that a client sends."""
 
@@ -1584,3 +1600,72 @@ class Vm(TypedDict):
     """Under which it was opened there."""
     ready_at: float | None
     """When the VM of a pool came, or should have booted, seconds since the epoch."""
+
+
+class Webhook(TypedDict):
+    """A webhook, and how well it is told; since this daemon leads."""
+
+    name: str
+    """As the config has it."""
+    url: str
+    """Its host; the rest may be a secret."""
+    on: list[
+        Literal[
+            "submitted",
+            "held",
+            "waits",
+            "decided",
+            "launched",
+            "starting",
+            "running",
+            "relaunching",
+            "executors ended",
+            "executors lost",
+            "preempted",
+            "given",
+            "attempt failed",
+            "retried",
+            "finished",
+            "failed",
+            "killed",
+            "vm opening",
+            "vm booting",
+            "vm ready",
+            "vm draining",
+            "vm closing",
+            "vm closed",
+            "vm lost",
+            "policy changed",
+            "shadow changed",
+            "queue changed",
+            "budget spent",
+            "openings held",
+            "openings resumed",
+        ]
+    ]
+    """Which events it is told."""
+    queues: list[str]
+    """Of which queues' jobs; empty: of all."""
+    users: list[str]
+    """Of which users' jobs; empty: of all."""
+    state: Literal["idle", "delivers", "fails"]
+    """Whether the last request was taken; idle before the first."""
+    delivered_at: float | None
+    """When a request was taken last."""
+    fails_since: float | None
+    """Since when none is; null when the last one was."""
+    failure: str
+    """Why not; empty when it was."""
+    next_at: float | None
+    """When it is tried again."""
+    behind: float
+    """How many seconds ago that happened which is to be told next; 0 when all is told."""
+    came: dict[str, int]
+    """What came of requests."""
+
+
+class WebhookList(TypedDict):
+    """The webhooks."""
+
+    webhooks: list[Webhook]
+    """Each of them, as the config has them."""

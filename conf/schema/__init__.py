@@ -32,6 +32,7 @@ from conf.schema.sharing import (
     promised,
     stricter,
 )
+from conf.schema.webhooks import Webhook
 
 __all__ = [
     "Arguments",
@@ -75,6 +76,7 @@ __all__ = [
     "Tls",
     "UploadsSection",
     "VmGroup",
+    "Webhook",
     "promised",
     "stricter",
 ]

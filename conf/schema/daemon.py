@@ -30,6 +30,7 @@ from conf.schema.job import Driver
 from conf.schema.provider import Provider
 from conf.schema.sharing import QueueSpecs, SharingSpec
 from conf.schema.users import UsersSection
+from conf.schema.webhooks import Webhooks
 
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
@@ -286,6 +287,7 @@ class Config(Strict):
     provider: Provider | None = None
     keep: Keep = Keep()
     budget: Budget | None = None
+    webhooks: Webhooks = Field(default={})
     sizes: SizesSection = SizesSection()
     queues: QueueSpecs = Field(default={})
     sharing: SharingSpec | None = None

@@ -42,6 +42,7 @@ from daemon.cli import (
     up,
     upkeep,
     users,
+    webhooks,
     what_if,
 )
 from daemon.cli.app_arguments import SubmitCommand
@@ -156,6 +157,7 @@ app.command()(bill.bill)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(queues.queue, name="queue")
 app.add_typer(users.user, name="user")
+app.add_typer(webhooks.webhook, name="webhook")
 app.add_typer(config.config, name="config")
 app.add_typer(spark.spark, name="spark")
 app.command()(upkeep.backup)

@@ -24,6 +24,7 @@ Json = Any
 #: Chosen: a daemon answers in milliseconds; one that does not within this is in trouble.
 _TIMEOUT_SECONDS = 30.0
 #: For what a daemon makes when it is asked for.
+_TEST_SECONDS = 70.0
 _MAKING_SECONDS = 300.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -252,6 +253,14 @@ class Client:
     def end_token(self, number: str) -> Json:
         """End a token; whose it was."""
         return self._ask("DELETE", f"/v1/tokens/{number}")
+
+    def webhooks(self) -> Json:
+        """The webhooks, and how they do."""
+        return self._ask("GET", "/v1/webhooks")
+
+    def try_webhook(self, name: str) -> Json:
+        """Have a test sent to one; what came of it."""
+        return self._ask("POST", f"/v1/webhooks/{_part(name)}/test", timeout=_TEST_SECONDS)
 
     def sparks(self) -> Json:
         """The Sparks that are served."""

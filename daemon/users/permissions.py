@@ -96,6 +96,8 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("PUT", "/v1/queues/{path}"): _ADMIN,
         ("PATCH", "/v1/queues/{path}"): _ADMIN,
         ("DELETE", "/v1/queues/{path}"): _ADMIN,
+        ("GET", "/v1/webhooks"): _ADMIN,
+        ("POST", "/v1/webhooks/{name}/test"): _ADMIN,
         ("GET", "/v1/me"): _READ,
         ("GET", "/v1/users"): _ADMIN,
         ("PUT", "/v1/users/{name}"): _ADMIN,

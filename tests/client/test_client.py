@@ -216,6 +216,7 @@ _OTHERS = (
     "/v1/session",
     "/v1/timeline",
     "/v1/bill/today",
+    "/v1/webhooks",
     "/v1/jobs/dry-run",
 )
 

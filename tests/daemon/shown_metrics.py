@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -28,6 +28,9 @@ from daemon.metrics import Metrics
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.store import Store
+from daemon.webhooks.office import Office
+from daemon.webhooks.posting import Came
+from daemon.webhooks.schemas import WebhookBody
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from tests.daemon.small_scheduler import SmallScheduler
@@ -47,7 +50,32 @@ class Rigged(SmallScheduler):
         self.bad: frozenset[str] = frozenset()
         self.covered = Coverage(Held(90, 5, 5))
         self.spent = BudgetStatus("2026-11-22", 5.0, 1.0, hold=False)
+        #: What is not well with the webhook that there is.
+        self.hook: dict[str, Any] = {}
         self.queues = QueueDesk(LiveQueues(Config(queues={"prod": QueueSpec()}), store), lambda: self.seen)
+
+    @property
+    def webhooks(self) -> Office:
+        """There is one."""
+        scheduler = self
+
+        class One(Office):
+            def status(self) -> list[WebhookBody]:
+                """As set."""
+                came = dict.fromkeys(get_args(Came), 0) | {"given up": scheduler.hook.get("given_up", 0)}
+                since = scheduler.hook.get("fails_since")
+                return [
+                    WebhookBody(
+                        name="chat", url="", on=[], queues=[], users=[], state="idle", delivered_at=None,
+                        fails_since=since, failure="", next_at=None, behind=0.0, came=came,
+                    )
+                ]  # fmt: skip
+
+        return One({}, self.store)
+
+    @webhooks.setter
+    def webhooks(self, _: Office) -> None:
+        """What others have."""
 
     def cluster(self) -> ClusterStatus:
         """With this provider."""
@@ -86,7 +114,7 @@ def holds(rule: str, text: str) -> bool:
 
     plain = re.sub(r"(?<![\w\"])(stoker_\w+|up)(?:\{([^}]*)\})?(?:\[\w+\])?", select, rule)
     for name in ("increase", "sum", "max"):
-        plain = re.sub(rf"\b{name}\(", "(", plain)
+        plain = re.sub(rf"\b{name}(?: by \(\w+\) )?\(", "(", plain)
     return bool(_value(ast.parse(plain.strip(), mode="eval").body, selected))
 
 

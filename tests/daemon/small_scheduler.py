@@ -35,6 +35,7 @@ from daemon.stages import Stages
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
+from daemon.webhooks.office import Office
 from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
@@ -89,6 +90,7 @@ class SmallScheduler:
         self.seen: QueueSight | None = None
         self.queues = QueueDesk(self.live_queues, lambda: self.seen)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
+        self.webhooks = Office({}, store)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4, guarded=5)

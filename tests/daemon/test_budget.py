@@ -54,3 +54,23 @@ def test_without_hold_it_is_only_said() -> None:
     nobody = BudgetWatch(None, lambda _: 2.0, Time())
     nobody.begin()
     assert (nobody.look(), nobody.trouble, nobody.status()) == ([], "", None)
+
+
+def test_it_is_told_once_whoever_leads() -> None:
+    """What happened, and the fact by which the next daemon knows that it was told."""
+    now, facts = Time(), dict[str, str]()
+    for hold, told in ((True, ["budget spent", "openings held"]), (False, ["openings resumed"]), (False, [])):
+        watch = BudgetWatch(Budget(per_day=1.0, hold=hold), lambda _: 2.0, now, facts.get)
+        watch.begin()
+        watch.look()
+        news, known = watch.take_news()
+        facts |= known
+        assert ([each.kind for each in news], watch.take_news()) == (told, ([], {}))
+    now.at += 86_400.0
+    watch.look()
+    assert watch.take_news() == ([], {})
+    watch.observe([charge(2.0, "2026-11-23")])
+    watch.look()
+    (again,), known = watch.take_news()
+    assert (again.kind, again.text) == ("budget spent", "the budget of 2026-11-23 (UTC), $1.00, is spent")
+    assert known == {"budget": "2026-11-23"}

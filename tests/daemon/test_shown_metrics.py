@@ -126,6 +126,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "StokerEstimatesBad": {"covered": Coverage(Held(50, 5, 45))},
     "StokerJobsWaitTooLong": {"waits": 100.0},
     "StokerExecutorsLost": {"lost": 11},
+    "StokerWebhookFails": {"hook": {"fails_since": 1.0}},
+    "StokerWebhookGivesUp": {"hook": {"given_up": 1}},
 }
 
 

@@ -40,6 +40,7 @@ from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.users.directory import Directory
 from daemon.vm_door import VmDoor
+from daemon.webhooks.office import Office
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -74,6 +75,7 @@ class Cast:
     sent: dict[str, int] = field(default_factory=dict)
     #: What is seen of queues.
     seen: QueueSight | None = None
+    office: Office | None = None
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
@@ -252,6 +254,11 @@ class Cast:
     def applications(self) -> ApplicationDoor:
         """Those of a small scheduler."""
         return SmallScheduler(self.store).applications
+
+    @property
+    def webhooks(self) -> Office:
+        """Those that the test made, or none."""
+        return self.office or Office({}, self.store)
 
     @property
     def vms(self) -> VmDoor:

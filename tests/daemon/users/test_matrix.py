@@ -88,6 +88,8 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("PUT", "/v1/queues/{path}"): ("admin", {}),
     ("PATCH", "/v1/queues/{path}"): ("admin", {}),
     ("DELETE", "/v1/queues/{path}"): ("admin", None),
+    ("GET", "/v1/webhooks"): ("admin", None),
+    ("POST", "/v1/webhooks/{name}/test"): ("admin", None),
     ("GET", "/v1/me"): ("read", None),
     ("GET", "/v1/users"): ("admin", None),
     ("PUT", "/v1/users/{name}"): ("admin", {}),

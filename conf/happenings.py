@@ -1,0 +1,36 @@
+"""The kinds of what happens, as users are told of them afterwards, and as webhooks name them."""
+
+from typing import Literal
+
+Kind = Literal[
+    "submitted",
+    "held",
+    "waits",
+    "decided",
+    "launched",
+    "starting",
+    "running",
+    "relaunching",
+    "executors ended",
+    "executors lost",
+    "preempted",
+    "given",
+    "attempt failed",
+    "retried",
+    "finished",
+    "failed",
+    "killed",
+    "vm opening",
+    "vm booting",
+    "vm ready",
+    "vm draining",
+    "vm closing",
+    "vm closed",
+    "vm lost",
+    "policy changed",
+    "shadow changed",
+    "queue changed",
+    "budget spent",
+    "openings held",
+    "openings resumed",
+]

@@ -1,0 +1,96 @@
+"""The config's section `webhooks`: who is told of what happens, where, and how they know by whom."""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from conf.happenings import Kind
+from conf.schema.fields import Strict, Text, like
+from conf.units import SECONDS_PER_DAY
+
+#: The three ends of a job, and what is told of budgets, in a word each.
+ENDS: Collection[Kind] = ("finished", "failed", "killed")
+BUDGETS: Collection[Kind] = ("budget spent", "openings held", "openings resumed")
+#: So many webhooks: each has a time series of its own.
+MOST = 20
+WebhookName = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"}),
+    AfterValidator(
+        like(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", "should be a name of at most 40 letters, digits, - and _")
+    ),
+]
+
+
+On = Literal["ended", "budget", Kind]
+
+
+def _url(url: str) -> str:
+    """One that a POST can be sent to; who asks is shown by a signature, and by no password."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or url != "".join(url.split()) or not url.isascii():
+        raise ValueError("should be a URL such as https://example.org/stoker")
+    if parts.username is not None or parts.fragment:
+        raise ValueError("should be without a user, a password and a fragment")
+    return url
+
+
+class Webhook(Strict):
+    """Where what happens is sent to, as signed JSON."""
+
+    url: Annotated[Text, AfterValidator(_url), Field(repr=False)]
+    """Where it is posted to."""
+    secret_file: Annotated[Text, Field(min_length=1)] | None = None
+    """The file of the secret with which it is signed."""
+    secret_env: Annotated[Text, Field(min_length=1)] | None = None
+    """The daemon's environment variable with that, in its place."""
+    on: Annotated[tuple[On, ...], Field(strict=False, min_length=1)] = ("ended", "budget")
+    """What is told: kinds of events; ended stands for finished, failed and killed, budget for all of it."""
+    queues: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Of jobs, only those of these queues, and below them; none: of all."""
+    users: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Of jobs, only those of these users; none: of all."""
+    timeout: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 10.0
+    """Seconds for an answer."""
+    give_up: Annotated[float, Field(ge=1, le=30 * SECONDS_PER_DAY, allow_inf_nan=False)] = SECONDS_PER_DAY
+    """Seconds after which an event is sent no more."""
+    ca: Annotated[Text, Field(min_length=1)] | None = None
+    """The file of the certificates that are trusted; null: those that the system trusts."""
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> "Webhook":
+        if (self.secret_file is None) == (self.secret_env is None):
+            raise ValueError("should have either secret_file or secret_env")
+        return self
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of events that are told."""
+        found: set[Kind] = set()
+        for name in self.on:
+            found.update(ENDS if name == "ended" else BUDGETS if name == "budget" else (name,))
+        return frozenset(found)
+
+    def wants(self, kind: Kind, owner: str | None, queue: str) -> bool:
+        """Whether an event is told; of a job of that owner and queue, where the owner is not None."""
+        if kind not in self.kinds:
+            return False
+        if owner is None:
+            return True
+        below = any(f"{queue}.".startswith(f"{path}.") for path in self.queues)
+        return (not self.queues or below) and (not self.users or owner in self.users)
+
+    @property
+    def place(self) -> str:
+        """Where that is, without what may be a secret of it: no more than its host."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/{'...' if parts.path.strip('/') or parts.query else ''}"
+
+
+Webhooks = Annotated[Mapping[WebhookName, Webhook], Field(max_length=MOST)]

@@ -1,0 +1,206 @@
+"""The couriers of all webhooks in a thread of their own, and how far each is, kept in the store.
+
+What happened is read from the store, so that nothing is lost with a daemon that is killed: whoever leads next
+goes on where this one was, and tells at most what was told in the last moment once more.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import structlog
+
+from conf.schema import Webhook
+from conf.schema.webhooks import MOST
+from daemon.contract import RejectedError
+from daemon.store import DeposedError, Store, StoreError
+from daemon.webhooks.courier import FIRST_PAUSE, Courier
+from daemon.webhooks.posting import Post, secret_of, trust_of
+from daemon.webhooks.schemas import TriedBody, WebhookBody
+
+log = structlog.get_logger("webhooks")
+
+#: The fact of the store that says with which event each webhook was done.
+FACT = "webhooks"
+#: Seconds between two looks for what is new, and between two times of keeping how far couriers are.
+_LOOK, _KEEP = 0.5, 1.0
+#: Seconds for which who ends it waits for the thread.
+_PATIENCE = 5.0
+#: Seconds that a test may take beyond its request.
+_SLACK = 5.0
+
+
+class Office:
+    """Every method may be called from any thread; nothing is told before `start` and after `stop`."""
+
+    def __init__(
+        self,
+        webhooks: Mapping[str, Webhook],
+        store: Store,
+        may_tell: Callable[[], bool] = lambda: True,
+        *,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        """ConfigError when a secret, or a file of certificates, is not there. The pause is in seconds.
+
+        `may_tell` says whether it is certain that no other daemon leads.
+        """
+        self._webhooks = webhooks
+        self._keys = {name: (secret_of(name, one), trust_of(name, one)) for name, one in webhooks.items()}
+        self._store = store
+        self._may_tell, self._first_pause = may_tell, first_pause
+        self._couriers: dict[str, Courier] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[None] | None = None
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tell, in a thread."""
+        if self._webhooks:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End, and keep how far each is."""
+        if not self._webhooks:
+            return
+        self._begun.wait()
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # it is over
+                loop.call_soon_threadsafe(self._cancel)
+        self._thread.join(_PATIENCE)
+
+    def status(self) -> list[WebhookBody]:
+        """How each webhook does."""
+        return [courier.status() for courier in list(self._couriers.values())]
+
+    def test(self, name: str) -> TriedBody:
+        """Send a test to a webhook; RejectedError when there is none, or nothing is told now."""
+        if name not in self._webhooks:
+            known = ", ".join(self._webhooks) or "none"
+            raise RejectedError(404, "No such webhook", f"there is no webhook {name}; there are {known}")
+        courier, loop = self._couriers.get(name), self._loop
+        if courier is None or loop is None:
+            raise RejectedError(503, "Nothing is told now", "the daemon has just begun to lead; try again")
+        tried: Future[TriedBody] = asyncio.run_coroutine_threadsafe(courier.try_it(), loop)
+        try:
+            return tried.result(self._webhooks[name].timeout + _SLACK)
+        except (Late, CancelledError):
+            tried.cancel()
+            raise RejectedError(503, "Nothing is told now", "the daemon ends, or is too busy") from None
+
+    def _cancel(self) -> None:
+        if self._main is not None:
+            self._main.cancel()
+
+    def _run(self) -> None:
+        # Names are looked up by threads that cannot be called back: they are many, and their own.
+        readers, lookups = ThreadPoolExecutor(4, "webhooks"), ThreadPoolExecutor(4 * MOST, "webhook-names")
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(lookups)
+        try:
+            self._main = loop.create_task(self._all(loop, readers))
+            self._loop = loop
+            self._begun.set()
+            loop.run_until_complete(self._main)
+        except asyncio.CancelledError:
+            pass
+        except Exception:
+            log.exception("webhooks are not told any more")
+        finally:
+            self._begun.set()
+            self._loop = None
+            readers.shutdown(wait=False)
+            lookups.shutdown(wait=False)
+            loop.close()
+
+    async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        """Make the couriers, and have them run until one of all this ends."""
+        kept, last = await loop.run_in_executor(readers, self._begin)
+        self._couriers = {
+            name: Courier(
+                name,
+                webhook,
+                Post(webhook, *self._keys[name]),
+                self._store,
+                readers,
+                kept[name],
+                self._may_tell,
+                self._first_pause,
+            )
+            for name, webhook in self._webhooks.items()
+        }
+        try:
+            async with asyncio.TaskGroup() as group:
+                for courier in self._couriers.values():
+                    group.create_task(courier.run())
+                group.create_task(self._look(loop, readers, last))
+                group.create_task(self._keep_now_and_then(loop, readers))
+        except ExceptionGroup as errors:
+            if errors.subgroup(DeposedError) is None:
+                raise
+            log.info("webhooks are another daemon's to tell")
+        finally:
+            with suppress(StoreError):
+                self._keep()  # at once: whoever waits for the end of it waits a write at most
+            for courier in self._couriers.values():
+                await courier.close()
+
+    def _begin(self) -> tuple[dict[str, int], int]:
+        """How far each was, and the last event that there is: one that is new is told what comes after it."""
+        while True:
+            try:
+                last = self._store.events.last()
+                found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
+                kept = {name: int(found.get(name, last)) for name in self._webhooks}
+                if kept != found:
+                    self._store.put(FACT, json.dumps(kept))
+            except DeposedError:
+                raise
+            except StoreError as error:
+                log.warning("webhooks wait for the store", why=str(error))
+                threading.Event().wait(_KEEP)
+            else:
+                return kept, last
+
+    async def _look(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor, last: int) -> None:
+        """Tell couriers that there may be something new."""
+        while True:
+            with suppress(StoreError):
+                found = await loop.run_in_executor(readers, self._store.events.last)
+                if found != last:
+                    last = found
+                    for courier in self._couriers.values():
+                        courier.news.set()
+            await asyncio.sleep(_LOOK)
+
+    async def _keep_now_and_then(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        while True:
+            await asyncio.sleep(_KEEP)
+            try:
+                await loop.run_in_executor(readers, self._keep)
+            except DeposedError:
+                raise
+            except StoreError as error:
+                log.warning("how far webhooks are is not kept", why=str(error))
+
+    def _keep(self) -> None:
+        kept = json.dumps({name: courier.done for name, courier in self._couriers.items()})
+        if kept != self._store.get(FACT):
+            self._store.put(FACT, kept)
+
+
+@contextmanager
+def telling(webhooks: Mapping[str, Webhook], store: Store, may_tell: Callable[[], bool]) -> Iterator[Office]:
+    """Webhooks are told within; see `Office`."""
+    office = Office(webhooks, store, may_tell)
+    office.start()
+    try:
+        yield office
+    finally:
+        office.stop()
