@@ -9,7 +9,7 @@ import math
 from conf.assumptions import MEASURED_SPREAD
 
 #: Standard deviations before the median up to which, and behind it from which, nothing need be integrated.
-_EARLY, _LATE = -5.0, 30.0
+EARLY, LATE = -5.0, 30.0
 
 
 def placed_well(prefers: str | None, executors: int, vms: int) -> bool:
@@ -35,9 +35,9 @@ def expected_end(now: float, started: float, seconds: float, spread: float) -> f
         return now
     sigma = spread if spread > 0.0 else MEASURED_SPREAD  # it has outlasted what was said to be certain
     z = math.log(passed / seconds) / sigma + sigma / 2.0
-    if z < _EARLY:
+    if z < EARLY:
         return started + seconds
-    if z > _LATE:
+    if z > LATE:
         return now + passed * sigma / (z - sigma) if z > sigma else now
     beyond = math.erfc((z - sigma) / math.sqrt(2.0)) / math.erfc(z / math.sqrt(2.0))
     return max(started + seconds * beyond, now)

@@ -64,6 +64,11 @@ class Limits:
         seconds = self.unknown if job.expected_duration is None else job.expected_duration
         return _times(self.patience) * seconds
 
+    def told(self, oldest: str, number: int) -> str:
+        """Whom a job overtakes that so many older ones stand before, in words; `oldest` is the first's id."""
+        passed = oldest if number == 1 else f"{number} older jobs"
+        return f"{passed} (the oldest is overtaken {self.overtaken_at_most} times at most)"
+
 
 @cache
 def _times(text: str) -> float:
@@ -179,8 +184,7 @@ class Patience:
 
     def told(self, queue: Sequence[PlacementRequest], number: int) -> str:
         """Whom the job of that number overtakes, in words."""
-        passed = queue[0].job.id if number == 1 else f"{number} older jobs"
-        return f"{passed} (the oldest is overtaken {self.limits.overtaken_at_most} times at most)"
+        return self.limits.told(queue[0].job.id, number)
 
     def _of(self, request: PlacementRequest) -> _Borne:
         return self._borne.get(_key(request)) or _Borne()

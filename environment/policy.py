@@ -5,12 +5,12 @@ one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one b
 that can play a whole simulation in compiled code `Compiled`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from environment.types import Decision, PlacementRequest, Vm
-from environment.view import ClusterView
+from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.playing import Trace
@@ -94,19 +94,38 @@ class Guarded(Protocol):
         ...
 
 
-@runtime_checkable
-class Compiled(Protocol):
-    """A policy that decides the same in compiled code, where nothing is known but what the kernel knows.
+class Player(Protocol):
+    """A policy in compiled code, in one world that the kernel knows whole; jobs by arrival."""
 
-    It never waits while nothing runs and nobody comes.
-    """
+    @property
+    def order(self) -> IntArray:
+        """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
+        ...
 
     def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
         """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
         ...
 
-    def why(self, vm: Vm) -> str:
-        """Why an executor is placed on that VM."""
+    def place(self, number: int, job: Job, placement: tuple[int, ...]) -> Place:
+        """The decision of that number, which placed the job there, as the policy would have told it."""
+        ...
+
+    def wait(self, number: int, shortage: str) -> Wait:
+        """The same of one to wait; `shortage` says why the first does not fit, and is empty where it does."""
+        ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A policy that decides the same in compiled code; it never waits while nothing runs and nobody comes."""
+
+    def player(
+        self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
+    ) -> Player:
+        """For these jobs, with what is believed of them; some run already, by number.
+
+        `exact`: of jobs that will run is believed what is true.
+        """
         ...
 
 

@@ -1,14 +1,14 @@
 """First fit (Islam 2022, 7.1): as many executors as possible on the first VM that has room."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agents.baselines.filling import fill, open_first
 from environment.check import shortage
-from environment.types import Decision, Place, PlacementRequest, Vm, Wait
-from environment.view import ClusterView
+from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.playing import Trace
@@ -26,15 +26,41 @@ class FirstFit:
         placement = fill(view.room_for(request), order, request.count)
         if len(placement) < request.count:
             return Wait(shortage(view, request))
-        why = tuple(self.why(view.vms[i]) for i in placement)
-        return Place(request.job.id, tuple(placement), why)
+        return Place(request.job.id, tuple(placement), _why(view.vms, placement))
 
-    def why(self, vm: Vm) -> str:
-        """Why an executor is placed on that VM."""
-        return f"{vm.name} is the first VM with room for it"
+    def player(
+        self,
+        jobs: Sequence[Job],
+        vms: Sequence[Vm],
+        running: Mapping[int, RunningJob],  # noqa: ARG002
+        *,
+        exact: bool,  # noqa: ARG002
+    ) -> "FirstFitPlayer":
+        """The same in compiled code: `environment.policy.Compiled`; nothing that is believed counts."""
+        return FirstFitPlayer(len(jobs), vms)
+
+
+class FirstFitPlayer:
+    """First fit in a world that the kernel knows whole: `environment.policy.Player`."""
+
+    def __init__(self, jobs: int, vms: Sequence[Vm]) -> None:
+        self.order: IntArray = np.arange(jobs)
+        self._vms = vms
 
     def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
-        """Decide as `decide` does, in compiled code, until so many jobs are placed."""
+        """Play row 0 until so many jobs are placed."""
         from agents.baselines.kernel.filling import play_first_fit  # here, since it brings numba
 
         return bool(play_first_fit(batch, spared, trace, until))
+
+    def place(self, number: int, job: Job, placement: tuple[int, ...]) -> Place:  # noqa: ARG002
+        """The decision that placed the job there."""
+        return Place(job.id, placement, _why(self._vms, placement))
+
+    def wait(self, number: int, shortage: str) -> Wait:  # noqa: ARG002
+        """A decision to wait."""
+        return Wait(shortage)
+
+
+def _why(vms: Sequence[Vm], placement: Sequence[int]) -> tuple[str, ...]:
+    return tuple(f"{vms[vm].name} is the first VM with room for it" for vm in placement)

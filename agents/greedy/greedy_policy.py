@@ -31,11 +31,12 @@ from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.patience import Limits, Patience
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS
-from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
+from environment.types import Decision, FloatArray, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
-    from agents.greedy.pricing import Ends, Jobs, Scene, Work
+    from agents.greedy.player import GreedyPlayer
+    from agents.greedy.pricing import Aim, Ends, Jobs, Scene, Work
 
 #: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
 #: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
@@ -141,22 +142,21 @@ class Greedy:
             return Wait(_reason(view, queue[0], float(work.begins[0])), _keeps(view, work.wanted))
         vms, taken = (array[0, : work.used[0]] for array in (work.vms, work.taken))
         placement = tuple(np.repeat(vms, taken).tolist())
-        why = f"is part of what adds least (beta {self._options.beta:g}): ${work.dollars[0]:.4f} to the bill"
-        if job:
-            why += f"; it overtakes {self._patience.told(known, job)}"
+        passed = self._patience.told(known, job) if job else ""
+        why = why_placed(self._options, float(work.dollars[0]), passed)
         self._patience.let_pass(known, job)
         return Place(known[job].job.id, placement, tuple(f"{view.vms[vm].name} {why}" for vm in placement))
 
+    def player(
+        self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
+    ) -> "GreedyPlayer":
+        """The same in compiled code: `environment.policy.Compiled`."""
+        from agents.greedy.player import GreedyPlayer  # here, since it brings numba
+
+        return GreedyPlayer(self._options, jobs, vms, running, exact=exact)
+
     def _choose(self, view: ClusterView, known: Sequence[PlacementRequest], work: "Work") -> int:
-        options, pricing = self._options, self._pricing
-        aim = pricing.Aim(
-            float(max(options.beta, LEAST_WEIGHT)),
-            float(max(1.0 - options.beta, LEAST_WEIGHT)),
-            dollars_per_cpu_second(view),
-            float(options.bad_placement_factor),
-            _SHARED,
-            _ROOM,
-        )
+        pricing, aim = self._pricing, aim_of(self._options, view)
         rows = self._waiting.of(known)
         ends, jobs = self._ends(view, known, rows), self._jobs(view, known, rows)
         return int(pricing.choose(self._scene(view), ends, jobs, aim, work))
@@ -277,9 +277,9 @@ class Greedy:
 def _prices(
     view: ClusterView, known: Sequence[PlacementRequest], like: IntArray, unknown: float
 ) -> FloatArray:
-    """Dollars per second of each VM for each job, `effective_prices`; float64 [M, N]."""
+    """Dollars per second of each VM for each job, `effective_prices`; float64 [M, N] or [1, N]."""
     if not view.spot.any():  # then they are the same for all
-        return np.tile(view.prices_per_hour / SECONDS_PER_HOUR, (len(known), 1))
+        return view.prices_per_hour[None, :] / SECONDS_PER_HOUR
     numbers = dict.fromkeys(like.tolist())
     prices = {number: effective_prices(view, known[number].job, unknown) for number in numbers}
     return np.stack([prices[number] for number in like.tolist()]) / SECONDS_PER_HOUR
@@ -298,12 +298,35 @@ def _all_open(view: ClusterView) -> bool:
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
     """Why the head of the queue waits."""
+    return why_waits(begins, shortage(view, request) if _lacks_room(view, request) else "")
+
+
+def why_placed(options: GreedyOptions, dollars: float, passed: str) -> str:
+    """Why a job is placed that adds so much to the bill, and overtakes those, if any."""
+    why = f"is part of what adds least (beta {options.beta:g}): ${dollars:.4f} to the bill"
+    return f"{why}; it overtakes {passed}" if passed else why
+
+
+def why_waits(begins: float, lacks: str) -> str:
+    """Why the first job waits, which will begin in so many seconds; `lacks` says what it does, if any."""
     if not np.isfinite(begins):
-        return shortage(view, request)
+        return lacks
     soon = f"VMs are expected to have room in {begins:.0f} s"
-    if _lacks_room(view, request):
-        return f"{shortage(view, request)}; {soon}"
-    return f"{soon}, which is better than what there is"
+    return f"{lacks}; {soon}" if lacks else f"{soon}, which is better than what there is"
+
+
+def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":
+    """What counts for how much on these VMs."""
+    from agents.greedy.pricing import Aim  # here, since it brings numba
+
+    return Aim(
+        float(max(options.beta, LEAST_WEIGHT)),
+        float(max(1.0 - options.beta, LEAST_WEIGHT)),
+        dollars_per_cpu_second(view),
+        float(options.bad_placement_factor),
+        _SHARED,
+        _ROOM,
+    )
 
 
 def _keeps(view: ClusterView, wanted: FloatArray) -> tuple[tuple[int, float], ...]:

@@ -51,7 +51,7 @@ class Jobs(NamedTuple):
     duration: FloatArray  # [M] seconds when placed well
     patience: FloatArray  # [M] for how many seconds from now it may be held back
     like: IntArray  # [M] the first job that is like it in all of this; itself, if none before it is
-    price: FloatArray  # [M, N] dollars per second of each VM to the job
+    price: FloatArray  # [M, N] dollars per second of each VM to the job; [1, N] where it is the same to all
     most: IntArray  # [M, N] executors by what else they take; [0, N] where nobody takes anything else
 
 
@@ -240,7 +240,7 @@ def _added(
     seconds = held * share * aim.room + (end - held) * (1.0 - aim.shared * (1.0 - share))
     if scene.closed[vm]:
         seconds += scene.idle[vm]
-    return float(seconds * jobs.price[job, vm])
+    return float(seconds * jobs.price[job if len(jobs.price) > 1 else 0, vm])
 
 
 @njit()

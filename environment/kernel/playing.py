@@ -25,7 +25,7 @@ class Trace(NamedTuple):
 
     counts: SmallIntArray  # [3] see above
     at: FloatArray  # when, seconds
-    job: SmallIntArray  # number of the job that was placed, or else of the first that waited
+    job: SmallIntArray  # number, by arrival, of the job that was placed, or else of the first that waited
     waiting: SmallIntArray  # how many waited
     #: [D, 3] of a wait for how many executors of the first there was room, and how many VMs had too few cpus,
     #: or too little memory, for one; -1 of a placement.
@@ -58,10 +58,10 @@ def waiting(batch: Batch, spared: Spared, b: int, trace: Trace) -> int:
 
 
 @njit()
-def note(batch: Batch, b: int, trace: Trace, waiting: int) -> int:
-    """Write down a decision about the head, for now that it is placed; its number."""
+def note(batch: Batch, b: int, trace: Trace, waiting: int, job: int) -> int:
+    """Write down a decision about a job, by arrival, for now that it is placed; the decision's number."""
     made = trace.counts[MADE]
-    trace.at[made], trace.job[made] = batch.state.clock[b], batch.state.head[b]
+    trace.at[made], trace.job[made] = batch.state.clock[b], job
     trace.waiting[made], trace.lacks[made, ROOM] = waiting, -1
     trace.counts[MADE] = made + 1
     return int(made)
@@ -81,3 +81,35 @@ def wait_for_event(batch: Batch, spared: Spared, b: int, trace: Trace) -> bool:
     advance_sized(batch, spared, b, event)
     trace.counts[WAITS] += 1
     return True
+
+
+@njit(inline=True)
+def room_on(batch: Batch, b: int, vm: int) -> int:
+    """For how many executors of the head there is room on the VM."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    cpus, memory = jobs.milli_cpus[b, head], jobs.memory_mib[b, head]
+    if state.free_milli_cpus[b, vm] < cpus or state.free_memory_mib[b, vm] < memory:
+        return 0  # quicker than to divide, and true of most
+    return int(min(state.free_milli_cpus[b, vm] // cpus, state.free_memory_mib[b, vm] // memory))
+
+
+@njit()
+def room_for_head(batch: Batch, b: int) -> int:
+    """For how many executors of the head there is room in all; as many as are left are enough."""
+    found = 0
+    for vm in range(batch.machines.milli_cpus.shape[1]):
+        found += room_on(batch, b, vm)
+        if found >= batch.state.left[b]:
+            break
+    return found
+
+
+@njit()
+def lacking(batch: Batch, b: int) -> tuple[int, int]:
+    """How many VMs have too few cpus free, or too little memory, for an executor of the head."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    cpus, memory = 0, 0
+    for vm in range(batch.machines.milli_cpus.shape[1]):
+        cpus += state.free_milli_cpus[b, vm] < jobs.milli_cpus[b, head]
+        memory += state.free_memory_mib[b, vm] < jobs.memory_mib[b, head]
+    return cpus, memory

@@ -13,12 +13,12 @@ import numpy as np
 from environment.check import told_shortage
 from environment.kernel import playing
 from environment.kernel.playing import CPUS, MADE, MEMORY, ROOM, WAITS, Trace
-from environment.policy import Compiled
+from environment.policy import Compiled, Player
 from environment.resources import CPUS as CPUS_NAME
 from environment.resources import MEMORY as MEMORY_NAME
 from environment.simulation.decided import Decisions, StuckError, Told, Traced
 from environment.simulation.world import World
-from environment.types import FloatArray, Job, Place, Wait
+from environment.types import FloatArray, Job
 
 #: From so many jobs on a simulation is played here if it can be: the time of single decisions is not known
 #: then, and a few jobs are played in no time by asking.
@@ -33,30 +33,36 @@ def play_compiled(
     `report` is told how many jobs are placed, each time that it is a multiple of `every`, and at the end.
     """
     jobs, trace, seconds = len(world.jobs), playing.blank_trace(len(world.jobs)), []
+    player = policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
     while world.head < jobs:
         until = min(jobs, (world.head // every + 1) * every)
         made, began = int(trace.counts[MADE]), perf_counter()
-        if not policy.play(world.batch, world.spared, trace, until):
-            raise StuckError(f"{world.jobs[world.head].id} will never be placed at {world.now:g} s")
+        if not player.play(world.batch, world.spared, trace, until):
+            raise StuckError(
+                f"{world.jobs[int(player.order[world.head])].id} will never be placed at {world.now:g} s"
+            )
         new = int(trace.counts[MADE]) - made
         seconds.append(np.full(new, (perf_counter() - began) / max(new, 1)))
         report(world.head)
-    world.finish_plain()
-    return _told(world, policy, trace), np.concatenate(seconds) if seconds else np.zeros(0)
+    world.finish_plain(player.order)
+    return _told(world, player, trace), np.concatenate(seconds) if seconds else np.zeros(0)
 
 
-def _told(world: World, policy: Compiled, trace: Trace) -> Decisions:
-    jobs, vms, size = world.in_turn, world.vms, len(world.vms)
+def _told(world: World, player: Player, trace: Trace) -> Decisions:
+    jobs, size = world.jobs, len(world.vms)
     first, count = world.batch.jobs.first[0], world.batch.jobs.executors[0]
-    placement = world.batch.state.placement[0]
+    placement, kernels = world.batch.state.placement[0], np.argsort(player.order)
 
     def tell(number: int) -> Traced:
         which = int(trace.job[number])
         job, at, waiting = jobs[which], float(trace.at[number]), int(trace.waiting[number])
-        if trace.lacks[number, ROOM] >= 0:
-            return Traced(at, job.id, waiting, Wait(_shortage(job, trace.lacks[number].tolist(), size)))
-        on = tuple(placement[first[which] : first[which] + count[which]].tolist())
-        return Traced(at, job.id, waiting, Place(job.id, on, tuple(policy.why(vms[vm]) for vm in on)))
+        room = int(trace.lacks[number, ROOM])
+        if room >= 0:
+            lacks = _shortage(job, trace.lacks[number].tolist(), size) if room < job.executors else ""
+            return Traced(at, job.id, waiting, player.wait(number, lacks))
+        begin = first[kernels[which]]
+        on = tuple(placement[begin : begin + count[kernels[which]]].tolist())
+        return Traced(at, job.id, waiting, player.place(number, job, on))
 
     return Told(int(trace.counts[MADE]), int(trace.counts[WAITS]), tell)
 

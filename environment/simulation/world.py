@@ -5,7 +5,7 @@ What happens is apart from what is believed of it: a view is made of belief alon
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from environment.simulation.in_order import InOrder
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
-from environment.types import EndedJob, Job, Place, PlacementRequest, Vm
+from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
 #: Where lost executors are until they are placed again: it has nothing, and costs nothing.
@@ -82,8 +82,8 @@ class World:
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
-        #: Whether the kernel was played to its end without telling anybody here.
-        self._finished = False
+        #: The jobs' numbers by arrival, once the kernel was played to its end without telling anybody here.
+        self._order: IntArray | None = None
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}
         self._sizes: dict[int, tuple[Resources, ...]] = {}
@@ -141,7 +141,14 @@ class World:
     @property
     def in_turn(self) -> Sequence[Job]:
         """The jobs that have arrived by their numbers in the kernel, with what is believed of them."""
-        return self.jobs if self._finished else [request.job for request in self.requests]
+        if self._order is None:
+            return [request.job for request in self.requests]
+        return [self.jobs[number] for number in self._order.tolist()]
+
+    @property
+    def running(self) -> Mapping[int, RunningJob]:
+        """The jobs that run by their numbers in the kernel."""
+        return self._running
 
     @property
     def plain(self) -> bool:
@@ -160,9 +167,9 @@ class World:
         sizes = {id(job.size): job.size for job in self.jobs}
         return gangs and anywhere and all(map(_whole, sizes.values()))
 
-    def finish_plain(self) -> None:
-        """All were placed by who played the kernel alone: let them end, and stand in the order of arrival."""
-        self._finished = True
+    def finish_plain(self, order: IntArray) -> None:
+        """All were placed by who played the kernel alone, in this order of their numbers: let them end."""
+        self._order = order
         self.finish()
 
     @property

@@ -159,17 +159,21 @@ def test_a_step_costs_no_more_than_linearly(benchmark: BenchmarkFixture, cluster
     report(benchmark, nanoseconds_per_step=per_step, per_vm=per_step / len(vms))
 
 
-@pytest.mark.parametrize(("name", "jobs_per_hour"), [("keeping up", 8_000.0), ("overloaded", 12_000.0)])
-def test_first_fit_over_many_jobs(benchmark: BenchmarkFixture, name: str, jobs_per_hour: float) -> None:
-    """A hundred thousand jobs on a thousand VMs in compiled code, beside a tenth of them asked one by one."""
-    spec = {"jobs": 100_000, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
+@pytest.mark.parametrize(
+    ("policy", "jobs", "jobs_per_hour"),
+    [("ff", 100_000, 8_000.0), ("ff", 100_000, 12_000.0), ("greedy", 20_000, 8_000.0)],
+    ids=["ff keeping up", "ff overloaded", "greedy keeping up"],
+)
+def test_many_jobs(benchmark: BenchmarkFixture, policy: str, jobs: int, jobs_per_hour: float) -> None:
+    """Very many jobs on a thousand VMs in compiled code, beside some of them asked for one by one."""
+    spec = {"jobs": jobs, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
     workload, cluster = generate(WorkloadSpec.model_validate(spec)), load_cluster("thousand")
-    few = workload.first(10_000)
-    simulate(create("ff"), workload.first(100), cluster, compiled=True)
+    few = workload.first(2_000)
+    simulate(create(policy), workload.first(100), cluster, compiled=True)
     began = time.perf_counter()
-    simulate(create("ff"), few, cluster, compiled=False)
+    simulate(create(policy), few, cluster, compiled=False)
     asked = (time.perf_counter() - began) / len(few)
-    result = timed(benchmark, lambda: simulate(create("ff"), workload, cluster))
+    result = timed(benchmark, lambda: simulate(create(policy), workload, cluster))
     played = fastest(benchmark) / len(workload)
     report(
         benchmark,

@@ -9,7 +9,9 @@ import pytest
 from agents.registry import create
 from conf.workload_file import WorkloadSpec
 from environment.cluster_files import load_cluster
+from environment.kernel.arrays import jobs_of
 from environment.pools import Terms
+from environment.resources import Resources
 from environment.sharing.terms import Sharing
 from environment.simulation.compiled import MANY
 from environment.simulation.decided import Kept, Told
@@ -17,13 +19,14 @@ from environment.simulation.expectations import Belief
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
-from environment.simulation.simulator import simulate
+from environment.simulation.simulator import play, simulate
+from environment.simulation.world import World
 from environment.sizing import Sizes
-from environment.types import Vm
+from environment.types import Place, Vm
 from profiles.generators import generate
 from profiles.workload import Workload
 
-POLICIES = ("ff",)
+POLICIES = ("ff", "greedy")
 
 
 def workload(jobs: int, jobs_per_hour: float, seed: int) -> Workload:
@@ -80,6 +83,35 @@ def test_jobs_that_come_and_end_at_once_do_so_in_the_same_order(policy: str) -> 
     asked, compiled = both(policy, found, load_cluster("paper"), SimulationOptions())
     assert isinstance(compiled.decisions, Told)
     assert huge.name in compiled.refused
+    assert told(compiled) == told(asked)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_runs_already_is_played_on_with(policy: str) -> None:
+    """Jobs that run when it begins, on fewer and smaller executors than they ask for, end in both alike."""
+    found, vms = workload(60, 1000.0, 5).jobs, load_cluster("paper")
+    options = SimulationOptions()
+    jobs = jobs_of(Workload(tuple(replace(job, submitted_at=0.0) for job in found)), options.profiles)
+    results = []
+    for compiled in (False, True):
+        world = World([job for job in jobs if job.cpus <= 4 and job.memory_mib <= 8192], vms, options)
+        for vm in range(3):
+            asked = world.requests[world.head].job
+            size = Resources.of(1, asked.memory_mib - 512)
+            world.place(world.requests[world.head], Place(asked.id, (vm,), sizes=(size,)))
+        results.append(play(world, create(policy), compiled=compiled))
+    assert isinstance(results[1].decisions, Told)
+    assert told(results[1]) == told(results[0])
+
+
+@pytest.mark.parametrize("options", [{"overtaken_at_most": 2}, {"overtaken_at_most": 0}, {"patience": 30.0}])
+def test_greedy_bears_alike(options: dict[str, object]) -> None:
+    """Who may be overtaken, and held back, for how long: as the policy counts it, so the player does."""
+    jobs, cluster = workload(120, 30.0, 2), load_cluster("paper")
+    asked, compiled = (
+        simulate(create("greedy", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
+    )
+    assert isinstance(compiled.decisions, Told)
     assert told(compiled) == told(asked)
 
 

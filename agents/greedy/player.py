@@ -1,0 +1,135 @@
+"""What greedy needs to be played in compiled code: its arrays, and what there is to tell of its decisions."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from agents.greedy import pricing
+from agents.greedy.greedy_policy import GreedyOptions, aim_of, why_placed, why_waits
+from agents.greedy.playing import Believed, Borne, Means, play_greedy
+from conf.units import SECONDS_PER_HOUR
+from environment.kernel.playing import Trace
+from environment.kernel.sized import Spared
+from environment.kernel.state import Batch
+from environment.patience import Limits
+from environment.resource_arrays import ResourceArrays
+from environment.resources import CPUS, MEMORY, THOUSANDTHS
+from environment.types import IntArray, Job, Place, Vm, Wait
+from environment.view import ClusterView, RunningJob
+
+
+class GreedyPlayer:
+    """Greedy in a world that the kernel knows whole: `environment.policy.Player`."""
+
+    def __init__(
+        self,
+        options: GreedyOptions,
+        jobs: Sequence[Job],
+        vms: Sequence[Vm],
+        running: Mapping[int, RunningJob],
+        *,
+        exact: bool,
+    ) -> None:
+        """`jobs` by arrival, with what is believed of them; some run already, by their numbers."""
+        self._options, self._jobs, self._vms = options, jobs, vms
+        limits = options.limits
+        self._believed = _believed(jobs, limits)
+        self._means = _means(options, vms, exact=exact)
+        count, most = len(jobs), max((job.executors for job in jobs), default=1)
+        self._work = pricing.Work(
+            np.zeros((2, len(vms)), np.int64),
+            np.zeros(len(vms), np.int64),
+            np.zeros(len(vms), np.int64),
+            np.zeros(len(vms), np.int64),
+            np.zeros((4, most), np.int64),
+            np.zeros((4, most), np.int64),
+            np.zeros(4, np.int64),
+            np.zeros(4),
+            np.zeros(4),
+            np.zeros(options.window),
+            np.zeros(options.window, np.bool_),
+            np.zeros(options.window, np.bool_),
+            np.zeros(len(vms)),
+        )
+        kinds, decisions = int(self._believed.kind.max(initial=0)) + 1, 3 * count + 1
+        self._borne = Borne(
+            order=np.arange(count),
+            expects=np.full(count, np.nan),
+            since=np.full(count, np.nan),
+            overtaken=np.zeros(count, np.int64),
+            first=np.zeros(kinds, np.int64),
+            noted=np.full(kinds, -1),
+            dollars=np.empty(decisions),
+            begins=np.empty(decisions),
+            passed=np.empty(decisions, np.int64),
+            oldest=np.empty(decisions, np.int64),
+            kept=np.zeros(1, np.int64),
+            keeps=np.zeros((decisions, 2), np.int64),
+            vms=np.empty(16 * len(vms), np.int64),
+            until=np.empty(16 * len(vms)),
+        )
+        for number, held in running.items():
+            self._borne.expects[number] = math.nan if held.expected is None else held.expected
+
+    @property
+    def order(self) -> IntArray:
+        """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
+        return self._borne.order
+
+    def play(self, batch: Batch, spared: Spared, trace: Trace, until: int) -> bool:
+        """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
+        while batch.state.head[0] < until:
+            if not play_greedy(
+                batch, spared, trace, until, self._believed, self._means, self._borne, self._work
+            ):
+                return False
+            if self._borne.kept[0] + len(self._vms) > len(self._borne.vms):
+                self._borne = self._borne._replace(
+                    vms=np.concatenate((self._borne.vms, np.empty_like(self._borne.vms))),
+                    until=np.concatenate((self._borne.until, np.empty_like(self._borne.until))),
+                )
+        return True
+
+    def place(self, number: int, job: Job, placement: tuple[int, ...]) -> Place:
+        """The decision of that number, which placed the job there."""
+        dollars, passed = float(self._borne.dollars[number]), int(self._borne.passed[number])
+        oldest = self._jobs[self._borne.oldest[number]].id
+        why = why_placed(self._options, dollars, self._options.limits.told(oldest, passed) if passed else "")
+        return Place(job.id, placement, tuple(f"{self._vms[vm].name} {why}" for vm in placement))
+
+    def wait(self, number: int, shortage: str) -> Wait:
+        """The decision of that number, to wait; there is no shortage where the job fitted."""
+        begin, end = self._borne.keeps[number].tolist()
+        keeps = zip(self._borne.vms[begin:end].tolist(), self._borne.until[begin:end].tolist(), strict=True)
+        return Wait(why_waits(float(self._borne.begins[number]), shortage), tuple(keeps))
+
+
+def _believed(jobs: Sequence[Job], limits: Limits) -> Believed:
+    kinds: dict[object, int] = {}
+    return Believed(
+        np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),
+        np.array([job.spread for job in jobs]),
+        np.array([limits.patience_with(job) for job in jobs]),
+        np.array([kinds.setdefault(_kind(job), len(kinds)) for job in jobs], np.int64),
+    )
+
+
+def _kind(job: Job) -> tuple[object, ...]:
+    """Equal of jobs that are placed alike, as `PlacementRequest.kind` is of those in a plain world."""
+    asked = job.executors, job.size, job.prefers
+    return *asked, job.spot_driver, job.rework, job.expected_duration
+
+
+def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
+    free = ResourceArrays.of([vm.resources for vm in vms])
+    view = ClusterView(0.0, tuple(vms), free, np.zeros(len(vms), np.int64))
+    return Means(
+        options.window,
+        options.overtaken_at_most,
+        float(options.unknown_duration),
+        exact,
+        aim_of(options, view),
+        np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
+        view.prices_per_hour[None, :] / SECONDS_PER_HOUR,
+    )
