@@ -112,7 +112,7 @@ def create_app(
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
     add_vms(app, scheduler)
-    add_foresight(app, scheduler)
+    add_foresight(app, scheduler, store)
     add_dry_run(app, scheduler)
     add_queues(app, scheduler)
     add_webhooks(app, scheduler)

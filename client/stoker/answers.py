@@ -24,9 +24,11 @@ class Ahead(TypedDict):
     """What would come of the queue."""
 
     at: float
-    """The moment from which seconds count, since the epoch."""
+    """The moment from which seconds count, since the epoch: now, or `since`."""
+    recorded: bool
+    """Whether a time that is over was played, and not the queue as it is now."""
     waiting: int
-    """How many jobs wait that would be placed in their turn now."""
+    """How many jobs wait that would be placed in their turn now; or came since then, and are played."""
     others: int
     """How many wait besides and are not played: they pause, are aside, or are far behind."""
     policies: list[PolicyAhead]
@@ -1121,7 +1123,7 @@ class PolicyAhead(TypedDict):
     seconds: Interval | None
     """After how many seconds the last of these has ended."""
     completion: Interval | None
-    """After how many seconds a job that waits has ended, on average; null where none waits."""
+    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null"""
     late: int
     """How many jobs would end after their deadline in most draws."""
     jobs: list[JobAhead]

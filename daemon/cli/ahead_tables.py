@@ -20,6 +20,8 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     """By case, what comes of it under each policy; with `jobs`, below that when each of them would run."""
     waiting, found = answer["waiting"], answer["policies"]
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    if answer["recorded"]:
+        who = f"{render.count(waiting, 'job')} came since {render.clock(answer['at'])}"
     if answer["others"]:
         who += (
             f", and {answer['others']} more that are not played: they pause, wait aside, or stand far "

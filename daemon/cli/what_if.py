@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -50,6 +51,10 @@ def what_if(
         str | None,
         option("--keep", "Another keeping of idle VMs of pools, as in simulate: none, timeout:90.", "HOW"),
     ] = None,
+    since: Annotated[
+        str | None,
+        option("--since", "Play what came since then instead: 2h, yesterday, 2026-11-22T18:00.", "TIME"),
+    ] = None,
     jobs: Annotated[bool, typer.Option("--jobs", help="Show when each job would run, too.")] = False,
     draws: Annotated[
         int, typer.Option("--draws", min=1, max=1000, help="How often, each time with other durations.")
@@ -71,8 +76,17 @@ def what_if(
     that wait. Durations are drawn around what is believed: of all draws the mean is shown, and below it from
     where to where 9 of 10 are. Each of --add, --remove, --cluster, --order and --keep is a case of its own,
     shown beside what comes of it as it is now.
+
+    With --since, the jobs that came since then are played on the cluster as it is now, with what they took:
+    what they would have cost, and when they would have ended, under each policy.
+
+    Example: stoker what-if --since yesterday --policy ff,greedy
     """
     asked: dict[str, Any] = {"draws": draws, "seconds": seconds}
+    if since is not None:
+        from daemon.cli.job_list import moment
+
+        asked["since"] = moment(since, datetime.now().astimezone())
     if policy is not None:
         asked["policies"] = list(_policies(policy))
     cases: list[dict[str, Any]] = []

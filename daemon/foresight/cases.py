@@ -6,6 +6,7 @@ A case changes what the loop shows of now, and nothing else; what it then assume
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from environment.resource_arrays import ResourceArrays
 from environment.sharing.terms import Sharing
 from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
+
+if TYPE_CHECKING:
+    from daemon.foresight.recorded import Recorded
 
 _NOT_SO = "This cannot be played"
 #: So many VMs may all cases of a question have beside those that there are: they are made in the daemon.
@@ -42,6 +46,8 @@ class Present:
     jvms: int | None = None
     #: Jobs, by id, of which is told what comes of them as one.
     follow: tuple[str, ...] = ()
+    #: The time that is played, where that is over already.
+    recorded: "Recorded | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +198,19 @@ def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
 
 def always(now: Present) -> tuple[str, ...]:
     """What is taken to be so in every case."""
+    if now.recorded is not None:
+        return (*now.recorded.assumes, _costs(now))
     return (
         "nobody else submits anything, and no VM or executor is lost",
         "what runs goes on for as long as it is believed to, or is drawn around that; a job of which "
         "nothing is known is guessed",
         "all cases and policies have the same draws of durations, as far as there was time for them",
         "jobs start as soon as they are placed: launches take no time",
-        *(
-            ["VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"]
-            if now.view.openings is not None
-            else ["VMs cost while executors hold them (Islam 2022, eq. 4): what idle ones cost is not in it"]
-        ),
+        _costs(now),
     )
+
+
+def _costs(now: Present) -> str:
+    if now.view.openings is not None:
+        return "VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"
+    return "VMs cost while executors hold them (Islam 2022, eq. 4): what idle ones cost is not in it"

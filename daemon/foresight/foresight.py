@@ -27,6 +27,7 @@ from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present, check_size
 from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
+from daemon.foresight.recorded import Recorded
 from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
@@ -61,8 +62,8 @@ class PolicyAhead:
     """What comes of the queue under one policy, of so many draws.
 
     `dollars` are for all VMs until all that waits and runs now is over, which it is after `seconds`;
-    `completion` is how many seconds from now on a job that waits takes on average. `late` are jobs that
-    would end after their deadline in most draws, `never` those that would not run, and why.
+    `completion` is how many seconds from now on, or since it came, a job that waits takes on average. `late`
+    are jobs that would end after their deadline in most draws, `never` those that would not run, and why.
     """
 
     name: str
@@ -121,12 +122,13 @@ class Foresight:
         cases: Sequence[Case] = (Case(),),
         own: bool = False,
         who: str = "",
+        past: Recorded | None = None,
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play what there is now in each case under each policy on so many draws, as far as there is time.
 
         RejectedError when a case cannot be, a policy is none that may be chosen, or too much is asked, at
         once or by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks
-        itself.
+        itself. A `past` is played in the place of what there is now, once: what it took is known.
         """
         crew = self._own if own else self._users
         check_size(cases)
@@ -141,10 +143,12 @@ class Foresight:
                     create(name, options)
                 except PolicyError as error:
                     raise RejectedError(422, "Not a policy", str(error)) from error
-            present = self._present()
+            present = self._present() if past is None else past.on(self._present())
             shown = [case.of(present) for case in cases]
             count = len(crew.workers)
-            shares = [tuple(range(first, draws, count)) for first in range(count)]
+            shares: list[tuple[int | None, ...]] = [(None,)]
+            if past is None:
+                shares = [tuple(range(first, draws, count)) for first in range(count)]
             asked = tuple((name, dict(options)) for name, options in policies)
             scenes = tuple(
                 Scene(
@@ -152,6 +156,7 @@ class Foresight:
                     each.queue,
                     replace(self._options, sharing=each.sharing, keeping=each.keeping, jvms=each.jvms),
                     each.follow,
+                    {} if past is None else past.took,
                 )
                 for each in shown
             )
@@ -208,7 +213,7 @@ def _summed(
         len(played),
         Interval.of([each.dollars for each in played]),
         Interval.of([each.seconds for each in played]),
-        Interval.of([_mean_end(each) for each in played]) if jobs else None,
+        Interval.of([_completion(each, present) for each in played]) if jobs else None,
         {job_id: _of_draws(seen) for job_id, seen in jobs.items()},
         tuple(late),
         played[0].never,
@@ -224,8 +229,12 @@ def _of_draws(seen: Sequence[Ahead]) -> JobAhead:
     )
 
 
-def _mean_end(played: Played) -> float:
-    return fmean(ahead.end for ahead in played.jobs.values()) if played.jobs else 0.0
+def _completion(played: Played, present: Present) -> float:
+    """Seconds to the end, of jobs that wait from the beginning on, of others from when they come."""
+    at = present.view.at
+    came = {request.job.id: max(request.job.submitted_at - at, 0.0) for request in present.queue}
+    ends = [ahead.end - came[job_id] for job_id, ahead in played.jobs.items()]
+    return fmean(ends) if ends else 0.0
 
 
 class _Crew:

@@ -1,6 +1,7 @@
 """What goes to the processes that play the queue forward, and comes back from them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ class Scene:
     options: SimulationOptions = field(default_factory=SimulationOptions)
     #: Jobs, by id, of which is told what comes of them as one.
     follow: tuple[str, ...] = ()
+    #: What those of its jobs took that are over, seconds.
+    took: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

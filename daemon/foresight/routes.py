@@ -4,31 +4,46 @@ from fastapi import FastAPI, Request
 
 from daemon.contract import RejectedError, Scheduler
 from daemon.foresight.cases import Case
+from daemon.foresight.recorded import Recorded, recorded
 from daemon.foresight.schemas import Ahead, WhatIf, ahead_body
-from daemon.users.permits import permit_of
+from daemon.store import Store
+from daemon.users.permits import Permit, permit_of
 
 #: For so many seconds a question may be played of who is no operator.
 _LONGEST = 10.0
 
 
-def add_foresight(app: FastAPI, scheduler: Scheduler) -> None:
+def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     """Add it."""
 
     @app.post("/v1/what-if")
     def what_if(request: Request, asked: WhatIf) -> Ahead:
-        """Play the queue forward as it is now, under the acting policy or others; nothing changes by it."""
+        """Play the queue forward as it is now, under the acting policy or others; nothing changes by it.
+
+        With `since`, what came since then is played on the cluster as it is now, in the place of the queue.
+        """
         acting, permit = scheduler.policy(), permit_of(request)
         policies = [(policy.name, policy.options) for policy in asked.policies]
         if not permit.person.may("operate"):
             _check_bounds(asked)
+        past = None if asked.since is None else _past(asked.since, permit, store)
         present, found = scheduler.foresight.ask(
             policies or [(acting.name, dict(acting.options))],
             draws=asked.draws,
             seconds=asked.seconds,
             who=permit.person.name,
+            past=past,
             cases=[case.case for case in asked.cases] or [Case()],
         )
         return ahead_body(present, found, permit)
+
+
+def _past(since: float, permit: Permit, store: Store) -> Recorded:
+    """What came since then; RejectedError for who sees not all of it."""
+    if permit.limited:
+        why = "since: the jobs of all are played, and you see your own alone"
+        raise RejectedError(403, "Not yours to ask", why)
+    return recorded(lambda limit, before: store.jobs(limit=limit, before=before), since)
 
 
 def _check_bounds(asked: WhatIf) -> None:

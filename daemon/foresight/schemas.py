@@ -59,6 +59,9 @@ class WhatIf(BaseModel):
     cases: Annotated[list[CaseSpec], Field(max_length=16)] = []
     """What is otherwise; each is played under each policy, 64 of both together at most, and of 10,000 VMs in
     all that are added or of other clusters. Without any, as it is now."""
+    since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Play, in the place of the queue, the jobs that came since then (seconds since the epoch), 5,000 at
+    most, with what they took: once, whatever `draws` says. For who may see all jobs."""
 
 
 class JobAheadBody(Body):
@@ -104,7 +107,8 @@ class PolicyAheadBody(Body):
     seconds: IntervalBody | None
     """After how many seconds the last of these has ended."""
     completion: IntervalBody | None
-    """After how many seconds a job that waits has ended, on average; null where none waits."""
+    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null
+    where none waits."""
     late: int
     """How many jobs would end after their deadline in most draws."""
     jobs: list[JobAheadBody]
@@ -119,9 +123,11 @@ class Ahead(Body):
     """What would come of the queue."""
 
     at: float
-    """The moment from which seconds count, since the epoch."""
+    """The moment from which seconds count, since the epoch: now, or `since`."""
+    recorded: bool
+    """Whether a time that is over was played, and not the queue as it is now."""
     waiting: int
-    """How many jobs wait that would be placed in their turn now."""
+    """How many jobs wait that would be placed in their turn now; or came since then, and are played."""
     others: int
     """How many wait besides and are not played: they pause, are aside, or are far behind."""
     policies: list[PolicyAheadBody]
@@ -136,6 +142,7 @@ def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ah
     more = (said for each in found for said in each.case.assumes(present))
     return Ahead(
         at=present.view.at,
+        recorded=present.recorded is not None,
         waiting=len({request.job.id for request in present.queue if not request.joins}),
         others=present.others,
         policies=[_policy(each, names, permit) for each in found],

@@ -45,7 +45,13 @@ def answers(question: Question) -> Iterator[Answer]:
                 with _within(question.at_most - passed):
                     policy = create(name, options)
                     played = play_ahead(
-                        policy, scene.view, scene.queue, seed=draw, options=scene.options, follow=scene.follow
+                        policy,
+                        scene.view,
+                        scene.queue,
+                        seed=draw,
+                        options=scene.options,
+                        follow=scene.follow,
+                        took=scene.took,
                     )
             except _OverError:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down

@@ -2,7 +2,8 @@
 
 What a policy sees at this moment, a view and a queue, is where a simulation begins: what runs keeps its VMs
 for as long as it is believed to, or as is drawn around that; who waits is placed by the policy; nobody else
-comes. Several draws make intervals of it. Drivers on the cluster of jobs that wait take nothing here.
+comes, but those of the queue that are submitted later. Several draws make intervals of it. Drivers on the
+cluster of jobs that wait take nothing here.
 """
 
 import math
@@ -83,11 +84,13 @@ def play_ahead(
     options: SimulationOptions | None = None,
     fallback: Policy | None = None,
     follow: Sequence[str] = (),
+    took: Mapping[str, float] | None = None,
 ) -> Played:
     """Play the queue forward from the view until all of it, and what runs now, is over.
 
     With a `seed` what jobs take is drawn, of those that run given that they run still; without one it is what
-    is believed of them. Of jobs to `follow`, by id, it is told what comes of them as one, if all run.
+    is believed of them. What jobs took that are over is known, by id, from `took`, though not to the policy.
+    Of jobs to `follow`, by id, it is told what comes of them as one, if all run.
     StuckError when the policy waits for ever.
     """
     options = options or SimulationOptions()
@@ -102,7 +105,7 @@ def play_ahead(
         return Played({}, 0.0, 0.0, never)
     began = [held.job if draw is None else held.drawn(view.at, draw) for held in running]
     world = World(
-        [*began, *(_taking(job, draw) for job in waiting)],
+        [*began, *(_taking(job, draw, took or {}) for job in waiting)],
         vms,
         options,
         told=[*(held.job for held in running), *waiting],
@@ -203,13 +206,15 @@ def _drawn(seconds: float, spread: float, chance: float) -> float:
 
 
 def _from_now(job: Job, now: float) -> Job:
-    """A job that waits, where seconds count from now on."""
+    """A job that waits, or will come, where seconds count from now on."""
     deadline = None if job.deadline is None else job.deadline - now
-    return replace(job, submitted_at=0.0, deadline=deadline, driver=None)
+    return replace(job, submitted_at=max(job.submitted_at - now, 0.0), deadline=deadline, driver=None)
 
 
-def _taking(job: Job, draw: np.random.Generator | None) -> Job:
+def _taking(job: Job, draw: np.random.Generator | None, took: Mapping[str, float]) -> Job:
     """A job that waits, with what it will really take."""
+    if job.id in took:
+        return replace(job, expected_duration=took[job.id])
     seconds, spread = _known(job.expected_duration, job.spread)
     if draw is not None:
         seconds = _drawn(seconds, spread, draw.random())

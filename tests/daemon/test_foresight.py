@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,14 @@ from conf.schema import PolicyChoice
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present
 from daemon.foresight.foresight import Foresight
-from daemon.foresight.routes import _check_bounds
+from daemon.foresight.recorded import Page, recorded
+from daemon.foresight.routes import _check_bounds, _past
 from daemon.foresight.schemas import WhatIf, ahead_body
 from daemon.foresight.turns import Turns
+from daemon.store import Store
+from daemon.users.people import Person
 from daemon.users.permits import Permit
+from environment.model.records import JobRecord
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from environment.view import RunningJob
@@ -309,3 +313,68 @@ def test_who_is_not_closed_leaves_no_process() -> None:
     del left
     gc.collect()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def came(number: int, at: float, **known: object) -> JobRecord:
+    """A job that came then, needs all that there is, and is believed to take a hundred seconds."""
+    job = replace(JOB, id=f"job-{number}", submitted_at=at, name=f"job {number}")
+    return JobRecord(job, **{"state": "finished", **known})  # type: ignore[arg-type]
+
+
+def pages(records: Sequence[JobRecord]) -> Page:
+    """As a store gives them, the newest first, in pages."""
+
+    def page(limit: int, before: str | None) -> list[JobRecord]:
+        ids = [record.job.id for record in records]
+        end = len(ids) if before is None else ids.index(before)
+        return [*reversed(records[:end])][:limit]
+
+    return page
+
+
+def test_a_time_that_is_over_is_played_with_what_jobs_took(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From when they came on; what came before, or never ran, is not in it. Policies know beliefs alone."""
+    monkeypatch.setattr("daemon.foresight.recorded._PAGE", 2)
+    records = [
+        came(1, 900.0, placed_at=900.0, started_at=900.0, finished_at=2000.0),
+        came(2, 1000.0, placed_at=1500.0, started_at=1510.0, finished_at=1560.0),
+        came(3, 1005.0, state="killed", finished_at=1006.0),
+        came(4, 1007.0, released_at=1010.0, placed_at=1600.0, finished_at=1670.0, state="failed"),
+        came(5, 1020.0, state="queued"),
+    ]
+    past = recorded(pages(records), 1000.0)
+    assert (past.took, past.left_out) == ({"job-2": 50.0, "job-4": 70.0}, 1)
+    present, (found,) = loop.ask([("ff", {})], draws=20, seconds=60.0, past=past)
+    assert (found.draws, found.failure) == (1, "")
+    times = {job_id: (job.start.mean, job.end.mean) for job_id, job in found.jobs.items()}
+    assert times == {"job-2": (0.0, 50.0), "job-4": (50.0, 120.0), "job-5": (120.0, 220.0)}
+    assert found.completion is not None
+    assert found.completion.mean == pytest.approx((50.0 + 110.0 + 200.0) / 3)
+    body = ahead_body(present, [found], Permit())
+    assert (body.at, body.recorded, body.waiting) == (1000.0, True, 3)
+    assert any("jobs that are over (2 of 3) take what they took" in said for said in body.assumes)
+    believed = {request.job.expected_duration for request in present.queue}
+    assert believed == {100.0}
+
+
+def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) -> None:
+    """What it would have cost tells what others have run."""
+    store = Store(f"sqlite:///{tmp_path}/stoker.db")
+    with pytest.raises(RejectedError, match="you see your own alone"):
+        _past(0.0, Permit(Person("ann", "submit"), sees_all=False), store)
+    with pytest.raises(RejectedError, match="no job has come since then"):
+        _past(0.0, Permit(Person("ann", "operate"), sees_all=False), store)
+    store.close()
+
+
+def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is made of it."""
+    records = [came(number, 1000.0 + number, state="queued") for number in range(1, 5)]
+    with pytest.raises(RejectedError, match="no job has come since then"):
+        recorded(pages(records), 2000.0)
+    monkeypatch.setattr("daemon.foresight.recorded._MOST", 3)
+    with pytest.raises(RejectedError, match="at most 3 jobs are played"):
+        recorded(pages(records), 1000.0)
+    assert len(recorded(pages(records), 1002.0).jobs) == 3

@@ -1,6 +1,8 @@
 """What would come of the queue, asked by command."""
 
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +81,21 @@ def test_too_many_vms_are_told_by_the_daemon(daemon: Daemon, capsys: Capture) ->
     assert daemon.run("what-if", "--add", "m1.large:9901", "--cluster", cluster) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "at most 10000 VMs in all, added or of another cluster, found 10001" in line
+
+
+def test_what_came_since_then_is_played(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
+    """From the store, with what it took."""
+    app = tmp_path / "count.py"
+    app.write_text("")
+    assert daemon.run("submit", "--executors", "2", "--memory", "1g", str(app)) == 0
+    now = time.time()
+    daemon.cast.put("job-1", "finished", "", placed_at=now, started_at=now, finished_at=now + 95.0)
+    capsys.readouterr()
+    assert daemon.run("what-if", "--since", "2h", "--policy", "ff,aep", "--jobs") == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith("1 job came since ")
+    assert "jobs that are over (1 of 1) take what they took" in " ".join(out.split())
+    assert out.count("1 min 35 s") >= 2
+    assert daemon.run("what-if", "--since", "soon") == 2
+    assert "--since: should be so long ago" in capsys.readouterr().err
