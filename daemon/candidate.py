@@ -164,6 +164,11 @@ class Candidate:
         """See `Scheduler.trial`."""
         return self._leader().trial(submitted, sends)
 
+    def warnings(self, kind: str) -> Sequence[str]:
+        """See `Scheduler.warnings`; only the leader knows."""
+        service = self._service
+        return () if service is None else service.warnings(kind)
+
     def kill(self, job_id: str) -> JobRecord:
         """See `Scheduler.kill`."""
         return self._leader().kill(job_id)

@@ -178,6 +178,10 @@ class Scheduler(Protocol):
         """
         ...
 
+    def warnings(self, kind: str) -> Sequence[str]:
+        """What whoever submits a job of this type should know at once."""
+        ...
+
     def kill(self, job_id: str) -> JobRecord:
         """End a job: its record, on disk when this returns; one that has ended already is left alone."""
         ...

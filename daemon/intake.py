@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import accumulate
 
 from conf.assumptions import MEASURED_SPREAD
@@ -165,6 +166,15 @@ class Intake:
         except StoreError as error:
             raise _not_kept(error) from error
         return replace(self._job(TRIED, submitted, self._now()), after=after).members()
+
+    def warnings(self, kind: str) -> list[str]:
+        """What whoever submits a job of this type should know: that nobody has measured such jobs."""
+        if kind == JobSpec.model_fields["type"].default or kind in self._profiles:
+            return []
+        near = "".join(f"; did you mean {each}?" for each in get_close_matches(kind, self._profiles, 1))
+        known = ", ".join(sorted(self._profiles)) or "none"
+        guessed = f"nobody has measured such jobs (measured are {known}), so how long it takes is guessed"
+        return [f"type: {kind}: {guessed}{near}"]
 
     def _room(self) -> int:
         """So many more jobs may wait."""

@@ -35,10 +35,14 @@ Shown = TypeVar("Shown", bound=BaseModel)
 
 
 def job_body(
-    record: JobRecord, reason: str | None = None, place: int | None = None, estimate: Estimate | None = None
+    record: JobRecord,
+    reason: str | None = None,
+    place: int | None = None,
+    estimate: Estimate | None = None,
+    warnings: Sequence[str] = (),
 ) -> JobBody:
     """A job as users see it, with another reason than the record's when there is one, and its place."""
-    return _job_body(JobBody, record, reason, estimate, place=place)
+    return _job_body(JobBody, record, reason, estimate, place=place, warnings=list(warnings))
 
 
 def job_detail(
@@ -64,6 +68,7 @@ def job_detail(
         attempts=[AttemptBody(**attempt._asdict()) for attempt in record.attempts],
         ui=ui,
         place=place,
+        warnings=[],
         expected=None
         if expected is None
         else ExpectedBody(

@@ -138,6 +138,8 @@ class JobBody(Body):
     """How far it is."""
     reason: Said
     """Why it is in that state, in words."""
+    warnings: list[Said]
+    """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: Said

@@ -54,6 +54,10 @@ class Service(SchedulingLoop):
         """What a submission would be; see `Scheduler.trial`."""
         return self._intake.trial(submitted, sends)
 
+    def warnings(self, kind: str) -> Sequence[str]:
+        """What a submission is told besides; see `Scheduler.warnings`."""
+        return self._intake.warnings(kind)
+
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
         record = self._known(job_id)

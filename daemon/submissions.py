@@ -91,7 +91,8 @@ class Submissions:
         self._next[SubmittedSpec(admitted, permit.key(key), submitter=submitter)] = awaited
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
-        body = job_bodies.job_body(record).model_dump_json()  # which nobody needs to check once more
+        told = job_bodies.job_body(record, warnings=self._scheduler.warnings(record.job.type))
+        body = told.model_dump_json()  # which nobody needs to check once more
         return Response(body, 201 if new else 200, headers, "application/json")
 
     def _send_after(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:

@@ -634,6 +634,8 @@ class Job(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    warnings: list[str]
+    """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str
@@ -742,6 +744,8 @@ class JobDetail(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    warnings: list[str]
+    """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str

@@ -158,6 +158,8 @@ def _submit(given: argparse.Namespace) -> int:
         job: Mapping[str, Any] = client.submit(
             given.app, upload=not given.no_upload, idempotency_key=given.idempotency_key, **options
         )
+        for warning in job["warnings"]:
+            say(warning)
         if not given.wait:
             return _show(given, job, f"Job {job['id']} ({job['name']}) submitted.")
         say(f"job {job['id']} ({job['name']}) submitted; waiting for its end")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import print_json
+from daemon.cli.shared_options import notice, print_json
 from daemon.cli.what_if import patience
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def try_out(client: "Client", spec: Json, output: str, *, uploads: bool) -> None
             raise CommandError(f"--dry-run: looks at {_MOST_FILES} files at most, here are {len(sends)}")
     with patience(_SECONDS):
         found = client.dry_run(spec, sends)
+    for warning in found["job"]["warnings"]:
+        notice(warning)
     if output == "json":
         print_json(found)
         return

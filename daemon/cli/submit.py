@@ -204,6 +204,8 @@ def submit(
         if uploads:
             spec = upload_files(client, spec, notice)
         job = client.submit(spec, idempotency_key)
+        for warning in job["warnings"]:
+            notice(warning)
         if not wait:
             _print_submitted(job, output)
             return 0

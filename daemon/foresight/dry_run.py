@@ -128,7 +128,7 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
     record = JobRecord(replace(job, id="", array=""))
     estimate = None if present is None or not followed else _estimate(scheduler, present, followed)
     return DryRunBody(
-        job=job_body(record, reason, before, estimate),
+        job=job_body(record, reason, before, estimate, scheduler.warnings(job.type)),
         placement=[] if present is None or first is None else _placement(present, first),
         dollars_per_hour=first.dollars_per_hour if first is not None and first.vms else None,
         late=present is not None and _late(job, present, followed),

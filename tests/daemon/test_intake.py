@@ -243,3 +243,16 @@ def test_as_many_executors_as_are_worth_having(door: Door) -> None:
         RejectedError, match=r"executors: auto: nobody has measured jobs of type etl .*wordcount"
     ):
         door.admit(JobSpec(app=APP, type="etl", executors="auto"))
+
+
+def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:
+    """With those that are known, and the one that was meant; where none is named, nothing is missing."""
+    known = ", ".join(sorted(load_profiles()))
+    (told,) = door.intake.warnings("wordcuont")
+    assert told == (
+        f"type: wordcuont: nobody has measured such jobs (measured are {known}), so how long it takes is "
+        "guessed; did you mean wordcount?"
+    )
+    (other,) = door.intake.warnings("nosuchtype")
+    assert other.endswith("how long it takes is guessed")
+    assert door.intake.warnings("wordcount") == door.intake.warnings(JobSpec(app=APP).type) == []

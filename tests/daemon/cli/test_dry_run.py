@@ -18,6 +18,7 @@ from tests.daemon.cli.conftest import Daemon
 from tests.daemon.small_scheduler import Foreseeing
 
 Capture = pytest.CaptureFixture[str]
+BUSY = RejectedError(503, "Not now", "other questions are being answered")
 
 
 @pytest.fixture
@@ -78,8 +79,7 @@ def test_files_are_looked_at_and_not_sent(
 ) -> None:
     """Those that would be; what is wrong with them is said here."""
     monkeypatch.setattr(uploading, "is_here", lambda _: False)
-    busy = RejectedError(503, "Not now", "other questions are being answered")
-    monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=busy))
+    monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
     assert daemon.run("submit", "--dry-run", str(app)) == 0
     shown = capsys.readouterr().out
     assert "1 file of this machine would be sent" in shown
@@ -95,3 +95,20 @@ def test_files_are_looked_at_and_not_sent(
     monkeypatch.setattr(dry_run, "_MOST_FILES", 0)
     assert daemon.run("submit", "--dry-run", str(app)) == 2
     assert "looks at 0 files at most, here are 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [[], ["--dry-run"], ["-o", "json"], ["--dry-run", "-o", "json"]])
+def test_a_type_that_is_not_known_is_told_on_stderr(
+    daemon: Daemon, app: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, flags: list[str]
+) -> None:
+    """And in the answer, whether the job is submitted or not."""
+    monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
+    told = "type: wordsort: nobody has measured such jobs"
+    assert daemon.run("submit", *flags, "--type", "wordsort", str(app)) == 0
+    printed = capsys.readouterr()
+    assert f"stoker: {told}\n" in printed.err
+    if "json" in flags:
+        answer = json.loads(printed.out)
+        assert (answer["job"] if "--dry-run" in flags else answer)["warnings"] == [told]
+    assert daemon.run("submit", *flags, "--type", "sort", str(app)) == 0
+    assert told not in capsys.readouterr().err
