@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from environment.resources import Resources
-from environment.sharing.known import Known
+from environment.sharing.known import Known, Overs
 from environment.sharing.limits import Limits, Over
 from environment.sharing.lines import Entry, Key, Tree, demand
 from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
@@ -84,7 +84,8 @@ class Order:
         self._kept: dict[Scope, str] = {}
         #: Jobs that were found because they starve.
         self._early: set[str] = set()
-        self._overs: dict[tuple[str, str, int], Over | None] = {}
+        self._overs: dict[Scope, Overs] = {}
+        self._by_user: dict[str, bool] = {}
         #: Parts of the whole: what scopes have, with those found so far, and what requests take.
         self._vectors: dict[Scope, list[float]] = {}
         #: Queues of jobs of which some were found.
@@ -184,13 +185,19 @@ class Order:
 
     def over(self, entry: Entry) -> Over | None:
         """Which limit keeps an entry from being placed; None when none does."""
-        job, request = entry.request.job, entry.request
-        known = (job.queue, job.owner, id(entry.least) if not request.joins else -id(entry.least))
-        if known not in self._overs:
-            self._overs[known] = self.scene.limits.over(
-                self.standings, job.queue, job.owner, entry.least, more_jobs=int(not request.joins)
-            )
-        return self._overs[known]
+        job, request, least = entry.request.job, entry.request, entry.least
+        limits, queue = self.scene.limits, job.queue
+        if queue not in self._by_user:
+            self._by_user[queue] = limits.by_user(queue)
+        user = job.owner if self._by_user[queue] else ""
+        overs = self._overs.get((queue, user))
+        if overs is None:
+            overs = self._overs[queue, user] = self.scene.known.overs(self.standings, limits, queue, user)
+        found = overs.get((id(least), request.joins))
+        if found is None:
+            over = limits.over(self.standings, queue, user, least, more_jobs=int(not request.joins))
+            found = overs[id(least), request.joins] = least, over  # which is kept, so that its id is
+        return found[1]
 
     def _starving(self) -> Iterator[Entry]:
         """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him.

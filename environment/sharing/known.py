@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environment.resources import Resources
+from environment.sharing.limits import Limits, Over
 from environment.sharing.lines import Entry, Key
 from environment.sharing.shares import Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
@@ -12,6 +13,8 @@ from environment.sharing.terms import Queue
 _KEPT = 100_000
 #: And of so many sets of queues in which somebody waits.
 _TREES = 100
+#: By what jobs take at least, as objects, and whether they run already: that, and what is in their way.
+Overs = dict[tuple[int, bool], tuple[Resources, Over | None]]
 
 
 class Known:
@@ -23,6 +26,7 @@ class Known:
     def __init__(self) -> None:
         self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
         self._shares: dict[str, tuple[Use, float, Resources, float]] = {}
+        self._overs: dict[Scope, tuple[object, Overs]] = {}
         self._trees: dict[tuple[str, ...], dict[str, Any]] = {}
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
 
@@ -35,6 +39,19 @@ class Known:
                 self._vectors = {}
             known = self._vectors[scope] = use, step, whole, standings.vector(use)
         return known[3]
+
+    def overs(self, standings: Standings, limits: Limits, queue: str, user: str) -> Overs:
+        """What was found of limits for jobs of that queue and user, who have what they had then; to add to.
+
+        What holds for any user of the queue is that of the user "".
+        """
+        of = tuple((standings.of(scope), standings.spent.get(scope)) for scope in limits.scopes(queue, user))
+        known = self._overs.get((queue, user))
+        if known is None or known[0] != of:
+            if len(self._overs) > _KEPT // 100:
+                self._overs = {}
+            known = self._overs[queue, user] = of, {}
+        return known[1]
 
     def below(self, standings: Standings, paths: tuple[str, ...]) -> Mapping[str, Any]:
         """The tree of these queues and those above them."""

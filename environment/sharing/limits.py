@@ -43,6 +43,10 @@ class Limits:
         """Whether there is any for jobs of that queue."""
         return bool(self._bounds(queue))
 
+    def by_user(self, queue: str) -> bool:
+        """Whether any of them is of each user."""
+        return any(of_user for _, of_user, _ in self._bounds(queue))
+
     def scopes(self, queue: str, user: str) -> Iterator[Scope]:
         """Of whom what is held is in the way of jobs of that queue and user, when it is too much."""
         return ((path, user if of_user else None) for path, of_user, _ in self._bounds(queue))

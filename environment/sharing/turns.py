@@ -61,6 +61,11 @@ class Turns(Queue):
             yield from self._own
             return
         for number in range(self._window):
+            found = self._found  # may be another by the next
+            at, order = found.start + number, found.order.found
+            if at < (found.sound if found.changed else len(order)):  # as `_at` has it, of what is found
+                yield order[at]
+                continue
             if (request := self._at(number)) is None:
                 return
             yield request

@@ -3,12 +3,14 @@
 import random
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 
 from conf.schema.sharing import Criterion
 from environment.resources import NOTHING, Resources
 from environment.rounds import Verdict
+from environment.sharing.limits import Limits, Over
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
 from environment.sharing.terms import Most, Queue, Queues, Sharing
@@ -186,3 +188,32 @@ def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
         job, count = turns[0].job, turns[0].count
         walk.leave(job.id)
         walk.hold(replace(job, executors=count))
+
+
+def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each size of a queue's jobs once, whoever asks, until the queue holds something else."""
+    asked: list[str] = []
+    over = Limits.over
+
+    def counted(*args: Any, **more: Any) -> Over | None:
+        asked.append(args[2])
+        return over(*args, **more)
+
+    monkeypatch.setattr(Limits, "over", counted)
+    queues = Queues((Queue("default"), *(Queue(name, most=Most({"cpus": 2.0})) for name in "ab")))
+    ordering, number = Ordering(Sharing(("fair",), queues=queues, half_life=0.0)), 0
+    for queue in "ab":
+        for user in ("ann", "bob", "cy"):
+            for cpus in (1.0, 4.0):
+                number += 1
+                job = replace(make_job(f"job-{number}", 1, cpus), queue=queue, owner=user)
+                ordering.join(PlacementRequest(job, 1), number, 0.0)
+
+    def round_of(at: float) -> tuple[int, list[str]]:
+        asked.clear()
+        return len(ordering.turns(WHOLE, at)), sorted(asked)
+
+    assert round_of(1.0) == (6, ["a", "a", "b", "b"])
+    assert round_of(2.0) == (6, [])
+    ordering.shares.holds("job", Holding("a", "ann", Resources.of(1.5), 0.0), 3.0)
+    assert round_of(3.0) == (3, ["a", "a"])
