@@ -46,7 +46,7 @@ from daemon.policy_switch import PolicySwitch
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.queues.past_use import PastUse
-from daemon.queues.sight import QueueSight, sight_of
+from daemon.queues.sight import QueueSight, next_look, sight_of
 from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
 from daemon.stages import Stages
@@ -74,8 +74,6 @@ log = structlog.get_logger("service")
 
 #: Seconds between ticks, on which timeouts are due and drivers are looked at.
 TICK = 0.2
-#: Seconds between two looks at how queues are.
-_SIGHT = 0.5
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
 _LOOK_SECONDS = 3.0
 #: Seconds for which who changes queues waits until they hold; on disk they are by then.
@@ -315,11 +313,11 @@ class SchedulingLoop:
 
     def _look_at_queues(self) -> None:
         """See how queues and the order are, now and then: it goes through the first who wait."""
-        if time.monotonic() >= self._next_sight:
-            self._next_sight = time.monotonic() + _SIGHT
+        if (began := time.monotonic()) >= self._next_sight:
             self._sight = sight_of(self._model, self._waiting)
             longest = self._waiting.longest().values()
             self._stages.waits_since = min((since for _, since in longest), default=None)
+            self._next_sight = next_look(began, time.monotonic())
 
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed, and only then go on; whether nothing of it is lost.

@@ -20,6 +20,9 @@ from environment.types import PlacementRequest
 
 #: Of so many jobs, the first in the order, it is known which are before which.
 PLACES = 1000
+#: Seconds between two looks, at least and at most, and in between how many times as long as one took: with
+#: very many jobs in very many queues it is some 10 ms, in which nobody is answered.
+_BETWEEN, _TIMES = (0.5, 5.0), 40.0
 #: How many times its share a queue must have had for that to be said.
 _NOTICEABLE = 1.05
 
@@ -103,6 +106,12 @@ class QueueSight:
             waits=job[0] if job else "",
             waits_since=job[1] if job else None,
         )
+
+
+def next_look(began: float, ended: float) -> float:
+    """When to look again after a look, on the same clock, seconds: the dearer it was, the later."""
+    least, most = _BETWEEN
+    return ended + min(max(_TIMES * (ended - began), least), most)
 
 
 def sight_of(model: ClusterModel, book: WaitingBook) -> QueueSight | None:

@@ -6,7 +6,7 @@ import pytest
 
 from conf.loader import build
 from conf.schema import SharingFile
-from daemon.queues.sight import QueueSight
+from daemon.queues.sight import QueueSight, next_look
 from environment.model.records import JobRecord
 from environment.resources import Resources
 from environment.sharing.terms import queues_of
@@ -59,3 +59,10 @@ def test_only_the_first_have_places() -> None:
     assert [sight.place(name) for name in ("first", "second", "third")] == [0, 1, None]
     assert sight.why(job("third", "prod.ml")) == "more than 2 jobs are before it (order: shortest)"
     assert QueueSight(sight.standings).why(job("third", "prod.ml")) == ""
+
+
+def test_dear_looks_are_rare() -> None:
+    """They take a fortieth of the time, as long as what is seen is not too old."""
+    assert next_look(10.0, 10.001) == pytest.approx(10.501)
+    assert next_look(10.0, 10.03) == pytest.approx(11.23)
+    assert next_look(10.0, 20.0) == pytest.approx(25.0)
