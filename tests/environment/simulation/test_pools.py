@@ -72,6 +72,21 @@ def test_break_even_keeps_as_long_as_a_boot_takes_and_as_is_charged_anyway() -> 
     assert (long.bill.idle, long.bill.total) == (5.0, 110.0)
 
 
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 200)), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_break_even_wastes_at_most_twice_what_it_would_in_hindsight(uses: list[tuple[int, int]]) -> None:
+    """On one VM, by durations and the pauses behind them: each pause is bridged, or costs a boot."""
+    boot = 30.5  # no pause is as long
+    jobs, arrives, delay = list[WorkloadJob](), 0.0, boot
+    for number, (duration, pause) in enumerate(uses):
+        jobs.append(work(f"job-{number}", arrives, 1, float(duration)))
+        arrives += delay + duration + pause
+        delay = boot if pause > boot else 0.0
+    bill = run("ff", jobs, pooled(1, Terms("pool", boot=boot)), Keeping("break_even")).bill
+    hindsight = boot + sum(min(pause, boot) for _, pause in uses[:-1])
+    assert bill.total - bill.used <= 2 * hindsight * (1 + 1e-9)
+
+
 def test_a_forecast_keeps_what_is_taken_again_and_again() -> None:
     """Jobs come so often that one VM is kept for the next, once that was seen, and not before."""
     terms, jobs = Terms("pool", boot=60.0), [work(f"j{n}", 40.0 * n, 1, 10.0) for n in range(40)]
