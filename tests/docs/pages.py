@@ -1,5 +1,6 @@
 """What pages show: commands, files, and outputs between markers; for the tests that run them."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -32,3 +33,21 @@ def programs(page: Path) -> dict[str, str]:
     text = page.read_text(encoding="utf-8")
     found: dict[str, str] = dict(re.findall(r"file `(\w+\.py)`:\n\n```python\n(.*?)```", text, re.DOTALL))
     return found
+
+
+def is_collected(test: str) -> bool:
+    """Whether `tests/FILE.py::test_NAME` is a function that pytest finds, and does not skip everywhere."""
+    file, _, function = test.partition("::")
+    path = REPOSITORY / file
+    if not (
+        file.startswith("tests/")
+        and path.name.startswith("test_")
+        and function.startswith("test_")
+        and path.is_file()
+    ):
+        return False
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    found = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == function]
+    marks = [ast.unparse(mark) for one in found for mark in one.decorator_list]
+    marks += [ast.unparse(one) for one in body if isinstance(one, ast.Assign)]
+    return len(found) == 1 and not any("mark.skip(" in mark or mark.endswith("mark.skip") for mark in marks)

@@ -27,7 +27,7 @@ from environment.simulation.fitted import write_model
 from profiles.runs import write_runs
 from tests.agents.test_fidelity import MODEL, fidelity
 from tests.daemon.cli.conftest import Cast, Daemon, cast, daemon
-from tests.docs.pages import PAGES, REPOSITORY, commands, files, programs
+from tests.docs.pages import PAGES, REPOSITORY, commands, files, is_collected, programs
 from tests.profiles.measured import make_run
 
 __all__ = ["cast", "daemon", "fidelity"]
@@ -40,16 +40,18 @@ ASKED = {"elastic.md": ("stoker bill",), "sharing.md": ("stoker queue",)}
 #: Where those of other pages are run: by page and what they begin with, the test that reads them there.
 PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
     "elastic.md": {
-        "stoker simulate": "tests/daemon/cli/test_simulate.py",
-        "sed": "tests/daemon/cli/test_simulate.py",
-        "stoker reproduce elastic": "tests/agents/test_elastic_report.py",
+        "stoker simulate": "tests/daemon/cli/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        "sed": "tests/daemon/cli/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        "stoker reproduce elastic": (
+            "tests/agents/test_elastic_report.py::test_a_scene_is_played_by_all_its_setups_alike"
+        ),
         **dict.fromkeys(
             ("stoker config", "stoker up", "stoker submit", "stoker cluster", "stoker explain"),
-            "tests/daemon/test_elastic.py",
+            "tests/daemon/test_elastic.py::test_the_commands_for_operators",
         ),
     },
     "sharing.md": {
-        "stoker user": "tests/daemon/users/test_page.py",
+        "stoker user": "tests/daemon/users/test_page.py::test_its_commands",
         **dict.fromkeys(
             (
                 "stoker simulate",
@@ -60,29 +62,37 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
                 "stoker explain",
                 "stoker kill",
             ),
-            "tests/daemon/queues/test_three_teams.py",
+            "tests/daemon/queues/test_three_teams.py::test_its_commands_print_what_is_shown",
         ),
     },
     "submit.md": {
-        "python -m stoker": "tests/client/test_submit_page.py",
-        "stoker spark-conf": "tests/doors/test_client_mode.py",
-        "stoker prune": "tests/daemon/cli/test_upkeep.py",
-        "spark-submit": "tests/doors/test_spark_submit.py",
-        **dict.fromkeys(("pyspark", "spark-shell", "spark-sql"), "tests/doors/test_client_mode.py"),
-        **dict.fromkeys(("stoker submit", "stoker jobs"), "tests/client/test_submit_page.py"),
+        "python -m stoker": "tests/client/test_submit_page.py::test_commands",
+        "stoker spark-conf": "tests/doors/test_client_mode.py::test_the_settings_are_as_documented",
+        "stoker prune": "tests/daemon/cli/test_upkeep.py::test_pruning_says_what_would_go_and_then_does_it",
+        "spark-submit": "tests/doors/test_spark_submit.py::test_python_with_all_that_it_brings",
+        "pyspark": "tests/doors/test_client_mode.py::test_a_shell_outlives_executors_and_the_daemon",
         **dict.fromkeys(
-            ("stoker job ", "stoker logs", "stoker explain"), "tests/doors/test_what_a_job_brings.py"
+            ("spark-shell", "spark-sql"),
+            "tests/doors/test_client_mode.py::test_lines_for_a_shell_run_on_executors",
         ),
-        **dict.fromkeys(("stoker ui", "stoker history"), "tests/doors/test_history.py"),
+        **dict.fromkeys(("stoker submit", "stoker jobs"), "tests/client/test_submit_page.py::test_commands"),
+        **dict.fromkeys(
+            ("stoker job ", "stoker logs", "stoker explain"),
+            "tests/doors/test_what_a_job_brings.py::test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm",
+        ),
+        **dict.fromkeys(
+            ("stoker ui", "stoker history"),
+            "tests/doors/test_history.py::test_the_history_server_shows_what_is_over",
+        ),
     },
 }
 #: Where these are run: by what they begin with, the test, or what every run of the tests does first.
 ELSEWHERE = {
     "make install": "Makefile",
-    "make demo": "tests/daemon/cli/test_demo.py",
-    "stoker demo": "tests/daemon/cli/test_demo.py",
-    "stoker up": "tests/daemon/test_end_to_end.py",
-    "stoker profile run": "tests/daemon/cli/test_profile.py",
+    "make demo": "tests/daemon/cli/test_demo.py::test_a_daemon_that_does_not_start_is_quoted",
+    "stoker demo": "tests/daemon/cli/test_demo.py::test_a_daemon_that_does_not_start_is_quoted",
+    "stoker up": "tests/daemon/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
+    "stoker profile run": "tests/daemon/cli/test_profile.py::test_a_plan_is_measured_and_taken_up",
 }
 #: What a file of a page is, by its name.
 KINDS: dict[str, type[BaseModel]] = {
@@ -236,7 +246,7 @@ def test_commands_that_ask_a_daemon(daemon: Daemon, capsys: pytest.CaptureFixtur
 def test_commands_of_all_pages_are_run() -> None:
     """Here, or in the tests that are named."""
     named = {path for paths in PAGES_ELSEWHERE.values() for path in paths.values()} | set(ELSEWHERE.values())
-    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+    assert [test for test in named if test != "Makefile" and not is_collected(test)] == []
     for page in PAGES:
         known = (*ASKED.get(page.name, ()), *PAGES_ELSEWHERE.get(page.name, ()))
         for line in () if page.name in HERE else commands(page):
