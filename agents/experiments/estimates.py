@@ -29,7 +29,7 @@ POLICIES = ("ff", "greedy")
 #: As the daemon.
 DRAWS = 20
 #: One of so many jobs is estimated.
-EVERY = 30
+EVERY = 15
 #: Every other VM of the hundred: on all of them one job of 25 waits.
 STEP = 2
 #: What is estimated, and what does not count of an error of it: seconds, and dollars.

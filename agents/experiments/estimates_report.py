@@ -9,6 +9,8 @@ from agents.experiments.estimates import BESIDE, DRAWS, EVERY, FIRST_SEED, POLIC
 
 #: Shares of the truth within intervals of 90 % that were aimed at.
 AIM = (0.85, 0.95)
+#: Seconds; who is to wait for so long is told of apart, since later ones have long to overtake.
+_LONG = 300.0
 
 
 def report(
@@ -79,7 +81,14 @@ def findings(found: Sequence[Estimated]) -> str:
     lines = []
     for policy in POLICIES:
         own = [each for each in found if each.policy == policy]
-        for kind, chosen in (("of all jobs", own), ("of those that wait", [e for e in own if e.waits])):
+        kinds = {
+            "of all jobs": own,
+            "of those that wait": [each for each in own if each.waits],
+            f"of those that might wait for {_LONG:g} s or more, as drawn,": [
+                each for each in own if each.drawn[0].high >= _LONG
+            ],
+        }
+        for kind, chosen in kinds.items():
             share = over_seeds(chosen, "start", mended=True)
             if share is None:
                 continue
@@ -135,9 +144,9 @@ measured of their types (belief `spread`). Of one of {every} jobs an estimate is
 submitted, as the daemon makes it: what the policy is shown then is played forward on {draws} draws of
 what is believed, jobs that run given that they run still, and nobody else comes. *As drawn* is the
 interval between the twentieth parts of the draws at both ends; *widened* is what users are told: each
-end moved outwards by the factor by which the ends of the latest 300 estimates were off at that time,
-but for the twentieth part of them (split conformal prediction), once 20 that waited are known. Of a job
-it is learned when it starts and ends, never before.
+end moved outwards by the factor by which the ends of earlier estimates were off at that time, but for
+the twentieth part of them (split conformal prediction): of those 60 of the latest 300 that foretold about
+as much, once 20 that waited are known. Of a job it is learned when it starts and ends, never before.
 
 Cells are the share of the truth within the interval, mean ± standard deviation over seeds; 2 seconds
 beside it do not count. *That wait* are the jobs that waited for more than 2 seconds, or were told that
@@ -146,9 +155,11 @@ they might: of the others there is little to tell. The *width* is the median's.
 _PICTURE = "![What was told beside what came](estimates.png)\n"
 _LIMITS = """Draws know nothing of jobs that come later. Under `ff` these wait behind; under `greedy` they
 overtake, so that many start later than any draw says, and widening mends that at the price of
-wider intervals. What a job pays is less than was drawn where others come to share its VMs.
+wider intervals: the more, the longer a job is to wait. What a job pays is less than was drawn where others
+come to share its VMs.
 
-Not covered: days that were measured, and the embedded cluster with real jobs; policies that learn; VMs
-that come and go. Only the estimated jobs are learned from here, while the daemon learns from all that
-wait.
+Real jobs on the embedded cluster: [estimates-live.md](estimates-live.md). Not covered: days that were
+measured; policies that learn; VMs that come and go. Only the estimated jobs are learned from here, while the
+daemon learns from all that wait: the fewer are estimated (`--every`), the more of the day is over before
+anything is widened.
 """

@@ -120,7 +120,7 @@ def estimates(
     out: ReportFolder = RESULTS,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
-    every: Annotated[int, typer.Option("--every", min=1, help="One of so many jobs is estimated.")] = 30,
+    every: Annotated[int, typer.Option("--every", min=1, help="One of so many jobs is estimated.")] = 15,
 ) -> None:
     """See how many jobs start, end and cost as was estimated when they were submitted."""
     with errors(), writing(out), progress_bar() as progress:
