@@ -476,6 +476,20 @@ def test_nothing_is_decided_while_the_disk_is_full(
     service.run()
 
 
+def test_why_a_job_waits_is_told_though_nothing_changes(store: Store, tmp_path: Path) -> None:
+    """The reason came too soon to be told at once; and once it is told, nothing more is."""
+    record, service = keep(store, "queued"), make_service(store, tmp_path)
+    before = service._clock.now() - 10.0
+    for at, reason in ((0.0, "waits for its turn"), (1.0, "vm-1 has no room")):
+        service._chronicle.tell(before + at, Changes((replace(record, reason=reason),), ()))
+    service._handle([])
+    service._handle([])
+    told = store.events.read(10, job_id=record.job.id).found
+    assert [each.happening.text for each in told if each.happening.kind == "waits"] == ["vm-1 has no room"]
+    service.stop()
+    service.run()
+
+
 def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path) -> None:
     """What cannot be is said before anything happens; what can be is stored when it is answered."""
     waits, dynamic = keep(store, "queued"), keep(store, "running")

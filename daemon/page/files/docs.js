@@ -8,17 +8,27 @@ if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement
 
 const name = (schema) => schema.$ref.split("/").pop();
 
+/** What stands between the parts of a schema that is made of several. */
+const MADE_OF = { anyOf: " or ", oneOf: " or ", allOf: " and " };
+
 /** A type in a few words, with links to schemas. */
 function kind(schema) {
   if (schema.$ref) return h("a", { href: `#${name(schema)}` }, name(schema));
-  if (schema.anyOf) return schema.anyOf.flatMap((each, index) => [index ? " or " : "", kind(each)]);
+  const made = Object.keys(MADE_OF).find((key) => schema[key]);
+  if (made) return schema[made].flatMap((each, index) => [index ? MADE_OF[made] : "", inside(each)].flat(Infinity));
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((each) => JSON.stringify(each)).join(" or ");
-  if (schema.type === "array") return ["list of ", kind(schema.items ?? {})];
+  if (schema.type === "array") return ["list of ", inside(schema.items ?? {})];
   if (schema.type === "object" && schema.additionalProperties) {
-    return ["map to ", kind(Object(schema.additionalProperties))];
+    return ["map to ", inside(Object(schema.additionalProperties))];
   }
   return schema.type ?? "anything";
+}
+
+/** A type as part of another one: in brackets where it has parts of its own. */
+function inside(schema) {
+  const parts = schema.$ref ? [] : Object.keys(MADE_OF).flatMap((key) => schema[key] ?? []);
+  return parts.length > 1 ? ["(", kind(schema), ")"].flat(Infinity) : kind(schema);
 }
 
 function row(title, schema, text, needed) {
@@ -65,8 +75,8 @@ function schema(title, found) {
   return h("details", { id: title, "data-words": title.toLowerCase() },
     h("summary", null, h("span.mono", null, title), h("span.soft", null, found.description ?? "")),
     h("div.inside", null, fields.length
-      ? table(...fields.map(([field, each]) => row(field, each, each.description, needed.has(field))))
-      : h("span.mono", null, kind(found))));
+      ? table(...fields.map(([field, each]) => row(field, each, each.description, needed.has(field)))) : null,
+    fields.length && !Object.keys(MADE_OF).some((key) => found[key]) ? null : h("span.mono", null, kind(found))));
 }
 
 function draw(whole) {

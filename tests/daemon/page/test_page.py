@@ -276,9 +276,26 @@ def test_a_list_of_thousands_has_few_rows(chromium: Browser, store: Store) -> No
 
 def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
     """Each operation and schema, found by words, from our server alone."""
-    with served(app_of(crowd)) as url:
+    app = app_of(crowd)
+    either = {
+        "oneOf": [{"type": "integer"}, {"allOf": [{"$ref": "#/components/schemas/JobBody"}, {"const": 1}]}]
+    }
+    app.openapi()["components"]["schemas"]["Made"] = {
+        "type": "object", "properties": {"all": {"type": "array", "items": either}},
+    }  # fmt: skip
+    app.openapi()["components"]["schemas"]["Union"] = either
+    with served(app) as url:
         page = chromium.page(f"{url}/docs")
         page.until("document.querySelectorAll('details').length > 80")
+        cells = "[...document.querySelectorAll('#Made td, #Union div')].map(each => each.textContent)"
+        assert page.run(cells) == [
+            "all",
+            "list of (integer or (JobBody and 1))",
+            "",
+            "integer or (JobBody and 1)",
+        ]
+        spec = page.run("document.querySelector('#JobSpecInput').textContent")
+        assert 'integer or DynamicExecutors or "auto"' in spec
         page.run("var find = document.getElementById('find')")
         page.run("find.value = 'post /v1/jobs/{job_id}/kill'; find.dispatchEvent(new Event('input'))")
         there = "details:not([hidden]) summary .mono"

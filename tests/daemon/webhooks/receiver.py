@@ -94,6 +94,9 @@ def receiving(answers: Sequence[Callable[[BaseHTTPRequestHandler], None]] = ()) 
             except OSError:
                 self.close_connection = True
 
+        def do_GET(self) -> None:
+            receiver.came.put(({}, b'{"message": "GET, as after a redirect"}'))
+
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 
