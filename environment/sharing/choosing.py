@@ -5,7 +5,7 @@ more than it can spare, no queue more than it has beyond what is guaranteed to i
 in `cover`; who may be taken from at all is said in `preemption`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -236,19 +236,26 @@ class Chooser:
         """The executors of those whole jobs, in order, that leave queues what is guaranteed to them."""
         if not self._guards or not len(rows):
             return rows
-        holders, taken = self._holders, [dict.fromkeys(guard.guaranteed, 0) for guard in self._guards]
-        kept = []
-        for job in self._jobs_in_order(rows).tolist():
-            of_job = rows[holders.of[rows] == job]
-            adds = _sums(holders, of_job, self._guards)
-            sums = [
-                {name: had[name] + add[name] for name in had} for had, add in zip(taken, adds, strict=True)
-            ]
-            of = zip(self._guards, sums, strict=True)
-            if all(guard.allows(gone) for guard, gone in of if guard.members[job]):
-                taken = sums
-                kept.append(of_job)
-        return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+        holders, guards, jobs = self._holders, self._guards, len(self._holders.jobs)
+        of, names = holders.of[rows], {name for guard in guards for name in guard.guaranteed}
+        held = {
+            name: np.bincount(of, holders.sizes.get(name)[rows], jobs).astype(np.int64).tolist()
+            for name in names
+        }
+        guarded = _by_job(guards, jobs)
+        taken = [dict.fromkeys(guard.guaranteed, 0) for guard in guards]
+        place = np.full(jobs, -1)
+        for number, job in enumerate(self._jobs_in_order(rows).tolist()):
+            sums = {
+                at: {name: had + held[name][job] for name, had in taken[at].items()} for at in guarded[job]
+            }
+            if all(guards[at].allows(gone) for at, gone in sums.items()):
+                for at, gone in sums.items():
+                    taken[at] = gone
+                place[job] = number
+        kept = rows[place[of] >= 0]
+        found: IntArray = kept[np.argsort(place[holders.of[kept]], kind="stable")]
+        return found
 
     def _jobs(self, rows: IntArray, elastic: IntArray, need: int) -> IntArray:
         """The whole jobs that make room together with these executors of elastic ones."""
@@ -334,6 +341,15 @@ def _added(at: IntArray, amounts: IntArray, count: int) -> IntArray:
     """What there is of each, [count]."""
     found = np.zeros(count, np.int64)
     np.add.at(found, at, amounts)
+    return found
+
+
+def _by_job(guards: Sequence[Guard], jobs: int) -> list[list[int]]:
+    """Of each job the guards, by number, whose it is."""
+    found: list[list[int]] = [[] for _ in range(jobs)]
+    for number, guard in enumerate(guards):
+        for job in np.flatnonzero(guard.members).tolist():
+            found[job].append(number)
     return found
 
 

@@ -1,12 +1,15 @@
 """How long it takes to find who gives way on a cluster of 1,000 VMs with 8 executors on each."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from environment.resources import NOTHING, Resources
 from environment.sharing.holders import Holders
 from environment.sharing.preemption import Plan, Taker, plan
+from environment.sharing.terms import Queue, Queues
 from tests.builders import make_vms
 from tests.environment.sharing.holding import asks, holder, job, sharing, view_of
 
@@ -14,14 +17,17 @@ from tests.environment.sharing.holding import asks, holder, job, sharing, view_o
 CASES = {"elastic, 8 of 4 cpus": (8, 4.0), "whole, 8 of 8 cpus": (8, 8.0), "whole, 64 of 8 cpus": (64, 8.0)}
 
 
+@pytest.mark.parametrize("guaranteed", [0, 200])
 @pytest.mark.parametrize("case", CASES)
-def test_who_gives_way(benchmark: Any, case: str) -> None:
-    """Half of the jobs are elastic; three priorities."""
+def test_who_gives_way(benchmark: Any, case: str, guaranteed: int) -> None:
+    """Half of the jobs are elastic; three priorities; so many queues must keep what is guaranteed to them."""
     count, cpus = CASES[case]
     rng, vms = np.random.default_rng(1), make_vms(1000, cpus=8.0)
     holders = [
         holder(
-            job(f"job-{n}", 8, min_executors=2 if n % 2 else None, priority=n % 3),
+            replace(
+                job(f"job-{n}", 8, min_executors=2 if n % 2 else None, priority=n % 3), queue=f"q{n % 200}"
+            ),
             [(n * 8 + k * 37) % 1000 for k in range(8)],
             since=float(rng.integers(0, 100)),
         )
@@ -29,5 +35,8 @@ def test_who_gives_way(benchmark: Any, case: str) -> None:
     ]
     view, arrays = view_of(vms, holders), Holders.of_jobs(holders)
     waits = Taker(asks(job("urgent", count, cpus, priority=5)))
-    found = benchmark(lambda: plan(view, waits, arrays, sharing("priority")))
+    least = Resources.of(20.0) if guaranteed else NOTHING
+    queues = Queues((Queue("default"), *(Queue(f"q{n}", guaranteed=least) for n in range(200))))
+    shared = replace(sharing("priority"), queues=queues)
+    found = benchmark(lambda: plan(view, waits, arrays, shared))
     assert isinstance(found, Plan)

@@ -104,7 +104,7 @@ def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
 @pytest.mark.parametrize("order", ["fifo", "fair"])
 @pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
 def test_of_two_gangs_neither_holds_a_part_that_the_other_waits_for(case: str, order: str) -> None:
-    """Each needs three fifths of the cluster: one runs, then the other, in both worlds."""
+    """Two gangs that each need 60 % of the cluster: one runs, then the other at once, in both worlds."""
     jobs = Workload(
         (
             *(

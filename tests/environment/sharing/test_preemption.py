@@ -95,7 +95,10 @@ def test_who_is_left_alone(of: dict[str, Any], change: dict[str, Any], why: str)
 
 
 def test_a_gang_gets_all_or_nothing_is_taken() -> None:
-    """Two gangs of 60 % each: the higher takes the lower; where its VM is of another, it takes nothing."""
+    """Two gangs that each need 60 %: the higher stops the lower as a whole, and nobody holds a part.
+
+    Where what it lacks is of somebody who does not give way, it takes nothing at all, and the lower runs on.
+    """
     lower = holder(job("lower", 5), [0, 0, 0, 0, 1])
     other = holder(job("other", 3, priority=9), [1, 1, 1])
     view, holders = cluster([lower])

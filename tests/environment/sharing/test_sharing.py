@@ -74,7 +74,11 @@ def test_who_starves_gets_what_a_limit_leaves() -> None:
 
 @pytest.mark.parametrize("order", ["fifo", "fair", "priority", "shortest"])
 def test_of_two_gangs_that_need_three_fifths_each_one_runs_after_the_other(order: str) -> None:
-    """Neither ever holds a part that the other waits for; what is small runs beside them."""
+    """Two gangs that each need 60 %: neither ever holds a part that the other waits for.
+
+    Executors of a job are launched together or not at all, so there is no deadlock of two halves: the first
+    of the order runs, the other waits whole until it has ended, and what is small runs beside them.
+    """
     gangs = [job("first", 0.0, 6, queue="a"), job("second", 0.0, 6, queue="b")]
     beside = [job(f"small-{i}", 1.0, 1, 30.0, queue="c") for i in range(4)]
     queues: dict[str, Any] = {"a": {}, "b": {}, "c": {}}
