@@ -89,8 +89,9 @@ class Case:
         if self.order:
             now = replace(now, sharing=replace(now.sharing or Sharing(), order=self.order))
         if self.joining:
-            more = (PlacementRequest(job, job.executors) for job in self.joining)
-            now = replace(now, queue=(*now.queue, *more), follow=tuple(job.id for job in self.joining))
+            jobs = [replace(job, submitted_at=now.view.at) for job in self.joining]
+            more = (PlacementRequest(job, job.executors) for job in jobs)
+            now = replace(now, queue=(*now.queue, *more), follow=tuple(job.id for job in jobs))
         return now if self.keep is None else replace(now, keeping=self.keep)
 
     @property

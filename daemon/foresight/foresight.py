@@ -167,10 +167,10 @@ class Foresight:
                     lambda pair: list(pair[0].ask(pair[1])), zip(crew.workers, questions, strict=False)
                 )
                 told = [answer for answers in found for answer in answers]
-            played = enumerate(product(cases, asked))
+            played = enumerate(product(zip(cases, shown, strict=True), asked))
             return present, [
-                replace(_summed(number, name, options, told, present, seconds), case=case)
-                for number, (case, (name, options)) in played
+                replace(_summed(number, name, options, told, there, seconds), case=case)
+                for number, ((case, there), (name, options)) in played
             ]
 
     def close(self) -> None:
