@@ -35,7 +35,7 @@ def test_who_gives_way(benchmark: Any, case: str, guaranteed: int) -> None:
     ]
     view, arrays = view_of(vms, holders), Holders.of_jobs(holders)
     waits = Taker(asks(job("urgent", count, cpus, priority=5)))
-    least = Resources.of(20.0) if guaranteed else NOTHING
+    least = Resources.of(5.0) if guaranteed else NOTHING
     queues = Queues((Queue("default"), *(Queue(f"q{n}", guaranteed=least) for n in range(200))))
     shared = replace(sharing("priority"), queues=queues)
     found = benchmark(lambda: plan(view, waits, arrays, shared))
