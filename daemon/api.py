@@ -119,7 +119,7 @@ def create_app(
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
-    add_users(app, directory, users)
+    add_users(app, directory, users, lambda paths: scheduler.queues.check(paths))
     _add_operations(app, scheduler, metrics, version, audit, directory)
     sessions = Sessions()
     doorkeeper = Doorkeeper(token, directory, None if users is None else users.header, sessions)

@@ -1,9 +1,11 @@
 """What the API asks of queues: how they do, and that they be others; see `contract.QueueOffice`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conf.schema import QueueSettings
+from daemon.contract import RejectedError
+from daemon.queues import tree
 from daemon.queues.live import LiveQueues, no_queue
 from daemon.queues.sight import QueueSight
 from daemon.queues.status import QueuesStatus, QueueStatus, QueueUse, dues
@@ -29,6 +31,14 @@ class QueueDesk:
         if path not in statuses:
             raise no_queue(path, list(statuses))
         return statuses[path]
+
+    def check(self, paths: Sequence[str]) -> None:
+        """RejectedError when one of these is no queue; where there are none, any will do."""
+        queues = self._live.queues()
+        there = [queue.path for queue in queues]
+        if wrong := [path for path in paths if path not in there and there]:
+            detail = f"queues: there is no queue {wrong[0]}; there are {tree.named(there, wrong[0])}"
+            raise RejectedError(422, "No such queue", detail)
 
     def put(self, path: str, settings: QueueSettings) -> tuple[QueueStatus, bool]:
         """Let a queue say this of itself; the queue, and whether it is new."""

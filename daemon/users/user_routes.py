@@ -1,7 +1,7 @@
 """The routes by which users and their tokens are made, listed and ended, and by which one asks who one is."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Path, Request, Response
@@ -111,8 +111,16 @@ class MeBody(Body):
     """Whose jobs they may look at."""
 
 
-def add_users(app: FastAPI, directory: Directory | None, section: UsersSection | None) -> None:
-    """Add the routes; where no users are configured, they say so."""
+def add_users(
+    app: FastAPI,
+    directory: Directory | None,
+    section: UsersSection | None,
+    check_queues: Callable[[Sequence[str]], None],
+) -> None:
+    """Add the routes; where no users are configured, they say so.
+
+    `check_queues` raises RejectedError for what is no queue.
+    """
 
     def known() -> Directory:
         if directory is None or section is None:
@@ -146,6 +154,8 @@ def add_users(app: FastAPI, directory: Directory | None, section: UsersSection |
     @app.put("/v1/users/{name}", responses={201: {"model": UserBody, "description": "They are new"}})
     def put_user(name: UserName, asked: UserChange, response: Response) -> UserBody:
         """Make a user, or change one; that counts at once."""
+        if asked.queues:
+            check_queues(asked.queues)
         response.status_code = 201 if known().put(name, asked.role, asked.unix_user, asked.queues) else 200
         return found(name)
 

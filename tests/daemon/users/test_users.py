@@ -234,6 +234,17 @@ def test_queues_that_are_somebodys(house: House) -> None:
         assert house("ann", "POST", "/v1/jobs", json={**JOB, "queue": queue}).status_code == status, queue
 
 
+def test_queues_of_users_are_queues(house: House) -> None:
+    """Where there are any: else nobody could submit, and nothing would say why."""
+    assert house("admin", "PUT", "/v1/queues/etl", json={}).status_code == 201
+    refused = house("admin", "PUT", "/v1/users/ann", json={"queues": ["etl", "elt"]})
+    assert (refused.status_code, refused.json()["title"]) == (422, "No such queue")
+    assert refused.json()["detail"].startswith("queues: there is no queue elt; there are etl")
+    users = {user["name"]: user for user in house("admin", "GET", "/v1/users").json()["users"]}
+    assert users["ann"]["queues"] == []
+    assert house("admin", "PUT", "/v1/users/ann", json={"queues": ["etl"]}).json()["queues"] == ["etl"]
+
+
 def test_a_key_is_each_users_own(house: House) -> None:
     """Sent again it is the same job; of another it is another one, and tells nothing."""
     ids = [
