@@ -262,6 +262,8 @@ class Greedy:
             np.zeros(vms, np.int64),
             np.zeros(vms, np.int64),
             np.zeros(vms, np.int64),
+            np.zeros(vms),
+            np.zeros(vms, np.int64),
             np.zeros((4, executors), np.int64),
             np.zeros((4, executors), np.int64),
             np.zeros(4, np.int64),

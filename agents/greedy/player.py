@@ -42,6 +42,8 @@ class GreedyPlayer:
             np.zeros(len(vms), np.int64),
             np.zeros(len(vms), np.int64),
             np.zeros(len(vms), np.int64),
+            np.zeros(len(vms)),
+            np.zeros(len(vms), np.int64),
             np.zeros((4, most), np.int64),
             np.zeros((4, most), np.int64),
             np.zeros(4, np.int64),

@@ -78,6 +78,8 @@ class Work(NamedTuple):
     room: IntArray  # [N]
     left: IntArray  # [N]
     some: IntArray  # [N] VMs with room
+    each: FloatArray  # [N] dollars that an executor adds on the VM, where as many take it as the next says
+    takes: IntArray  # [N]; 0 where that is not known
     vms: IntArray  # [4, E]: the chosen one, the best now, the best later, the one that is tried
     taken: IntArray  # [4, E]
     used: IntArray  # [4] how many VMs
@@ -250,7 +252,7 @@ def _take(
     """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False: there is none."""
     count, placed, used = jobs.executors[job], 0, 0
     for vm in work.some[:size]:
-        work.left[vm] = work.room[vm]
+        work.left[vm], work.takes[vm] = work.room[vm], 0
     while placed < count:
         best, best_each, best_takes = -1, np.inf, 0
         for vm in work.some[:size]:
@@ -259,9 +261,11 @@ def _take(
                 continue
             if form == _APART:
                 takes = 1
-            each = _added(scene, jobs, aim, job, vm, takes, time, end) / takes
-            if each < best_each:
-                best, best_each, best_takes = vm, each, takes
+            if work.takes[vm] != takes:  # mostly it is as when the last VM was chosen
+                work.takes[vm] = takes
+                work.each[vm] = _added(scene, jobs, aim, job, vm, takes, time, end) / takes
+            if work.each[vm] < best_each:
+                best, best_each, best_takes = vm, work.each[vm], takes
         if best < 0:
             return False
         work.vms[_TRIED, used], work.taken[_TRIED, used] = best, best_takes
