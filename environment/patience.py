@@ -23,6 +23,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
+from operator import attrgetter
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from environment.types import FloatArray, Job, PlacementRequest
 _KEPT = 1024
 #: What is lost of a time when it is computed, as a share of it: nobody waits for another moment for that.
 _ROUNDED = 1e-6
+_AGAIN = attrgetter("again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,38 +104,41 @@ class Patience:
 
     def reach(self, shown: Sequence[PlacementRequest]) -> int:
         """How many of these, the oldest of the queue, may be placed as far as overtaking goes; 1 at least."""
-        most, known = self.limits.overtaken_at_most, self._borne.get
+        most = self.limits.overtaken_at_most
         if most <= 0:
             return min(len(shown), 1)
+        # This is done at each decision, and nearly always all may be placed.
+        full = {key[0] for key, borne in self._borne.items() if borne.overtaken >= most and not key[1]}
+        again = list(map(_AGAIN, shown))
+        if not full and True not in again:
+            return len(shown)
         for number, request in enumerate(shown, 1):
-            if request.again:
-                return number
-            borne = known((request.job.id, False))
-            if borne is not None and borne.overtaken >= most:
+            if request.again or request.job.id in full:
                 return number
         return len(shown)
 
     def notice_all(self, shown: Sequence[PlacementRequest], at: float, fits: Sequence[bool]) -> None:
         """At this time, in seconds, each of these jobs fits or does not: `notice` of each."""
-        known = self._borne.get
-        for request, fits_now in zip(shown, fits, strict=True):
-            borne = known((request.job.id, request.again))
+        fitting, known = dict.fromkeys(map(_key, compress(shown, fits))), self._borne
+        for key in fitting:
+            borne = known.get(key)
             if borne is None:
-                if fits_now:
-                    self._borne[_key(request)] = _Borne(since=at)
-            elif not fits_now:
-                borne.since = None
+                known[key] = _Borne(since=at)
             elif borne.since is None:
                 borne.since = at
+        fitted = {key for key, borne in known.items() if borne.since is not None and key not in fitting}
+        for request in shown if fitted else ():
+            if (key := _key(request)) in fitted:
+                known[key].since = None
 
     def all_left(self, shown: Sequence[PlacementRequest], most: Sequence[float], at: float) -> FloatArray:
         """`left` of each of these jobs, of which each has so much patience in all; float64 [M]."""
         found = np.array(most, np.float64)
         bounded = found < math.inf
         found[bounded] -= _ROUNDED * found[bounded]
-        fitting = {key for key, borne in self._borne.items() if borne.since is not None}
+        fitting = {key[0] for key, borne in self._borne.items() if borne.since is not None}
         for number, request in enumerate(shown if fitting else ()):
-            if (request.job.id, request.again) in fitting:
+            if request.job.id in fitting and self._of(request).since is not None:
                 found[number] = self.left(request, at)
         return found
 

@@ -111,19 +111,25 @@ class ResourceArrays:
 
     def rooms(self, sizes: Sequence[Resources]) -> _IntArray:
         """For how many executors of each of these sizes there is room in all; int64 [S]."""
-        numbers: dict[tuple[tuple[str, int], ...], int] = {}
-        kind = [numbers.setdefault((*size.thousandths.items(),), len(numbers)) for size in sizes]
-        kinds, room = [dict(amounts) for amounts in numbers], None
-        for name in {name for amounts in kinds for name in amounts}:
-            each = [amounts.get(name, 0) for amounts in kinds]
-            fitting = self.get(name) // np.array(each, np.int64).clip(1)[:, None]
-            if 0 in each:  # who takes nothing of it is not limited by it
-                fitting[np.array(each) == 0] = np.iinfo(np.int64).max
-            room = fitting if room is None else np.minimum(room, fitting, out=room)
+        known: dict[int, tuple[Resources, int]] = self.__dict__.setdefault("_rooms", {})
+        # Most jobs have the very size that another one has, and views are looked at more than once.
+        new = {id(size): size for size in sizes if id(size) not in known}
+        if new:
+            rooms = self._rooms_of([*new.values()]).tolist()
+            known.update(zip(new, zip(new.values(), rooms, strict=True), strict=True))
+        return np.array([known[id(size)][1] for size in sizes], np.int64)
+
+    def _rooms_of(self, sizes: Sequence[Resources]) -> _IntArray:
+        room: _IntArray | None = None
+        for name in {name for size in sizes for name in size.thousandths}:
+            amounts, kind = np.unique([size.thousandths.get(name, 0) for size in sizes], return_inverse=True)
+            fitting = self.get(name) // amounts.clip(1)[:, None]
+            fitting[amounts == 0] = np.iinfo(np.int64).max  # who takes nothing of it is not limited by it
+            room = fitting[kind] if room is None else np.minimum(room, fitting[kind], out=room)
         if room is None:
             raise ValueError("an executor takes something")
         found: _IntArray = np.maximum(room, 0, out=room).sum(axis=1)
-        return found[kind]
+        return found
 
     def holds(self, index: int, each: Resources, times: int = 1) -> bool:
         """Whether so many times so much fits on one VM: `contains` of it."""

@@ -195,7 +195,7 @@ def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> 
     if not (view.vms and requests):
         return [False] * len(requests)
     if view.offered is None and not (view.left_out or view.leaves_at):
-        rooms = view.usable.rooms([request.size for request in requests]).tolist()
+        rooms = view.usable.rooms([each.size if each.sizes else each.job.size for each in requests]).tolist()
         return [
             room >= request.count and (_limited_by_room(request) or has_room(view, request))
             for room, request in zip(rooms, requests, strict=True)

@@ -48,6 +48,8 @@ class Adviser:
         self._layout = self._options.layout
         self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
         self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
+        #: The last view and queue that were summed up, and what came of it.
+        self._summed: tuple[object, object, tuple[float, float, float]] = None, None, (0.0, 0.0, 0.0)
         self._compile(model.spec.vms)
 
     def score(
@@ -154,7 +156,9 @@ class Adviser:
         first = list(islice(queue, max(number, self._layout.upcoming) + 1))
         shown = [first.pop(number), *first]
         seen = view.seen_by(queue[number]) if seen is None else seen
-        seconds, work, longest = sums_of(view, queue, self._options)
+        if self._summed[0] is not view or self._summed[1] is not queue:  # else they are as they were
+            self._summed = view, queue, sums_of(view, queue, self._options)
+        seconds, work, longest = self._summed[2]
         scene = scene_of(seen, shown, self._options, counted)
         scene = scene._replace(usual_seconds=seconds, waiting_work=work, longest_seconds=longest)
         return scene._replace(waiting=len(queue))

@@ -192,7 +192,7 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     """
     if len(shown) == 1:
         return (0,)
-    rooms = view.usable.rooms([request.size for request in shown]).tolist()
+    rooms = view.usable.rooms([each.size if each.sizes else each.job.size for each in shown]).tolist()
     return [number for number, request in enumerate(shown) if rooms[number] >= request.count]
 
 

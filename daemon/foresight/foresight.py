@@ -45,7 +45,7 @@ _OWN = 60.0
 #: For so long the loop may take to say what there is.
 _SHOWN = 3.0
 #: A process that is not ready to play after so many seconds is ended, and one that is so much over its time.
-_PATIENCE, _OVER = 60.0, 5.0
+_PATIENCE, _OVER = 120.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)

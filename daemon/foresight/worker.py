@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from itertools import product
 from typing import BinaryIO
 
-from agents.registry import create, look_in
+from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
 from daemon.foresight.questions import OVER, READY, Answer, Question
 from environment.simulation.ahead import play_ahead
@@ -87,8 +87,6 @@ def _within(seconds: float) -> Iterator[None]:
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:
     """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
-    with suppress(Exception):  # so that what is compiled is there before anybody waits
-        play_ahead(create("ff"), *smallest())
     while True:
         try:
             question: Question = pickle.load(asked)  # noqa: S301  # its parent alone writes there
@@ -96,7 +94,9 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
             return
         for name, options in question.policies:
             with suppress(Exception):  # which is told when it is played
-                create(name, options)
+                policy = create(name, options)
+                if is_ours(name):  # so that what is compiled is there before the time begins
+                    play_ahead(policy, *smallest())
         told.write(READY)
         told.flush()
         for answer in answers(question):

@@ -113,7 +113,7 @@ def play_ahead(
     _open(world, view)
     for held in running:
         world.place(world.requests[world.head], Place(held.job.id, held.vms, sizes=held.sizes))
-    result = play(world, policy, fallback=fallback)
+    result = play(world, policy, fallback=fallback, compiled=True)
     names = {job.id for job in waiting}
     jobs = {
         job.name: Ahead(job.started_at, job.ended_at, job.cost) for job in result.jobs if job.name in names

@@ -78,11 +78,12 @@ def sums_of(
     seconds, work, longest, count = 0.0, 0.0, 0.0, len(view.running)
     unknown = options.unknown_seconds
     for request in islice(queue, QUEUE_SEEN):  # which is done at each decision
-        known = request.job.expected_duration
+        job = request.job
+        known, size = job.expected_duration, request.size if request.sizes else job.size
         each = unknown if known is None else float(known)
         seconds += each
         longest = each if each > longest else longest
-        work += each * (request.size.get(CPUS) * request.count)
+        work += each * (size.thousandths.get(CPUS, 0) * request.count)
         count += 1
     for running in view.running:
         seconds += unknown if running.expected is None else running.expected

@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.registry import create
 from environment.cluster_files import load_cluster
+from environment.policy import Policy
 from environment.simulation.ahead import Played, play_ahead
 from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions
-from environment.simulation.simulator import simulate
+from environment.simulation.results import Result
+from environment.simulation.simulator import play, simulate
+from environment.simulation.world import World
 from environment.types import Decision, Job, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
@@ -129,3 +133,25 @@ def test_it_goes_on_as_the_simulation_it_is_taken_from(cluster: str) -> None:
         assert (view.at + ahead.start, view.at + ahead.end) == pytest.approx(
             (told[name].started_at, told[name].ended_at)
         )
+
+
+@pytest.mark.parametrize("name", ["ff", "greedy"])
+def test_compiled_code_plays_as_policies_that_are_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """To the bit: beside what runs and holds less than its largest size, with jobs that come later."""
+    vms, small = [vm.id for vm in make_vms(2)], replace(ONE, id="job-0", spread=0.3)
+    view = holding(small, [vms[0], vms[1]], 1000.0, 1060.0)
+    queue = asked(
+        *(
+            replace(ONE, id=f"job-{number}", executors=number % 4 + 1, submitted_at=1060.0 + number // 9 * 40)
+            for number in range(1, 30)
+        )
+    )
+    compiled, counted = play_ahead(create(name), view, queue, seed=3), list[object]()
+
+    def play_as_asked(world: World, policy: Policy, **options: Any) -> Result:
+        counted.append(policy)
+        return play(world, policy, **{**options, "compiled": False})
+
+    monkeypatch.setattr("environment.simulation.ahead.play", play_as_asked)
+    assert compiled == play_ahead(create(name), view, queue, seed=3)
+    assert counted
