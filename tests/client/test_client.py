@@ -217,7 +217,6 @@ _OTHERS = (
     "/v1/timeline",
     "/v1/bill/today",
     "/v1/webhooks",
-    "/v1/jobs/dry-run",
 )
 
 
