@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from daemon.cli.client import Client
 
 Json = Mapping[str, Any]
-#: Jobs of one state that are asked for; of more, the sums say so.
-_PAGE = 500
+#: Jobs of one state that are asked for; of more, the sums say so. The head of the queue may be anywhere among
+#: those that wait: it is looked for on so many pages.
+_PAGE, _PAGES = 500, 20
 #: What is paid for of a VM.
 _PAID = ("up", "booting", "draining", "closing")
 _RUNNING = ("placing", "starting", "running", "relaunching")
@@ -55,7 +56,7 @@ def _look(client: "Client", rows: int) -> Json:
     vms = client.cluster()["vms"]
     pages = [client.jobs(state, _PAGE) for state in _RUNNING]
     running = [job for page in pages for job in page["jobs"]]
-    waiting, more = _queue(client)
+    waiting, more = _queue(client, rows)
     paid = [vm for vm in vms if vm["state"] in _PAID]
     dearest = sorted(running, key=lambda job: -job["cost"])
     return {
@@ -75,11 +76,20 @@ def _look(client: "Client", rows: int) -> Json:
     }
 
 
-def _queue(client: "Client") -> tuple[list[Json], bool]:
+def _queue(client: "Client", rows: int) -> tuple[list[Json], bool]:
     """Jobs that wait, the head of the queue first, what is held last; and whether there are more."""
-    page = client.jobs("queued", _PAGE, order="oldest")
-    place = {job["id"]: math.inf if job["place"] is None else job["place"] for job in page["jobs"]}
-    return sorted(page["jobs"], key=lambda job: place[job["id"]]), page["next"] is not None
+    found, behind = dict[str, Json](), None
+    for _ in range(_PAGES):
+        page = client.jobs("queued", _PAGE, before=behind, order="oldest")
+        found |= {job["id"]: job for job in page["jobs"]}
+        behind = page["next"]
+        places = {job["place"] for job in found.values()}
+        if behind is None or all(place in places for place in range(rows)):
+            break
+    in_order = sorted(
+        found.values(), key=lambda job: math.inf if job["place"] is None else float(job["place"])
+    )
+    return in_order, behind is not None
 
 
 def picture(found: Json) -> "Iterator[str | RenderableType]":

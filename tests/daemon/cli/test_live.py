@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from daemon.chronicle import Happening
-from daemon.cli import live, render, watch
+from daemon.cli import live, render, top, watch
 from daemon.cli.client import Client, UnreachableError
+from daemon.reasons import Told, told_of
 from tests.daemon.cli.conftest import Daemon
 from tests.waiting import PATIENCE, until
 
@@ -143,6 +144,27 @@ def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [job["id"] for job in found["waiting_jobs"]] == waiting[:2]
     assert (found["waiting"], found["more_waiting"]) == (3, False)
+
+
+def test_top_finds_the_head_of_the_queue_behind_older_jobs(
+    daemon: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the order is another than that of submission, page by page, and no further than it must."""
+    monkeypatch.setattr(top, "_PAGE", 2)
+    waiting = [submitted(daemon) for _ in range(7)]
+    places = {waiting[3]: 0, waiting[2]: 1, waiting[0]: 2}
+    asked = list[int]()
+
+    def told(*args: Any) -> dict[str, Told]:
+        found = told_of(*args)
+        asked.append(len(found))
+        return {job_id: each._replace(place=places.get(job_id)) for job_id, each in found.items()}
+
+    monkeypatch.setattr("daemon.api.told_of", told)
+    assert daemon.run("top", "-o", "json", "--rows", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [job["id"] for job in found["waiting_jobs"]] == [waiting[3], waiting[2]]
+    assert (found["waiting"], found["more_waiting"], sum(asked)) == (4, True, 4)
 
 
 @pytest.mark.parametrize("asked", [["top"], ["jobs", "--watch"]])
