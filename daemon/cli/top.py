@@ -106,7 +106,7 @@ def picture(found: Json) -> "Iterator[str | RenderableType]":
     running, waiting = (
         f"{found[of]}{' or more' if found[f'more_{of}'] else ''}" for of in ("running", "waiting")
     )
-    yield f"{running} jobs running, {waiting} waiting"
+    yield f"{running} {'job' if running == '1' else 'jobs'} running, {waiting} waiting"
     if found["running_jobs"]:
         yield ""
         yield _running(found["running_jobs"])

@@ -53,7 +53,7 @@ def backup(
     if output == "json":
         print_json({"file": str(file), "jobs": copied.jobs, "schema": copied.schema, "bytes": copied.size})
     else:
-        print(f"{file}: {copied.jobs} jobs, {copied.size} bytes, checked.")
+        print(f"{file}: {_jobs(copied.jobs)}, {copied.size} bytes, checked.")
 
 
 def restore(
@@ -74,7 +74,7 @@ def restore(
         kept = None if aside is None else str(aside)
         print_json({"store": str(store), "jobs": copied.jobs, "schema": copied.schema, "kept": kept})
         return
-    print(f"{store}: {copied.jobs} jobs.")
+    print(f"{store}: {_jobs(copied.jobs)}.")
     if aside is not None:
         print(f"What was there before is now {aside}; remove it when all is well.")
 
@@ -185,8 +185,9 @@ def prune(
         answer |= {"files": files, "file_bytes": size_of_files}
         print_json({**answer, "troubles": list(pruned.troubles)})
         return
-    gone, stay = ("would go", "would be kept") if dry_run else ("are gone", "are kept")
-    print(f"{pruned.jobs} jobs {gone}; {kept} that are over {stay}.")
+    are_gone = "is gone" if pruned.jobs == 1 else "are gone"
+    gone, stay = ("would go", "would be kept") if dry_run else (are_gone, "are kept")
+    print(f"{_jobs(pruned.jobs)} {gone}; {kept} that are over {stay}.")
     if files:
         print(f"{files} uploaded files ({size_of_files >> 20} MiB) that no job needs {gone}.")
 
@@ -237,3 +238,7 @@ def _in_words() -> Iterator[None]:
         yield
     except BackupError as error:
         raise CommandError(str(error)) from None
+
+
+def _jobs(number: int) -> str:
+    return "1 job" if number == 1 else f"{number} jobs"

@@ -1,7 +1,7 @@
 // The VMs, by pool and type: cards where there are few, tiles where there are hundreds. Only what changed is drawn.
 
 import { fill, h, mark, say } from "./dom.js";
-import { clock, colour, cores, duration, memory, percent, rate } from "./format.js";
+import { clock, colour, cores, duration, memory, ofCores, percent, rate } from "./format.js";
 import { chip, dot } from "./parts.js";
 import { state } from "./state.js";
 
@@ -60,7 +60,7 @@ function newGroup(dense) {
     const all = vms.reduce((sum, vm) => sum + vm.cpus, 0);
     const of = pool ? ` of ${pool.max}` : "";
     say(title, first.type || "any type");
-    say(summary, `${vms.length}${of} VMs · ${cores(first.cpus)} cores · ${rate(first.price_per_hour)}/h each` + (vms.length ? ` · ${percent(used, all)} in use` : ""));
+    say(summary, `${vms.length}${of} VMs · ${ofCores(first.cpus)} · ${rate(first.price_per_hour)}/h each` + (vms.length ? ` · ${percent(used, all)} in use` : ""));
     say(warning, pool?.note ?? "");
     const there = new Set();
     if (vms.some((vm) => !shown.has(vm.id))) vms.sort((a, b) => collate(a.name, b.name));
@@ -109,7 +109,7 @@ function bar(vm) {
 
 function described(vm) {
   const jobs = held(vm).map(([job, number]) => `${job} × ${number}`).join(", ") || "idle";
-  return `${vm.name}: ${vm.state}, ${cores(vm.used_cpus)} of ${cores(vm.cpus)} cores; ${jobs}`;
+  return `${vm.name}: ${vm.state}, ${cores(vm.used_cpus)} of ${ofCores(vm.cpus)}; ${jobs}`;
 }
 
 function newCell(vm) {
@@ -159,7 +159,7 @@ function details(id) {
   const dialog = h("dialog", { "aria-label": vm.name, oncancel: close, onclick: (event) => event.target === dialog && close() },
     h("div.top", null, h("h2", null, vm.name), chip(vm.state)),
     h("p.soft", null, `${vm.type || "no type"}${vm.pool ? ` of the pool ${vm.pool}` : ""} · ${rate(vm.price_per_hour)}/h${boots}`),
-    h("p", null, `${cores(vm.used_cpus)} of ${cores(vm.cpus)} cores, ${memory(vm.used_memory_mib)} of ${memory(vm.memory_mib)} in use`),
+    h("p", null, `${cores(vm.used_cpus)} of ${ofCores(vm.cpus)}, ${memory(vm.used_memory_mib)} of ${memory(vm.memory_mib)} in use`),
     vm.note ? h("p.warn", null, vm.note) : null,
     h("ul.plain", null, held(vm).map(([job, number]) => h("li", null, dot(job), " ",
       h("a", { href: `#/jobs/${job}`, onclick: close }, state.jobs.get(job)?.name ?? job), h("span.soft", null, ` ${job} · ${number === 1 ? "1 task" : `${number} tasks`}`)))),

@@ -20,6 +20,11 @@ export function cores(number) {
   return Number.isInteger(number) ? String(number) : number.toFixed(1);
 }
 
+/** 1 core, 1.5 cores. */
+export function ofCores(number) {
+  return `${cores(number)} ${number === 1 ? "core" : "cores"}`;
+}
+
 export function memory(mib) {
   return mib >= 1024 ? `${(mib / 1024).toFixed(mib % 1024 ? 1 : 0)} GiB` : `${mib} MiB`;
 }

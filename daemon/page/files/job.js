@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { copy, fill, h } from "./dom.js";
-import { ENDED, clock, cores, count, duration, memory, money } from "./format.js";
+import { ENDED, clock, cores, count, duration, memory, money, ofCores } from "./format.js";
 import { kill } from "./jobs.js";
 import { logs } from "./logs.js";
 import { chip, dot, facts } from "./parts.js";
@@ -81,7 +81,7 @@ function summary(job) {
         job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : ` · in ${duration(job.deadline - now)}`] : null,
         ["Cost", money(job.cost)],
         ...came(job),
-        ["Executors", `${executorsAsked(job)} × ${cores(job.cpus)} cores, ${memory(job.memory_mib)}`],
+        ["Executors", `${executorsAsked(job)} × ${ofCores(job.cpus)}, ${memory(job.memory_mib)}`],
         ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],
         job.priority ? ["Priority", String(job.priority)] : null,
         job.losses ? ["Executors lost", count(job.losses)] : null,

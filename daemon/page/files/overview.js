@@ -2,7 +2,7 @@
 
 import { cluster } from "./cluster.js";
 import { fill, h, say } from "./dom.js";
-import { ENDED, clock, cores, count, duration, money, percent } from "./format.js";
+import { ENDED, clock, cores, count, duration, money, ofCores, percent } from "./format.js";
 import { chip, dot } from "./parts.js";
 import { follow, state } from "./state.js";
 
@@ -96,7 +96,7 @@ function started(job) {
   return h("a.row", { href: `#/jobs/${job.id}` },
     dot(job.id),
     h("span.what", null, h("b", null, job.name), h("span.faint.id", null, job.id)),
-    h("span.why", null, chip(job.state), " ", h("span.soft", null, `${job.executors} × ${cores(job.cpus)} cores`)),
+    h("span.why", null, chip(job.state), " ", h("span.soft", null, `${job.executors} × ${ofCores(job.cpus)}`)),
     h("span.num.soft", null, money(job.cost)));
 }
 

@@ -137,7 +137,7 @@ def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
     assert daemon.run("top") == 0
     said = capsys.readouterr().out
     assert said.startswith("1 of 2 VMs in use, 1 of 8 cpus; $0.4800/h now, of which $0.2400/h for VMs in use")
-    assert "1 jobs running, 3 waiting" in said
+    assert "1 job running, 3 waiting" in said
     assert said.index(runs) < said.index(waiting[0]) < said.index(waiting[1]) < said.index(waiting[2])
     assert "no VM has room" in said
     assert daemon.run("top", "-o", "json", "--rows", "2") == 0
