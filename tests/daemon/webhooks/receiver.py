@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from typing import Any
 
-#: Seconds after which a test has failed.
-PATIENCE = 30.0
+from tests.waiting import PATIENCE
 
 
 @dataclass

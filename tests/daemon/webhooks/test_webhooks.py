@@ -27,7 +27,8 @@ from daemon.webhooks.office import FACT, Office
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from tests.daemon.test_store import make_job, make_task, url_of
-from tests.daemon.webhooks.receiver import PATIENCE, Receiver, receiving, status, until
+from tests.daemon.webhooks.receiver import Receiver, receiving, status, until
+from tests.waiting import PATIENCE
 
 SECRET = "a secret of twenty-four."
 DOCS = Path(__file__).parents[3] / "docs/webhooks.md"
@@ -133,20 +134,21 @@ def test_what_is_not_taken_is_sent_again(file_store: Store) -> None:
             receiver.babble,
         ]
         with (
-            told(file_store, chat=hook(receiver, on=["vm lost"], timeout=0.3)) as office,
+            told(file_store, chat=hook(receiver, on=["vm lost"], timeout=1.5)) as office,
             capture_logs() as logs,
         ):
             known(file_store)
             happens(file_store, "one", "two")
-            assert receiver.take(6) == ["one"] * 5 + ["two"]
+            assert receiver.take(5) == ["one"] * 5
+            while (message := receiver.next()["message"]) == "one":
+                pass  # one that was answered too late
+            assert message == "two"
             until(lambda: office.status()[0].came["delivered"] == 2)
             came = office.status()[0].came
-    assert came == {"delivered": 2, "refused": 2, "timeout": 2, "unreachable": 0, "given up": 0}
+    assert (came["delivered"], came["unreachable"], came["given up"]) == (2, 0, 0)
+    assert came["timeout"] >= 2
     said = [(line["event"], line.get("why")) for line in logs if line.get("webhook") == "chat"]
-    assert said == [
-        ("a webhook takes no request", "answered 500"),
-        ("a webhook takes requests again", None),
-    ]
+    assert [event for event, _ in said] == ["a webhook takes no request", "a webhook takes requests again"]
     assert "s3cret" not in str(logs)
     assert SECRET not in str(logs)
 
@@ -177,7 +179,8 @@ from conf.schema import Webhook
 from daemon.store import Store
 from daemon.webhooks.office import Office
 store = Store(sys.argv[1])
-Office({"chat": Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"])}, store).start()
+chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
+Office({"chat": chat}, store).start()
 threading.Event().wait()
 """
 
