@@ -91,7 +91,7 @@ def test_what_came_since_then_is_played(daemon: Daemon, tmp_path: Path, capsys: 
     now = time.time()
     daemon.cast.put("job-1", "finished", "", placed_at=now, started_at=now, finished_at=now + 95.0)
     capsys.readouterr()
-    assert daemon.run("what-if", "--since", "2h", "--policy", "ff,aep", "--jobs") == 0
+    assert daemon.run("what-if", "--since", "2h", "--policy", "ff,aep", "--jobs", "--seconds", "60") == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("1 job came since ")
