@@ -116,6 +116,33 @@ def test_who_waits_for_a_limit_says_so(fleet: Fleet) -> None:
     assert ask(daemon, "DELETE", "/v1/queues/small").status_code == 200
 
 
+def test_what_was_had_outlives_the_daemon(fleet: Fleet) -> None:
+    """A queue that holds nothing now has had its share and its day's dollars, and waits for both reasons."""
+    (daemon,) = fleet.daemons
+
+    def had() -> dict[str, Any]:
+        found: dict[str, Any] = ask(daemon, "GET", "/v1/queues/past").json()
+        return found
+
+    assert ask(daemon, "PUT", "/v1/queues/past", {}).status_code == 201
+    job = submit(fleet, "past", "cy").json()["id"]
+    # What comes and goes within one step of the past (a second here) was never had.
+    until(lambda: had()["used"] > 0.1 * had()["share"] > 0.0, daemon.log)
+    ask(daemon, "DELETE", f"/v1/jobs/{job}")
+    until(lambda: had()["cpus"] == 0, daemon.log)
+    ask(daemon, "PATCH", "/v1/queues/past", {"most": {"dollars_per_day": 1e-9}})
+    daemon.end(signal.SIGTERM)  # which is when VMs are charged for
+    daemon.up()
+    until(daemon.leads, daemon.log)
+    until(lambda: had()["used"] > 0.0 and had()["dollars_today"] > 0.0, daemon.log)
+    waits = submit(fleet, "past", "cy").json()["id"]
+    reason = "queue past may cost $1e-09 per day at most and has cost $"
+    until(lambda: reason in ask(daemon, "GET", f"/v1/jobs/{waits}").json()["reason"], daemon.log)
+    ask(daemon, "DELETE", f"/v1/jobs/{waits}")
+    fleet.wait(daemon, waits, "killed")
+    assert ask(daemon, "DELETE", "/v1/queues/past").status_code == 200
+
+
 def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     """A kill right behind the answer loses nothing; the config has the last word, and jobs go on without."""
     (daemon,) = fleet.daemons
