@@ -131,7 +131,10 @@ def _root(
 
 
 def version() -> None:
-    """Print the version."""
+    """Print the version.
+
+    Example: stoker version
+    """
     from importlib.metadata import version as installed
 
     print(f"stoker {installed('stoker')}")

@@ -50,6 +50,8 @@ def bill(
 
     What jobs used of them, each its dominant share, and what nobody used add up to the bill. (The cost that
     `stoker job` shows divides the whole price of a VM among those who hold it: Islam 2022, eq. 4.)
+
+    Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
     asked = {"by": by, "since": day("--since", since), "until": day("--until", until), "limit": limit}
     with connect(url, token_file, ca) as client:

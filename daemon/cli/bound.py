@@ -35,6 +35,8 @@ def bound(
 
     Of few jobs the optimum is often proven. Else there is a lower bound, which no policy costs less than that
     gives jobs what they ask for, and the best schedule of a long search.
+
+    Example: stoker bound burst --jobs 20
     """
     found: dict[int, Limit] = {}
     with errors(), progress_bar() as progress:

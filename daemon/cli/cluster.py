@@ -71,7 +71,10 @@ def list_policies(
 def show_policy(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
 ) -> None:
-    """Show the policy that decides now."""
+    """Show the policy that decides now.
+
+    Example: stoker policy show
+    """
     with connect(url, token_file, ca) as client:
         answer = client.policy()
     _print_policy(answer, output)
@@ -88,7 +91,10 @@ def set_policy(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Let another policy decide from the next decision on."""
+    """Let another policy decide from the next decision on.
+
+    Example: stoker policy set lookahead beta=0.5
+    """
     given = _options(options or [])
     with connect(url, token_file, ca) as client:
         answer = client.set_policy(name, given)
@@ -107,7 +113,10 @@ def shadow_policy(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Let a policy decide beside the acting one, without effect; `compare` shows what it made of it."""
+    """Let a policy decide beside the acting one, without effect; `compare` shows what it made of it.
+
+    Example: stoker policy shadow greedy
+    """
     if (name is None) != off:
         raise CommandError("give the NAME of a policy, or --off")
     given = _options(options or [])
@@ -130,6 +139,8 @@ def compare_policies(
 
     A cost is an estimate for each decision by itself: the price of the VMs that it takes into use, for as
     long as the job ran under the acting policy.
+
+    Example: stoker policy compare
     """
     with connect(url, token_file, ca) as client:
         answer = client.comparison(limit)

@@ -31,6 +31,8 @@ def check(
     """Say whether a daemon could start with a config; nothing is started or changed.
 
     Exit code 0 when it could, 1 when something that the config names is wrong, 2 when it is no config.
+
+    Example: stoker config check stoker.yaml
     """
     from dataclasses import asdict
 

@@ -46,7 +46,10 @@ def demo(
         float, typer.Option("--timeout", metavar="SECONDS", help="Give up when the jobs take longer.")
     ] = 900.0,
 ) -> int:
-    """Run three real Spark jobs on VMs that are opened for them; show where they ran and what it cost."""
+    """Run three real Spark jobs on VMs that are opened for them; show where they ran and what it cost.
+
+    Example: stoker demo --policy greedy
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     with contextlib.ExitStack() as stack:

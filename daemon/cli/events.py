@@ -39,6 +39,8 @@ def events(
 
     Jobs are submitted, held, placed, preempted, tried again and over; executors come and go; VMs open, get
     ready, drain and close; policies and queues are changed.
+
+    Example: stoker events job-7 -f
     """
     from daemon.cli import watch
 

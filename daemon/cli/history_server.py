@@ -47,6 +47,8 @@ def history(
     """Show the Spark UI of jobs that are over: Spark's history server, until Ctrl-C.
 
     It asks nobody who they are: whoever reaches its port sees the logs.
+
+    Example: stoker history job-7
     """
     from daemon.event_logs import copy_event_logs, find_event_logs
 

@@ -91,6 +91,8 @@ def mesos(
     For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
     cores, the memory and the network of a VM, where this machine can do that. Whoever may speak to it may run
     programs as you, so it asks for a principal and its secret.
+
+    Example: stoker mesos --cluster paper
     """
     from framework.embedded.isolation import IsolationOptions
 

@@ -175,7 +175,10 @@ def run(
         Path | None, typer.Option("--load", metavar="FILE", help="Take a saved environment (.npz).")
     ] = None,
 ) -> None:
-    """Compare policies in one setting, the paper's when nothing else is said."""
+    """Compare policies in one setting, the paper's when nothing else is said.
+
+    Example: stoker oga run --types 10 --instances 128
+    """
     if load is not None:
         _refuse_beside_load(context)
     if save is not None and setting.seeds > 1:
@@ -207,7 +210,10 @@ def sweep(
     values: Annotated[str, typer.Option("--values", help="Its values, by commas.")],
     setting: SweepSetting,
 ) -> None:
-    """Compare policies over the values of one setting."""
+    """Compare policies over the values of one setting.
+
+    Example: stoker oga sweep --over contention --values 1,5,10
+    """
     told: list[tuple[str, list[Summary]]] = []
     with _errors(), progress_bar() as progress:
         from agents.oga.bench import compare
@@ -230,7 +236,10 @@ def reproduce(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
     alibaba: Alibaba = None,
 ) -> None:
-    """Make the counterparts of the paper's figures and tables; takes about ten minutes."""
+    """Make the counterparts of the paper's figures and tables; takes about ten minutes.
+
+    Example: stoker oga reproduce
+    """
     with _errors(), progress_bar() as progress:
         from agents.experiments.zhao2023_report import report
 

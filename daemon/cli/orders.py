@@ -171,6 +171,8 @@ def decommission(
     """Have a job's driver give executors up, once their blocks are elsewhere.
 
     That costs the job no failure; if it still wants as many executors, the policy places others.
+
+    Example: stoker decommission job-7 2 3
     """
     with connect(url, token_file, ca) as client:
         answer = client.decommission(job_id, executors, reason)

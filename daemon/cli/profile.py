@@ -49,6 +49,8 @@ def run(
     """Measure the jobs of a plan, one run after the other; started again, it goes on where it was ended.
 
     A daemon and an embedded Mesos of its own are started, with isolated VMs where this machine can do that.
+
+    Example: stoker profile run --plan profiles/sizes.yaml
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
@@ -94,7 +96,10 @@ def _bench(
 
 @profile.command("show")
 def show(folder: Folder, output: Output = "table") -> None:
-    """Show the runs of a folder; those far from others of their kind are marked."""
+    """Show the runs of a folder; those far from others of their kind are marked.
+
+    Example: stoker profile show stoker-profiles/plan
+    """
     with errors():
         from profiles.runs import outliers, read_about, read_runs
 
@@ -160,7 +165,10 @@ def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
 
 @profile.command("fit")
 def fit(folder: Folder, output: Output = "table") -> None:
-    """Fit a model of durations to the runs of a folder, for `profile validate` and `simulate --durations`."""
+    """Fit a model of durations to the runs of a folder, for `profile validate` and `simulate --durations`.
+
+    Example: stoker profile fit stoker-profiles/plan
+    """
     with errors():
         from environment.simulation.fitted import write_model
         from environment.simulation.fitting import fit as fitted
@@ -205,7 +213,10 @@ def plot(
     folder: Folder,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture.")] = Path("runs.png"),
 ) -> None:
-    """Draw the durations of all runs by their placement; outliers are crossed out, not left out."""
+    """Draw the durations of all runs by their placement; outliers are crossed out, not left out.
+
+    Example: stoker profile plot runs
+    """
     with errors():
         from agents.experiments.fidelity import draw_runs
         from profiles.runs import read_runs
@@ -225,7 +236,10 @@ def export(
     ] = None,
     output: Output = "table",
 ) -> None:
-    """Make job profiles of the runs of a folder, in YAML, for the daemon's config or for a workload."""
+    """Make job profiles of the runs of a folder, in YAML, for the daemon's config or for a workload.
+
+    Example: stoker profile export runs
+    """
     with errors():
         from profiles.runs import read_about, read_runs
         from profiles.summary import profiles_of, profiles_text
@@ -260,6 +274,8 @@ def validate(
     """Run a workload with real Spark, and simulate it with the model of DIR; report how far they are apart.
 
     The cluster is that of the plan of DIR; the jobs are apps of profiles/apps, by type.
+
+    Example: stoker profile validate stoker-profiles/plan --workload burst --policy aep
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
@@ -298,6 +314,8 @@ def ingest(
     """Turn what a daemon has recorded into measured runs, a workload, and decisions with what followed.
 
     DIR then holds runs.parquet, workload.csv and trajectories.parquet. The daemon may run meanwhile.
+
+    Example: stoker profile ingest stoker-data --out runs
     """
     with errors():
         from daemon.cli.learning import ingested

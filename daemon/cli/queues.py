@@ -61,7 +61,10 @@ def show_queue(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Show a queue: what it says of itself, what holds for it, and what it has."""
+    """Show a queue: what it says of itself, what holds for it, and what it has.
+
+    Example: stoker queue show prod.etl
+    """
     with connect(url, token_file, ca) as client:
         answer = client.queue(path)
     _print(answer, output)
@@ -85,6 +88,8 @@ def set_queue(
     """Change a queue, or make one; what is not named stays, null takes a setting back.
 
     It holds over restarts, until the config file says something else of that queue.
+
+    Example: stoker queue set prod.etl weight=2 most.cpus=40
     """
     change = _change(settings or [])
     with connect(url, token_file, ca) as client:
@@ -102,7 +107,10 @@ def remove_queue(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Remove a queue that has neither jobs that are not over nor queues below it."""
+    """Remove a queue that has neither jobs that are not over nor queues below it.
+
+    Example: stoker queue remove prod.etl
+    """
     with connect(url, token_file, ca) as client:
         answer = client.remove_queue(path)
     if output == "json":

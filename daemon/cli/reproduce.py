@@ -21,7 +21,10 @@ def baselines(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
     belief: BeliefOption = "spread",
 ) -> None:
-    """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
+    """Compare all baselines at the paper's two densities; write tables, plots and what stands out.
+
+    Example: stoker reproduce baselines --seeds 2
+    """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
 
@@ -35,7 +38,10 @@ def belief(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
-    """Compare the policies that expect durations under every belief, to see what knowing them is worth."""
+    """Compare the policies that expect durations under every belief, to see what knowing them is worth.
+
+    Example: stoker reproduce belief --seeds 2
+    """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.belief_report import report
 
@@ -60,6 +66,8 @@ def islam2022(
     """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own.
 
     Its set-up is run besides under exact knowledge of durations, as in the paper.
+
+    Example: stoker reproduce islam2022 --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.islam2022_report import report
@@ -74,7 +82,10 @@ def elastic(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
-    """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs."""
+    """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs.
+
+    Example: stoker reproduce elastic --seeds 2
+    """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.elastic_report import report
 
@@ -90,7 +101,10 @@ def decisions(
         bool, typer.Option("--quick", help="Few jobs, one seed and no large clusters, to see that it runs.")
     ] = False,
 ) -> None:
-    """Judge policies on workloads and clusters that nobody tuned them on, beside the limit of each."""
+    """Judge policies on workloads and clusters that nobody tuned them on, beside the limit of each.
+
+    Example: stoker reproduce decisions --seeds 2
+    """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.decisions_report import QUICK, Extent, report
 
@@ -107,6 +121,8 @@ def sharing(
     """Compare orders of jobs with policies: shares, slowdown, deadlines, and what fairness costs.
 
     One that was stopped goes on where it was when it is started again.
+
+    Example: stoker reproduce sharing --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.sharing_report import report
@@ -122,7 +138,10 @@ def estimates(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
     every: Annotated[int, typer.Option("--every", min=1, help="One of so many jobs is estimated.")] = 15,
 ) -> None:
-    """See how many jobs start, end and cost as was estimated when they were submitted."""
+    """See how many jobs start, end and cost as was estimated when they were submitted.
+
+    Example: stoker reproduce estimates --seeds 3
+    """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.estimates_report import report
 

@@ -107,7 +107,10 @@ def simulate(
     shared: SharingOptions,
     output: Output = "table",
 ) -> None:
-    """Compare policies on a workload, in the simulator; no daemon is needed."""
+    """Compare policies on a workload, in the simulator; no daemon is needed.
+
+    Example: stoker simulate --workload burst --policy ff,greedy,lookahead --seeds 3
+    """
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
@@ -275,7 +278,10 @@ def workload(
     ] = None,
     output: Output = "table",
 ) -> None:
-    """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back."""
+    """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back.
+
+    Example: stoker workload burst --seed 5 --out burst.csv
+    """
     with errors():
         from dataclasses import asdict
 

@@ -24,7 +24,10 @@ _Name = Annotated[str, typer.Argument(metavar="VERSION", help="Such as 3.5.")]
 
 @spark.command("list")
 def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Output = "table") -> None:
-    """List the Sparks that are served, and those that can be fetched."""
+    """List the Sparks that are served, and those that can be fetched.
+
+    Example: stoker spark list
+    """
     from framework.spark.fetching import fetchable
 
     homes = _homes(config, settings)
@@ -72,6 +75,8 @@ def add(
 
     Daemons serve it from then on. Its classes are kept as Java needs them in memory, so that its JVMs start
     sooner. Nothing is done when all is there already.
+
+    Example: stoker spark add 3.5
     """
     from framework.spark.fetching import FetchError, fetch, fetch_connect
 
@@ -99,7 +104,10 @@ def add(
 def remove(
     version: _Name, config: ConfigFile = None, settings: Settings = None, output: Output = "table"
 ) -> None:
-    """Remove a Spark that was fetched; jobs that have it could not go on."""
+    """Remove a Spark that was fetched; jobs that have it could not go on.
+
+    Example: stoker spark remove 3.5
+    """
     from framework.spark.fetching import FetchError
     from framework.spark.fetching import remove as removed
 

@@ -41,6 +41,8 @@ def spark_conf(
 
     They are a properties file: `stoker spark-conf > stoker.conf`. There is a secret in it, made anew each
     time: by that nobody else can talk to a driver until it has one of its own.
+
+    Example: stoker spark-conf
     """
     with connect(url, token_file, ca) as client:
         served = client.sparks()

@@ -38,6 +38,8 @@ def top(
     """Watch the cluster: VMs, cores, dollars an hour, what runs and what waits, and why.
 
     `q` or Ctrl-C ends it. In a pipe, or as JSON, it shows how things are, once.
+
+    Example: stoker top
     """
     with connect(url, token_file, ca) as client:
         if output == "json":

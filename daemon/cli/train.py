@@ -57,7 +57,10 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Train a policy in the simulator; no daemon is needed."""
+    """Train a policy in the simulator; no daemon is needed.
+
+    Example: stoker train --config conf/train/reinforce-best.yaml --out policies/mine
+    """
     from agents.registry import PolicyError
     from conf.loader import ConfigError, find, load
     from conf.training import TrainingSpec
@@ -159,6 +162,8 @@ def evaluate(
 
     With --card a model's card takes the comparison up; the cards that ship stay as they are, unless their
     folders are given.
+
+    Example: stoker evaluate policies/mine --policy rr,aep,greedy --workload burst
     """
     learned = {name: _learned(name) for name in model or []}
     others = [] if policy == "none" else policy.split(",")

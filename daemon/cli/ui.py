@@ -43,7 +43,10 @@ def ui(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Give a browser the Spark UI of a running job, until the job has ended or Ctrl-C."""
+    """Give a browser the Spark UI of a running job, until the job has ended or Ctrl-C.
+
+    Example: stoker ui job-7
+    """
     from daemon.cli.watch import ENDED
 
     with connect(url, token_file, ca) as client:

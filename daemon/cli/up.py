@@ -21,7 +21,10 @@ def up(
         Level, typer.Option("--log-level", help="The least serious events to log.")
     ] = "info",
 ) -> int:
-    """Run the daemon until SIGTERM or Ctrl-C."""
+    """Run the daemon until SIGTERM or Ctrl-C.
+
+    Example: stoker up --config stoker.yaml
+    """
     loaded, folder = read_config(config, settings)
     find_own_policies(config)
     return _run(loaded, folder, log_level)

@@ -37,7 +37,10 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
     output: Output = "table",
 ) -> None:
-    """Copy the job store to a file, whether the daemon runs or not; the copy is checked."""
+    """Copy the job store to a file, whether the daemon runs or not; the copy is checked.
+
+    Example: stoker backup stoker.backup
+    """
     from daemon.backup import back_up
 
     loaded, _ = read_config(config, settings)
@@ -62,7 +65,10 @@ def restore(
     settings: Settings = None,
     output: Output = "table",
 ) -> None:
-    """Put a backup in the job store's place, while no daemon runs; the old store is kept beside it."""
+    """Put a backup in the job store's place, while no daemon runs; the old store is kept beside it.
+
+    Example: stoker restore stoker.backup
+    """
     from daemon.backup import restore as put_back
 
     loaded, _ = read_config(config, settings)
@@ -87,7 +93,10 @@ def doctor(
     ] = False,
     output: Output = "table",
 ) -> int:
-    """Look store, data folder and Sparks through, and ask who opens VMs; 1 when something is wrong."""
+    """Look store, data folder and Sparks through, and ask who opens VMs; 1 when something is wrong.
+
+    Example: stoker doctor --config stoker.yaml
+    """
     import os
     from dataclasses import asdict
 
@@ -150,6 +159,8 @@ def prune(
     """Remove jobs that are over, with folders, logs and explanations, and uploaded files that none needs.
 
     What runs or waits is not touched. Without an option, what `retention` in the config says goes.
+
+    Example: stoker prune --older-than 30d --dry-run
     """
     from conf.schema import Retention
     from daemon.pruning import Pruned, Pruner, prune_all

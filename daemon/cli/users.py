@@ -49,7 +49,10 @@ def add_user(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Make a user, or change one: what is not given stays. `stoker user token` gives them a token."""
+    """Make a user, or change one: what is not given stays. `stoker user token` gives them a token.
+
+    Example: stoker user add ann --role submit --queue prod
+    """
     queues = None if queue is None else [one for one in queue if one]
     with connect(url, token_file, ca) as client:
         answer = client.put_user(name, role=role, unix_user=unix_user, queues=queues)
@@ -63,7 +66,10 @@ def add_user(
 def list_users(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
 ) -> None:
-    """List the users, their roles and tokens; no token itself, which nobody keeps."""
+    """List the users, their roles and tokens; no token itself, which nobody keeps.
+
+    Example: stoker user list
+    """
     with connect(url, token_file, ca) as client:
         answer = client.users()
     if output == "json":
@@ -91,7 +97,10 @@ def make_token(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Make a token for a user and print it, this once: `stoker user token ann > token`."""
+    """Make a token for a user and print it, this once: `stoker user token ann > token`.
+
+    Example: stoker user token ann
+    """
     seconds = _seconds(expires)
     if for_file:
         _print_entry(name, seconds)
@@ -117,7 +126,10 @@ def end(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """End a user with all their tokens, or one token: at once nobody is let in by them. Jobs go on."""
+    """End a user with all their tokens, or one token: at once nobody is let in by them. Jobs go on.
+
+    Example: stoker user end ann
+    """
     number = _token_id(what)
     with connect(url, token_file, ca) as client:
         answer = client.end_user(what) if number is None else client.end_token(number)
@@ -133,7 +145,10 @@ def end(
 def whoami(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
 ) -> None:
-    """Say who one is to the daemon, and what one may do."""
+    """Say who one is to the daemon, and what one may do.
+
+    Example: stoker user whoami
+    """
     with connect(url, token_file, ca) as client:
         answer = client.me()
     if output == "json":
