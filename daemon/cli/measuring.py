@@ -58,14 +58,18 @@ def own_bench(
     mesos: Mapping[str, object],
     policy: str = "ff",
     policies_allowed: Sequence[str] = (),
+    **sections: object,
 ) -> Iterator[Bench]:
-    """A daemon of one's own in `folder`/daemon, which is removed when all went well."""
+    """A daemon of one's own in `folder`/daemon, which is removed when all went well.
+
+    `sections` are others of its config.
+    """
     place = folder / "daemon"
     end_left(place)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     with (
-        TemporaryDaemon(place, policy, cluster, mesos, policies_allowed) as stage,
+        TemporaryDaemon(place, policy, cluster, mesos, policies_allowed, **sections) as stage,
         Client(stage.url) as client,
     ):
         stage.await_ready(client)
@@ -205,18 +209,22 @@ def await_end(bench: Bench, job_ids: Sequence[str], timeout: float) -> None:
     until(settled, _SETTLE_SECONDS)
 
 
-def hold(folder: Path) -> None:
-    """Let no other process measure into the folder; CommandError when one does."""
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Let no other process measure into the folder meanwhile; CommandError when one does."""
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
-    # It is held until this process ends, however it ends.
+    # Whoever is killed lets go of it.
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CommandError(f"{folder}: another process is measuring into it") from None
+        yield
+    finally:
         os.close(lock)
-        raise CommandError(f"--out {folder}: another process is measuring into it") from None
 
 
 def json_of(run: MeasuredRun) -> dict[str, Json]:

@@ -65,8 +65,8 @@ def run(
         read, cluster, runs = measuring.planned(path)
         todo = measuring.left_to_do(folder, read, runs)
         if todo:
-            measuring.hold(folder)
             with contextlib.ExitStack() as stack:
+                stack.enter_context(measuring.hold(folder))
                 client = None if url is None else connect(url, token_file, ca)
                 progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
                 bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
@@ -296,6 +296,58 @@ def validate(
     rows = [(name, *(f"{value:.1%}" for value in values)) for name, values in fidelity.errors().items()]
     columns = ("type", "duration", "completion", "cost")
     render.show(render.table(columns, rows, right=columns[1:], title="Mean absolute errors"))
+    print(f"The report is in {out}.")
+    return 0
+
+
+@profile.command("compare")
+def compare(
+    folder: Folder,
+    workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
+    policy: Annotated[
+        str,
+        typer.Option("--policy", metavar="NAMES", help="Who decides; the first is the reference."),
+    ] = "aep,greedy,lookahead,reinforce",
+    runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="How often each of them decides.")] = 3,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Other VMs than the plan's: a name or a .yaml file.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+    ] = RESULTS / "real.md",
+    output: Output = "table",
+) -> int:
+    """Run a workload with real Spark under several policies in turn, and simulate it with the model of DIR.
+
+    The jobs are apps of profiles/apps, by type. Started again, it goes on where it was ended.
+
+    Example: stoker profile compare stoker-profiles/sizes --workload profiles/real.csv --policy aep,greedy
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    policies = list(dict.fromkeys(policy.split(",")))
+    with errors():
+        from agents.experiments.real_runs import report
+        from daemon.cli.real_comparison import compared
+
+        with progress_bar() as progress:
+            comparison = compared(folder, workload, policies, runs, cluster, progress)
+        words = ["stoker profile compare", str(folder), "--workload", workload, "--policy", policy]
+        words += ["--runs", str(runs), *([] if cluster is None else ["--cluster", cluster])]
+        with writing(out):
+            report(comparison, out, " ".join(words))
+    if output == "json":
+        print_json(comparison.to_json())
+        return 0
+    from daemon.cli import render
+
+    columns = ("policy", "$, real", "simulated", "completion s, real", "simulated")
+    names = (("real_cost", 4), ("cost", 4), ("real_completion", 1), ("completion", 1))
+    rows = [
+        (label, *(f"{row[name][0]:.{digits}f} ± {row[name][1]:.{digits}f}" for name, digits in names))
+        for label, row in comparison.rows().items()
+    ]
+    render.show(render.table(columns, rows, right=columns[1:], title="Mean ± standard deviation"))
     print(f"The report is in {out}.")
     return 0
 

@@ -46,11 +46,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     plan = build(Plan, about.get("plan"), str(folder))
     cluster = find(plan.cluster)
     vms = load_cluster(cluster)
-    for job in jobs.jobs:
-        app_path(job.type)
-        if job.type not in model.types:
-            known = ", ".join(model.types)
-            raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
+    check_known(jobs, model, folder)
     # The profiles are those of the daemon, so that a policy which looks at them is told the same in both.
     # What is believed is the mean of the fitted model, from which the real runs are as far as they are.
     options = SimulationOptions(fitted=FittedDurations(model), belief=EXACT)
@@ -61,7 +57,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     place = folder / "validation"
     with own_bench(place, str(cluster), mesos_of(plan), policies_allowed=[who.name]) as bench:
         bench.client.set_policy(who.name, who.options)
-        began, runs = _for_real(bench, jobs, plan, progress)
+        began, runs = for_real(bench, jobs, plan, progress)
         about = {**about, "isolation": bench.isolation}
     due = {job.name: job.submitted_at for job in jobs.jobs}
     pairs = pair_up(runs, began, result, due)
@@ -69,7 +65,16 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     return Fidelity(workload, who.label, pairs, real_cost, result.cost, paper, model, grid, about)
 
 
-def _for_real(
+def check_known(workload: Workload, model: FittedModel, folder: Path) -> None:
+    """Raise CommandError for a job whose type was not measured, ConfigError for one that is no app."""
+    for job in workload.jobs:
+        app_path(job.type)
+        if job.type not in model.types:
+            known = ", ".join(model.types)
+            raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
+
+
+def for_real(
     bench: Bench, workload: Workload, plan: Plan, progress: Progress
 ) -> tuple[float, Sequence[MeasuredRun]]:
     """Submit every job when it is due, and wait for all; when the workload's clock began, and the runs."""
