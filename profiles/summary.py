@@ -51,13 +51,29 @@ def profiles_text(profiles: Mapping[str, JobProfile], source: str) -> str:
     return f"# Measured: {source}\n{yaml.safe_dump(values, sort_keys=False)}"
 
 
-def _profile(runs: Sequence[MeasuredRun]) -> JobProfile:
-    size = statistics.mode(run.input_mib for run in runs)
-    same = [run for run in runs if run.input_mib == size]
+def preferred_runs(runs: Sequence[MeasuredRun]) -> tuple[Sequence[MeasuredRun], float]:
+    """Of the runs of a type those that its curve is fitted to, and the seconds of start-up in them.
+
+    They are those of the input size that was measured most, placed as the type prefers and alone where there
+    are any.
+    """
+    same = _same_input(runs)
     prefers = _preferred(same)
     good = [run for run in same if run.executors == 1 or (run.vms == 1) == (prefers == "consolidate")] or same
-    startup = min(statistics.median(_startup(run) for run in good), *(0.9 * run.held for run in good))
-    work, serial, power = _curve(good, startup)
+    good = [run for run in good if not run.shared] or good
+    return good, min(statistics.median(_startup(run) for run in good), *(0.9 * run.held for run in good))
+
+
+def _same_input(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
+    size = statistics.mode(run.input_mib for run in runs)
+    return [run for run in runs if run.input_mib == size]
+
+
+def _profile(runs: Sequence[MeasuredRun]) -> JobProfile:
+    same = _same_input(runs)
+    prefers = _preferred(same)
+    good, startup = preferred_runs(runs)
+    work, serial, power = fitted_curve(good, startup)
     return JobProfile(
         bound_by=_bound_by(same, prefers),
         prefers=prefers,
@@ -93,7 +109,7 @@ def _startup(run: MeasuredRun) -> float:
     return run.launching + (run.startup or 0.0)
 
 
-def _curve(runs: Sequence[MeasuredRun], startup: float) -> tuple[float, float, float]:
+def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> tuple[float, float, float]:
     """Seconds on one core, which share of them more cores do not shorten, and the power of their number.
 
     Amdahl's law or a power law (AutoExecutor, arXiv 2112.08572): whichever errs less on sizes that it was not

@@ -228,6 +228,27 @@ def plot(
     print(f"drawn: {out}")
 
 
+@profile.command("curve")
+def curve(folder: Folder, output: Output = "table") -> None:
+    """Show what sizes did to the jobs of a folder, and how far their curves are off sizes that were held out.
+
+    Example: stoker profile curve stoker-profiles/sizes
+    """
+    with errors():
+        from profiles.curve_check import measured_curves
+        from profiles.runs import read_runs
+
+        curves = measured_curves(read_runs(folder))
+    if output == "json":
+        from dataclasses import asdict
+
+        print_json({name: asdict(found) | {"law": found.law} for name, found in curves.items()})
+        return
+    from daemon.cli.curve_tables import show_curves
+
+    show_curves(curves)
+
+
 @profile.command("export")
 def export(
     folder: Folder,

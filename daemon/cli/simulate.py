@@ -4,7 +4,7 @@ What they print of runs is made in `simulation_tables`, and what they say of que
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from environment.simulation.options import SimulationOptions
     from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
+    from profiles.job_profile import JobProfile
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -50,6 +51,14 @@ def simulate(
     durations: Annotated[
         Path | None,
         typer.Option("--durations", metavar="DIR", help="Durations by the model of `profile fit DIR`."),
+    ] = None,
+    profiles: Annotated[
+        str | None,
+        typer.Option(
+            "--profiles",
+            metavar="FILE",
+            help="Curves of job types and how they like to be placed, as `profile export` writes them.",
+        ),
     ] = None,
     draw: Annotated[
         Literal["mean", "sample"],
@@ -115,6 +124,8 @@ def simulate(
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     options = replace(options, spot_belief=spot_belief_of(spot_belief))
+    if profiles is not None:
+        options = replace(options, profiles=profiles_of(profiles))
     compare_policies(
         names.split(","),
         [workload],
@@ -149,6 +160,14 @@ def options_of(
         return SimulationOptions(
             fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
         )
+
+
+def profiles_of(file: str) -> "Mapping[str, JobProfile]":
+    """What --profiles says."""
+    with errors():
+        from profiles.job_profile import load_profiles
+
+        return load_profiles(file)
 
 
 def keeping_of(text: str) -> "Keeping":

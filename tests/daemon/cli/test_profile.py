@@ -189,9 +189,30 @@ def test_profiles_are_exported_and_runs_drawn(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "runs.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_sizes_did_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A size a row, and what half the cores did; as JSON with the law."""
+    runs = [
+        make_run(
+            name=f"{n}x{c}-r0", executors=n, cpus=c, placement=("a", "b")[:n], duration=14.5 + 40 / n / c
+        )
+        for n, c in ((1, 1.0), (1, 2.0), (1, 4.0), (2, 1.0))
+    ]
+    write_runs(tmp_path, runs, {"machine": {}})
+    assert main(["profile", "curve", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "2 x 1" in told
+    assert "0% off what it was fitted to, 0% off sizes that were held out" in told
+    assert "4 to 2" in told
+    assert main(["profile", "curve", str(tmp_path), "-o", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out).values()
+    assert found["law"] == "Amdahl"
+    assert [size["cpus"] for size in found["sizes"]] == [1, 2, 1, 4]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("curve", "nowhere"), "holds no profiles"),
         (("show", "nowhere"), "stoker: nowhere: holds no profiles: runs.parquet is not there\n"),
         (("run", "--plan", "nowhere.yaml"), "nowhere.yaml: no such file"),
         (("fit", "nowhere"), "holds no profiles"),

@@ -115,6 +115,23 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_curves_may_be_those_that_were_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Jobs whose half takes twice as long are not worth shrinking; those that lose nothing are."""
+
+    def cost(law: str) -> float:
+        types = "\n".join(
+            f"  {kind}: {{bound_by: cpu, prefers: spread, work: 100, startup: 0, {law}}}"
+            for kind in ("wordcount", "pagerank", "sort")
+        )
+        path = tmp_path / f"{law[-1]}.yaml"
+        path.write_text(f"types:\n{types}\n")
+        words = ["--workload", "burst", "--jobs", "40", "--sizes", "floor=0.5", "--profiles", str(path)]
+        assert main(["simulate", "--policy", "greedy", *words, "-o", "json"]) == 0
+        return float(json.loads(capsys.readouterr().out)[0]["cost"])
+
+    assert cost("serial: 1") < 0.8 * cost("serial: 0")
+
+
 def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A job that fits no VM is refused with its name, and the others run."""
     workload = tmp_path / "jobs.csv"
