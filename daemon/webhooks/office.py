@@ -121,7 +121,7 @@ class Office:
 
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
-        kept, last = await loop.run_in_executor(readers, self._begin)
+        kept, last = await self._begin(loop, readers)
         self._couriers = {
             name: Courier(
                 name,
@@ -151,22 +151,27 @@ class Office:
             for courier in self._couriers.values():
                 await courier.close()
 
-    def _begin(self) -> tuple[dict[str, int], int]:
-        """How far each was, and the last event that there is: one that is new is told what comes after it."""
+    async def _begin(
+        self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor
+    ) -> tuple[dict[str, int], int]:
+        """`_take_up`, however long the store takes; no thread tries that when all of this has ended."""
         while True:
             try:
-                last = self._store.events.last()
-                found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
-                kept = {name: int(found.get(name, last)) for name in self._webhooks}
-                if kept != found:
-                    self._store.put(FACT, json.dumps(kept))
+                return await loop.run_in_executor(readers, self._take_up)
             except DeposedError:
                 raise
             except StoreError as error:
                 log.warning("webhooks wait for the store", why=str(error))
-                threading.Event().wait(_KEEP)
-            else:
-                return kept, last
+                await asyncio.sleep(_KEEP)
+
+    def _take_up(self) -> tuple[dict[str, int], int]:
+        """How far each was, and the last event that there is: one that is new is told what comes after it."""
+        last = self._store.events.last()
+        found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
+        kept = {name: int(found.get(name, last)) for name in self._webhooks}
+        if kept != found:
+            self._store.put(FACT, json.dumps(kept))
+        return kept, last
 
     async def _look(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor, last: int) -> None:
         """Tell couriers that there may be something new."""

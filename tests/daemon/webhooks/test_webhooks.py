@@ -22,7 +22,7 @@ from conf.schema import Config, JobSpec, Webhook
 from daemon.chronicle import Happening
 from daemon.config_check import check
 from daemon.contract import RejectedError
-from daemon.store import Store
+from daemon.store import Store, StoreError
 from daemon.webhooks.office import FACT, Office
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
@@ -176,7 +176,7 @@ def test_a_dead_receiver_delays_nobody_else(file_store: Store) -> None:
 KILLED = """
 import sys, threading
 from conf.schema import Webhook
-from daemon.store import Store
+from daemon.store import Store, StoreError
 from daemon.webhooks.office import Office
 store = Store(sys.argv[1])
 chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
@@ -279,6 +279,24 @@ def test_nothing_is_told_while_another_may_lead(file_store: Store) -> None:
         assert receiver.came.empty()
         certain.set()
         assert receiver.take(1) == ["a"]
+
+
+def test_it_ends_though_the_store_cannot_be_read(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again and again before anything is told is given up, and keeps no process from its end."""
+    tried = threading.Event()
+
+    def silent(_: str) -> str | None:
+        tried.set()
+        raise StoreError("locked")
+
+    monkeypatch.setattr(file_store, "get", silent)
+    with receiving() as receiver, told(file_store, chat=hook(receiver)):
+        assert tried.wait(PATIENCE)
+        readers = [each for each in threading.enumerate() if each.name.startswith("webhooks_")]
+    for reader in readers:
+        reader.join(PATIENCE)
+    assert [each.is_alive() for each in readers] == [False] * len(readers)
+    assert readers
 
 
 def test_a_test_is_sent_at_once(file_store: Store) -> None:
