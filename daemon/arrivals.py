@@ -38,12 +38,16 @@ class ClientDriver(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubmittedSpec:
-    """What a user wants to run, and who submits it; with the same key, it stands for the same job."""
+    """What a user wants to run, and who submits it; with the same key, it stands for the same job.
+
+    `sized`: the number of executors was left to us, and is what was found to be worth having now.
+    """
 
     spec: JobSpec
     key: str | None = None
     client: ClientDriver | None = None
     submitter: Submitter = NOBODY
+    sized: bool = False
 
 
 #: A job's record, and whether it is new; of an array, that of the first.
@@ -73,7 +77,7 @@ def add(
         spec, key = each.spec, each.key
         known = by_key.get(key) or _known(connection, key) if key is not None else None
         if known is not None:
-            outcomes.append(_again(spec, *known))
+            outcomes.append(_again(each, *known))
             continue
         if spec.after and rows:  # which may be among those that it comes after
             _insert(connection, rows)
@@ -121,7 +125,10 @@ def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None]
     return record, Damages().read("specs", record.job.id, known.number, record_rows.read_spec, known.spec)
 
 
-def _again(spec: JobSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
+def _again(again: SubmittedSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
+    spec = again.spec
+    if again.sized and kept is not None:  # since the first time more may have been measured
+        spec = spec.model_copy(update={"executors": kept.executors})
     if kept is None or kept in (spec, spec.member(0)):
         return record, False
     return IdempotencyConflictError(

@@ -122,7 +122,7 @@ class Intake:
         fewest = spec.min_executors or 1
         most = max(fewest, profile.curve.worth_having(spec.most_cpus, spec.memory))
         sized = spec.model_copy(update={"executors": most, "min_executors": fewest})
-        return replace(submitted, spec=sized)
+        return replace(submitted, spec=sized, sized=True)
 
     def _accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         refused: dict[SubmittedSpec, Admission] = {}

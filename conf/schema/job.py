@@ -97,10 +97,13 @@ def _number_bounds_or_auto(value: object) -> str:
     return "[auto]" if value == "auto" else _number_or_bounds(value)
 
 
+#: Of one job.
+_MOST_EXECUTORS = 10_000
+
 #: A number of executors, bounds of it, or as many as are worth having by the curve of the job's type; which
 #: is meant is told by its kind, so that errors are about that.
 Executors = Annotated[
-    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")]
+    Annotated[int, Field(ge=1, le=_MOST_EXECUTORS), Tag("[number]")]
     | Annotated[DynamicExecutors, Tag("[bounds]")]
     | Annotated[Literal["auto"], Tag("[auto]")],
     Discriminator(_number_bounds_or_auto),
@@ -195,7 +198,7 @@ class JobSpec(Strict):
     executors: Executors = 1
     """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
     many as are worth having by what was measured of its type, and on fewer where more wait."""
-    min_executors: Annotated[int | None, Field(ge=1)] = None
+    min_executors: Annotated[int | None, Field(ge=1, le=_MOST_EXECUTORS)] = None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: CpusOrBounds = 1.0
     """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
@@ -243,6 +244,32 @@ def test_as_many_executors_as_are_worth_having(door: Door) -> None:
         RejectedError, match=r"executors: auto: nobody has measured jobs of type etl .*wordcount"
     ):
         door.admit(JobSpec(app=APP, type="etl", executors="auto"))
+
+
+def test_what_is_worth_having_may_change_between_two_tries(door: Door, tmp_path: Path) -> None:
+    """Another daemon that knows the type better takes a submission that comes again for the same one."""
+    auto = JobSpec(app=APP, type="pagerank", executors="auto")
+    (first,) = (
+        each for found in door.intake.accept([SubmittedSpec(auto, "a key")]) for each in found.values()
+    )
+    assert not isinstance(first, Exception)
+    later = Door(tmp_path, door.store)
+    profiles = load_profiles()
+    later.intake._profiles = {**profiles, "pagerank": profiles["wordcount"]}
+    most = profiles["wordcount"].curve.worth_having(1.0, 1024)
+    assert most != first[0].job.executors
+    again = [SubmittedSpec(auto, "a key"), SubmittedSpec(auto.model_copy(update={"memory": 2048}), "a key")]
+    (found,) = later.intake.accept(again)
+    assert found[again[0]] == (first[0], False)
+    other = found[again[1]]
+    assert isinstance(other, RejectedError)
+    assert other.status == 409
+
+
+def test_no_job_begins_on_more_executors_than_one_may_have() -> None:
+    """What is not checked against a number of executors has the same bound."""
+    with pytest.raises(ValidationError, match="min_executors"):
+        JobSpec(app=APP, type="pagerank", executors="auto", min_executors=1_000_000_000)
 
 
 def test_a_type_that_nobody_has_measured_is_told(door: Door) -> None:

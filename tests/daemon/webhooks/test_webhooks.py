@@ -282,7 +282,7 @@ def test_nothing_is_told_while_another_may_lead(file_store: Store) -> None:
 
 
 def test_it_ends_though_the_store_cannot_be_read(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again and again before anything is told is given up, and keeps no process from its end."""
+    """What is tried again and again before anything is told is given up: no process stays for it."""
     tried = threading.Event()
 
     def silent(_: str) -> str | None:
