@@ -12,6 +12,7 @@ from typing import Any
 from conf.masking import masked_urls
 from daemon.cluster_status import PoolStatus, VmStatus
 from daemon.contract import BudgetStatus, PolicyStatus
+from daemon.foresight.expected import Estimate
 from daemon.problems import printable
 from environment.model.records import JobRecord
 from environment.model.states import JobState
@@ -97,6 +98,17 @@ def pools_part(pools: Sequence[PoolStatus]) -> Sequence[Mapping[str, Any]]:
         }
         for pool in pools
     ]
+
+
+def estimate_part(estimates: Mapping[str, Estimate], line: Sequence[str]) -> Mapping[str, Sequence[float]]:
+    """Of these who wait: from when to when each starts (seconds since the epoch), from what to what it costs."""
+    return {
+        job_id: (
+            round(found.start.low), round(found.start.high), round(found.cost.low, 6), round(found.cost.high, 6)
+        )
+        for job_id in line
+        if (found := estimates.get(job_id)) is not None
+    }  # fmt: skip
 
 
 def budget_part(budget: BudgetStatus | None) -> Mapping[str, Any] | None:

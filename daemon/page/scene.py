@@ -14,7 +14,19 @@ from typing import Any
 
 from daemon.cluster_status import ClusterStatus, VmStatus
 from daemon.contract import Scheduler
-from daemon.page.rows import JOB, VM, JobRow, budget_part, dumped, job_row, policy_part, pools_part, vm_row
+from daemon.foresight.expected import Estimate
+from daemon.page.rows import (
+    JOB,
+    VM,
+    JobRow,
+    budget_part,
+    dumped,
+    estimate_part,
+    job_row,
+    policy_part,
+    pools_part,
+    vm_row,
+)
 from daemon.store import Store
 from daemon.tables import OPEN_JOB, job_number
 from daemon.users.permits import Permit
@@ -66,6 +78,9 @@ class Scene:
         self._vm_rows: dict[str, str] = {}
         self._parts: dict[str, str] = {}
         self._paused: frozenset[str] = frozenset()
+        #: Those at the head of the queue, and what was expected of whom, when that was last told.
+        self._line: Sequence[str] = ()
+        self._estimates: Mapping[str, Estimate] | None = None
 
     def begin(self) -> None:
         """Read what there is; RejectedError, StoreError."""
@@ -187,12 +202,17 @@ class Scene:
             "policy": policy_part(scheduler.policy()),
             "budget": budget_part(scheduler.budget()),
         }
+        before = self._line
         if (sight := scheduler.sight()) is not None:
-            found["line"] = sight.first[:_LINE]
+            found["line"] = self._line = sight.first[:_LINE]
         elif not self._line_stands or paused != self._paused:
             self._paused = paused
-            first = nsmallest(_LINE, self._queued - paused, key=_number)
-            found["line"], self._line_stands = first, True
+            found["line"] = self._line = nsmallest(_LINE, self._queued - paused, key=_number)
+            self._line_stands = True
+        estimates = scheduler.estimates()
+        if estimates is not self._estimates or self._line != before:
+            self._estimates = estimates
+            found["estimates"] = estimate_part(estimates, self._line)
         texts = {name: dumped(value) for name, value in found.items()}
         changed = {name: text for name, text in texts.items() if self._parts.get(name) != text}
         self._parts |= changed
@@ -224,6 +244,8 @@ class Scene:
         shown = self._shown(permit)
         if shown is None:
             return text
+        if name == "estimates":
+            return dumped({job_id: told for job_id, told in json.loads(text).items() if shown(job_id)})
         if name not in ("budget", "line"):
             return permit.told(text, ())
         if name == "budget":

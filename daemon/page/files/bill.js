@@ -3,23 +3,28 @@
 import { get, may } from "./api.js";
 import { fill, h } from "./dom.js";
 import { clock, count, duration, money, percent } from "./format.js";
+import { state } from "./state.js";
 
 const KINDS = { used: "used by jobs", idle: "idle", booting: "booting", draining: "draining", rounding: "whole units" };
 const POLL = 15_000;
+const BY = { job: "job", owner: "owner", queue: "queue", type: "VM type", vm: "VM", pool: "pool", policy: "policy", day: "day" };
 
 export function show(main) {
   const today = h("section.panel");
-  const by = h("select", { "aria-label": "By what", onchange: load }, ["type", "owner", "queue", "job", "pool", "vm", "policy", "day"].map((name) => h("option", { value: name }, name)));
+  const of = h("select", { "aria-label": "Of which days", onchange: load }, h("option", { value: "today" }, "today"), h("option", { value: "" }, "all days"));
+  const by = h("select", { "aria-label": "By what", onchange: load }, Object.entries(BY).map(([value, name]) => h("option", { value }, name)));
   const lines = h("div.scroll");
   const shadow = h("section.panel");
-  main.append(today, h("section.panel", null, h("div.head", null, h("h2", null, "Of all days, by"), by), lines), shadow);
+  main.append(today, h("section.panel", null, h("div.head", null, h("h2", null, "What for"), of, h("span.soft", null, "by"), by), lines), shadow);
   let waits = 0;
   let over = false;
 
   async function load() {
     clearTimeout(waits);
     try {
-      const [day, bill, compared] = await Promise.all([get("/v1/bill/today"), get(`/v1/bill?by=${by.value}&limit=50`), may("/v1/policy/comparison")]);
+      const [day, compared] = await Promise.all([get("/v1/bill/today"), may("/v1/policy/comparison")]);
+      const days = of.value ? `&since=${day.day}&until=${day.day}` : "";
+      const bill = await get(`/v1/bill?by=${by.value}&limit=50${days}`); // after today's, or it would be of a moment before
       if (over) return;
       fill(today, ...ofToday(day, bill.budget));
       fill(lines, table(bill));
@@ -63,17 +68,18 @@ function table(bill) {
   if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
   const kinds = Object.keys(KINDS).filter((kind) => bill.total[kind]);
   const row = (name, line) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(line.total))), kinds.map((kind) => h("td.num.soft", null, line[kind] ? money(line[kind]) : "")));
-  const named = (line) => (bill.by === "job" && line.key ? h("a", { href: `#/jobs/${line.key}` }, line.key) : line.key || NOBODY[bill.by] || "–");
+  const job = (id) => h("a", { href: `#/jobs/${id}` }, state.jobs.has(id) ? [state.jobs.get(id).name, " "] : null, h("span.faint", null, id));
+  const named = (line) => (bill.by === "job" && line.key ? job(line.key) : line.key || NOBODY[bill.by] || "–");
   return h("table", null,
-    h("thead", null, h("tr", null, h("th", null, bill.by), h("th.num", null, "Total"), kinds.map((kind) => h("th.num", null, KINDS[kind])))),
+    h("thead", null, h("tr", null, h("th", null, BY[bill.by]), h("th.num", null, "Total"), kinds.map((kind) => h("th.num", null, KINDS[kind])))),
     h("tbody", null, bill.lines.map((line) => row(named(line), line)), bill.rest ? row("(others)", bill.rest) : null, row(h("b", null, "all"), bill.total)));
 }
 
 function comparison(found) {
   const head = h("div.head", null, h("h2", null, "What another policy would have chosen"));
   const totals = found?.totals ?? [];
-  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. ", h("code", null, "stoker policy shadow NAME"), " lets one decide beside the acting one, without effect. ", h("a", { href: "#/what-if" }, "What if"), " says what the jobs that wait now would cost under others.")];
-  return [head, h("div.scroll", null, h("table", null,
+  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. ", h("code", null, "stoker policy shadow NAME"), " lets one decide beside the acting one, without effect. ", h("a", { href: "#/what-if?since=today" }, "What if"), " says what today's jobs would have cost under others, and what those that wait now will.")];
+  return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?")), h("div.scroll", null, h("table", null,
     h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "Acting cost", "Shadow cost", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {
       const apart = one.shadow_cost - one.acting_cost;
@@ -81,4 +87,13 @@ function comparison(found) {
         h("td.num", null, money(one.acting_cost)), h("td.num", null, money(one.shadow_cost)),
         h("td.num", { class: apart < 0 ? "good" : apart > 0 ? "bad" : "" }, `${apart > 0 ? "+" : apart < 0 ? "−" : ""}${money(Math.abs(apart))}`));
     })))), h("p.soft.body", null, "Each decision by itself: the VMs that it takes into use, for as long as the job ran.")];
+}
+
+/** Which of two was cheaper, in a sentence. */
+function verdict(one) {
+  const apart = one.shadow_cost - one.acting_cost;
+  const decisions = one.compared === 1 ? "1 decision" : `${count(one.compared)} decisions`;
+  if (Math.abs(apart) < 0.00005) return `${one.shadow} would have cost as much as ${one.acting} did, over ${decisions}.`;
+  const part = one.acting_cost > 0 ? ` (${percent(Math.abs(apart), one.acting_cost)})` : "";
+  return `${one.shadow} would have cost ${money(Math.abs(apart))}${part} ${apart < 0 ? "less" : "more"} than ${one.acting} did, over ${decisions}.`;
 }

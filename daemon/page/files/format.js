@@ -43,6 +43,15 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)}d ${Math.floor((s % 86400) / 3600)}h`;
 }
 
+/** 75 as 75s, 340 as 6m: for what is not known to the second. */
+export function roughly(seconds) {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 90) return `${s}s`;
+  if (s < 5400) return `${Math.round(s / 60)}m`;
+  if (s < 129600) return `${Math.round(s / 3600)}h`;
+  return `${Math.round(s / 86400)}d`;
+}
+
 export function clock(at, seconds = true) {
   if (at === null || at === undefined) return "–";
   const date = new Date(at * 1000);

@@ -3,6 +3,7 @@
 import { ask as confirm, h, mark, say, toast } from "./dom.js";
 import { ask } from "./api.js";
 import { ENDED, clock, colour, cores, count, duration, money } from "./format.js";
+import { expected } from "./parts.js";
 import { follow, state } from "./state.js";
 
 const narrow = matchMedia("(max-width: 720px)");
@@ -126,7 +127,9 @@ function newRow() {
   const name = h("b");
   const id = h("span.faint.id");
   const chip = h("span.chip");
-  const why = h("span.why");
+  const when = h("span.soon");
+  const reason = h("span");
+  const why = h("span.why", null, when, reason);
   const queue = h("span.queue.soft");
   const size = h("span.num.soft.size");
   const since = h("span.num.soft.since");
@@ -145,6 +148,9 @@ function newRow() {
       const ends = job.finished_at ?? now;
       say(since, job.state === "queued" ? duration(now - job.submitted_at) : duration(ends - (job.started_at ?? job.submitted_at)));
       say(cost, job.cost ? money(job.cost) : "–");
+      const soon = job.state === "queued" ? expected(job.id) : null;
+      say(when, soon ? `${soon.soon} · ` : "");
+      if (soon) when.title = soon.whole;
       if (shown === job && placed === at) return;
       shown = job;
       placed = at;
@@ -155,7 +161,7 @@ function newRow() {
       say(id, job.id);
       chip.className = `chip ${job.state}`;
       say(chip, job.state);
-      say(why, job.reason);
+      say(reason, job.reason);
       why.title = job.reason;
       say(queue, [job.owner, job.queue === "default" ? "" : job.queue].filter(Boolean).join(" · ") || "default");
       say(size, `${job.executors} × ${cores(job.cpus)}`);

@@ -3,7 +3,7 @@
 import { cluster } from "./cluster.js";
 import { fill, h, say } from "./dom.js";
 import { ENDED, clock, cores, count, duration, money, ofCores, percent } from "./format.js";
-import { chip, dot } from "./parts.js";
+import { chip, dot, expected } from "./parts.js";
 import { follow, state } from "./state.js";
 
 const MOST = 12;
@@ -83,13 +83,15 @@ function head() {
 }
 
 function queued(job) {
+  const soon = expected(job.id);
   return h("a.row", { href: `#/jobs/${job.id}` },
     h("span.place", null, String(state.place.get(job.id) ?? "")),
     h("span.what", null, h("b", null, job.name), h("span.faint.id", null, job.id)),
-    h("span.why", { title: job.reason }, job.reason),
+    h("span.why.whole", { title: job.reason }, job.reason),
     h("span.num.soft", { title: `since ${clock(job.submitted_at)}` },
+      soon ? h("div.soon", { title: soon.whole }, soon.soon) : null,
       job.deadline ? h("span.warn", null, `by ${clock(job.deadline, false)} · `) : null,
-      duration(Date.now() / 1000 - job.submitted_at)));
+      `waits ${duration(Date.now() / 1000 - job.submitted_at)}`));
 }
 
 function started(job) {

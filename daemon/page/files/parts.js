@@ -1,7 +1,8 @@
 // Small things that several views show.
 
 import { h } from "./dom.js";
-import { colour } from "./format.js";
+import { clock, colour, money, roughly } from "./format.js";
+import { state } from "./state.js";
 
 /** A state as a chip. */
 export function chip(state) {
@@ -13,6 +14,18 @@ export function dot(jobId) {
   const shown = h("i.dot");
   shown.style.background = colour(jobId);
   return shown;
+}
+
+/** When a job that waits will start, in few words, and all that is expected of it; null where nothing is. */
+export function expected(jobId) {
+  const found = state.estimates[jobId];
+  if (!found) return null;
+  const [from, to, least, most] = found;
+  const now = Date.now() / 1000;
+  const late = roughly(to - now);
+  const early = roughly(from - now);
+  const soon = to <= now ? "starts any moment" : `starts in ${early === late ? late : `${early} – ${late}`}`;
+  return { soon, whole: `starts from ${clock(from)} to ${clock(to)}, costs ${money(least)} to ${money(most)} (9 of 10 times)` };
 }
 
 /** Names with values, as a list. */

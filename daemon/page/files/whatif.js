@@ -1,26 +1,40 @@
-// What if: policies, VMs and order as they might be, played forward from now; the daemon is only asked.
+// What if: policies, VMs and order as they might be, played forward from now, or with the jobs of a time that is
+// over; the daemon is only asked.
 
 import { ask, get } from "./api.js";
 import { fill, h } from "./dom.js";
-import { colour, count, duration, money } from "./format.js";
+import { colour, count, duration, money, percent } from "./format.js";
+import { state } from "./state.js";
 
 const OFFERED = ["ff", "greedy", "aep", "reinforce", "lookahead"];
 const ORDERS = ["", "fifo", "priority", "fair", "deadline", "shortest"];
 const SECONDS = 4;
 const SHOWN = 40;
 const MOST = 10;
+/** Which jobs are played: those that wait, or those that came since a time (seconds since the epoch). */
+const PLAYED = {
+  "": ["that wait now", () => null],
+  hour: ["of the last hour", (now) => now - 3600],
+  today: ["of today (UTC)", (now) => now - (now % 86_400)],
+  day: ["of the last 24 hours", (now) => now - 86_400],
+};
 
 export function show(main) {
   const policies = h("div.choices");
   const sliders = h("div.sliders");
   const order = h("select", { "aria-label": "Order", onchange: later },
     ORDERS.map((each) => h("option", { value: each }, each || "as now")));
+  const when = h("select", { "aria-label": "Which jobs", onchange: later },
+    Object.entries(PLAYED).map(([value, [name]]) => h("option", { value }, name)));
+  const wanted = new URLSearchParams(location.hash.split("?")[1] ?? "").get("since") ?? "";
+  if (wanted in PLAYED) when.value = wanted;
   const status = h("span.soft", { role: "status" });
   const answer = h("div.answer");
   main.append(h("section.panel", null,
-    h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "Nothing is touched by asking: what waits now is played forward.")),
+    h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "Nothing is touched by asking: jobs are played, in a simulation.")),
     h("div.body.asking", null, h("div", null, h("h3", null, "Policies"), policies),
-      h("div", null, h("h3", null, "VMs more or fewer"), sliders), h("label", null, h("h3", null, "Order"), order), status)), answer);
+      h("div", null, h("h3", null, "VMs more or fewer"), sliders), 
+      h("div.chosen-of", null, state.me?.sees === "own" ? null : h("label", null, h("h3", null, "Jobs"), when), h("label", null, h("h3", null, "Order"), order)), status)), answer);
   let over = false;
   let pause = 0;
   let asked = 0;
@@ -51,9 +65,10 @@ export function show(main) {
     if (!chosen.length) return void fill(status, "Choose a policy.");
     fill(status, `Playing, for about ${SECONDS} s …`);
     const other = otherwise(sliders, order.value);
+    const since = PLAYED[when.value][1](Date.now() / 1000);
     try {
       const cases = Object.keys(other).length ? [{}, other] : [{}];
-      const found = await ask("POST", "/v1/what-if", { policies: chosen, cases, seconds: SECONDS, draws: 20 });
+      const found = await ask("POST", "/v1/what-if", { policies: chosen, cases, seconds: SECONDS, draws: 20, since });
       if (over || number !== asked) return;
       fill(status, "");
       fill(answer, told(found));
@@ -92,11 +107,14 @@ function otherwise(sliders, order) {
 
 function told(found) {
   const played = found.policies.filter((each) => each.draws);
-  const waits = `${count(found.waiting)} ${found.waiting === 1 ? "job waits" : "jobs wait"}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
+  const jobs = found.recorded ? ["job came since then", "jobs came since then"] : ["job waits", "jobs wait"];
+  const waits = `${count(found.waiting)} ${jobs[found.waiting === 1 ? 0 : 1]}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
+  const means = found.recorded ? "Each took what it took." : "Means of draws; in brackets where 9 of 10 are.";
   const columns = ["Case", "Policy", "VMs cost", "Jobs end after", "All over after", "Late", "Never", "Draws"];
   const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
   return [
-    h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. Means of draws; in brackets where 9 of 10 are.`)),
+    h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. ${means}`)),
+      h("p.reason.verdict", null, found.waiting || found.recorded ? verdict(played) : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
       h("div.scroll", null, h("table.outcomes", null,
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
         h("tbody", null, found.policies.map((each) => row(each, most)))))),
@@ -104,6 +122,19 @@ function told(found) {
       h("div.body.starts", null, played.map((each) => starts(each, played)))) : null,
     h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
   ];
+}
+
+/** Which is cheapest, and by how much beside the first that was asked for, which decides now. */
+function verdict(played) {
+  const told = played.filter((each) => each.dollars && !each.never.length);
+  if (told.length < 2) return "";
+  const [first] = told;
+  const best = told.reduce((one, other) => (other.dollars.mean < one.dollars.mean ? other : one));
+  const called = (each) => (told.some((other) => other.case !== each.case) ? `${each.name}, ${each.case}` : each.name);
+  const less = first.dollars.mean - best.dollars.mean;
+  if (less < 0.00005) return `None is cheaper than ${called(first)}: ${money(first.dollars.mean)}.`;
+  const sure = best.dollars.high < first.dollars.low || best.draws === 1 ? "" : " That may be chance: their intervals overlap.";
+  return `The cheapest is ${called(best)}: ${money(best.dollars.mean)}, ${money(less)} (${percent(less, first.dollars.mean)}) less than ${called(first)}.${sure}`;
 }
 
 function row(each, most) {

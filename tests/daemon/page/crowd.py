@@ -79,6 +79,11 @@ class Crowd(SmallScheduler):
             pass
         self._picture = [replace(vm) for vm in self._vms]
 
+    @property
+    def waiting(self) -> list[str]:
+        """Who waits, in order."""
+        return list(self._queue)
+
     def _vm(self, n: int) -> VmStatus:
         kind, cpus, memory, price = TYPES[n % len(TYPES)]
         pool = f"{kind}-pool"

@@ -1,5 +1,6 @@
 """The page in a headless Chromium: it changes by itself, does what is clicked, and believes no text."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,10 +11,12 @@ from daemon.api import create_app
 from daemon.chronicle import Happening
 from daemon.contract import LogChunk
 from daemon.foresight.cases import Present
-from daemon.foresight.expected import KeptEstimates
+from daemon.foresight.expected import Estimate, KeptEstimates
 from daemon.store import Store
+from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.simulation.intervals import Interval
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
@@ -110,6 +113,23 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.go(f"{url}/#/jobs/job-59")
         page.sees("job-59")
         page.sees("no estimate yet")
+        well(page, url)
+
+
+def test_the_queue_says_when_who_waits_will_start(chromium: Browser, crowd: Crowd) -> None:
+    """In the overview and in the list, and again when another is made; without asking about each job."""
+    first = crowd.waiting[0]
+    crowd.expected = {first: _in_hours(2.0, 4.0)}
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("starts in 2h – 4h", "a.row .soon")
+        assert "$0.200 to $0.500" in page.run("document.querySelector('a.row .soon').title")
+        crowd.expected = {first: _in_hours(10.0, 10.0)}
+        page.sees("starts in 10h", "a.row .soon")
+        page.go(f"{url}/#/jobs?state=queued")
+        page.sees("starts in 10h · ", ".job .why")
+        crowd.expected = {}
+        page.until("!document.querySelector('.job .why').innerText.includes('starts in')")
         well(page, url)
 
 
@@ -330,6 +350,44 @@ def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
             page.sees("cannot be removed", ".asking")
     finally:
         crowd.foresight.close()
+
+
+def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> None:
+    """As the address says, or as is chosen there; the cheapest is said in a sentence."""
+    crowd.foresight = Waiting(Present(make_view(make_vms(2)), ()))
+    try:
+        with served(app_of(crowd)) as url:
+            page = chromium.page(f"{url}/#/what-if")
+            page.sees("Nobody waits", ".verdict")
+            page.go(f"{url}/#/what-if?since=day")
+            page.sees("jobs came since then", ".answer")
+            page.sees("ff", ".verdict")
+            page.sees("the cluster is as it is configured now")
+            well(page, url)
+    finally:
+        crowd.foresight.close()
+
+
+def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser, crowd: Crowd) -> None:
+    """What today went to, by the names of jobs; what a shadow policy would have made of it."""
+    record = crowd.store.jobs(limit=1)[0]
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    vm = ("m1.large-1", "", "m1.large")
+    paid = Charge(today, *vm, record.job.id, "", "default", "ff", "used", 0.25)
+    long_ago = Charge("2020-01-01", *vm, "", "", "", "ff", "idle", 0.5)
+    crowd.store.save(Changes((), (), charges=(paid, long_ago)))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/bill")
+        page.sees(record.job.name, "tbody")
+        assert "$0.50" not in page.text("table")
+        page.run("const by = document.querySelector('select'); by.value = ''; by.dispatchEvent(new Event('change'))")
+        page.sees("$0.50", "table")
+        well(page, url)
+
+
+def _in_hours(low: float, high: float) -> Estimate:
+    start = Interval(3600 * low, 3600 * low, 3600 * high).later(time.time())
+    return Estimate(time.time(), start, start.later(60.0), Interval(0.3, 0.2, 0.5))
 
 
 class Waiting(Foreseeing):
