@@ -101,14 +101,12 @@ def pools_part(pools: Sequence[PoolStatus]) -> Sequence[Mapping[str, Any]]:
 
 
 def estimate_part(estimates: Mapping[str, Estimate], line: Sequence[str]) -> Mapping[str, Sequence[float]]:
-    """Of these who wait: from when to when each starts (seconds since the epoch), from what to what it costs."""
+    """Of these who wait: from when to when each starts (since the epoch), from what to what it costs."""
     return {
-        job_id: (
-            round(found.start.low), round(found.start.high), round(found.cost.low, 6), round(found.cost.high, 6)
-        )
+        job_id: (*map(round, (found.start.low, found.start.high)), found.cost.low, found.cost.high)
         for job_id in line
         if (found := estimates.get(job_id)) is not None
-    }  # fmt: skip
+    }
 
 
 def budget_part(budget: BudgetStatus | None) -> Mapping[str, Any] | None:

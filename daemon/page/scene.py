@@ -138,8 +138,9 @@ class Scene:
                 permit.told(vm_row(vm, shown), _Own(shown)) for vm in self._vms.values()
             ]  # fmt: skip
             parts = {name: self._part(name, text, permit) for name, text in self._parts.items()}
+            costs = {key: at for key, at in self._costs().items() if shown is None or shown(key)}
             number = self._number
-        return number, _in_parts(rows, vms, parts)
+        return number, _in_parts(rows, vms, parts, costs)
 
     def told(self, difference: Difference, permit: Permit) -> str:
         """A difference as JSON, as far as somebody is shown of it."""
@@ -253,13 +254,17 @@ class Scene:
         return dumped([job_id if shown(job_id) else None for job_id in json.loads(text)])
 
 
-def _in_parts(rows: Sequence[str], vms: Sequence[str], parts: Mapping[str, str]) -> Iterator[str]:
+def _in_parts(
+    rows: Sequence[str], vms: Sequence[str], parts: Mapping[str, str], costs: Mapping[str, float]
+) -> Iterator[str]:
     columns = f'"columns":{{"jobs":{dumped(JOB)},"vms":{dumped(VM)}}}'
     told = [columns, *(f'"{name}":{text}' for name, text in parts.items()), f'"vms":[{",".join(vms)}]']
     told += [f'"jobs":[{",".join(rows[:_PAGE])}]', f'"number_of_jobs":{len(rows)}']
     yield f"{{{','.join(told)}}}"
     for begin in range(_PAGE, len(rows), _PAGE):
         yield f'{{"jobs":[{",".join(rows[begin : begin + _PAGE])}]}}'
+    if costs:
+        yield f'{{"costs":{dumped(costs)}}}'
 
 
 def _is_on(row: JobRow) -> bool:

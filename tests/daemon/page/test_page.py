@@ -122,7 +122,7 @@ def test_the_queue_says_when_who_waits_will_start(chromium: Browser, crowd: Crow
     crowd.expected = {first: _in_hours(2.0, 4.0)}
     with served(app_of(crowd)) as url:
         page = chromium.page(url)
-        page.sees("starts in 2h – 4h", "a.row .soon")
+        page.sees("starts in 2h", "a.row .soon")
         assert "$0.200 to $0.500" in page.run("document.querySelector('a.row .soon').title")
         crowd.expected = {first: _in_hours(10.0, 10.0)}
         page.sees("starts in 10h", "a.row .soon")
@@ -380,7 +380,9 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
         assert "$0.50" not in page.text("table")
-        page.run("const by = document.querySelector('select'); by.value = ''; by.dispatchEvent(new Event('change'))")
+        page.run(
+            "const o = document.querySelector('select'); o.value = ''; o.dispatchEvent(new Event('change'))"
+        )
         page.sees("$0.50", "table")
         well(page, url)
 

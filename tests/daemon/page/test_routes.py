@@ -17,6 +17,7 @@ from conf.loader import build
 from conf.schema.users import UsersSection
 from daemon.api import create_app
 from daemon.contract import RejectedError
+from daemon.foresight.expected import Estimate
 from daemon.page.scene import MOST_ENDED, Scene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, Stream
 from daemon.store import Store
@@ -27,7 +28,7 @@ from daemon.users.sessions import COOKIE, LASTS, Sessions
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from tests.daemon.page.crowd import Crowd, served
-from tests.daemon.small_scheduler import SmallScheduler
+from tests.daemon.small_scheduler import ESTIMATE, SmallScheduler
 
 TOKEN = "correct horse"
 PAGE = Path(__file__).parents[3] / "daemon/page/files"
@@ -182,7 +183,9 @@ def test_sessions_are_few_and_do_not_last() -> None:
 
 
 @contextmanager
-def house(store: Store) -> Iterator[tuple[FastAPI, Directory, dict[str, str]]]:
+def house(
+    store: Store, estimates: dict[str, Estimate] | None = None
+) -> Iterator[tuple[FastAPI, Directory, dict[str, str]]]:
     """With users ann and oper, who see own jobs; their tokens."""
     section = build(UsersSection, {"see": "own"}, "config")
     with closing(Directory(store.users)) as directory:
@@ -191,6 +194,7 @@ def house(store: Store) -> Iterator[tuple[FastAPI, Directory, dict[str, str]]]:
             directory.put(name, role, None, None)  # type: ignore[arg-type]
             tokens[name], _ = directory.make_token(name, None)
         crowd = Crowd(store, 6, 40)
+        crowd.expected = estimates or {}
         yield (
             create_app(crowd, store, token=None, version="1", users=section, directory=directory),
             directory,
@@ -237,7 +241,8 @@ def test_a_snapshot_then_differences_then_what_was_missed(store: Store) -> None:
     crowd = Crowd(store, 8, 700)
     with served(create_app(crowd, store, token=None, version="1")) as url:
         heard = events(url, lambda event, _: event == "whole")
-        assert [event for _, event, _ in heard] == ["snapshot", "rows", "whole"]
+        assert [event for _, event, _ in heard] == ["snapshot", "rows", "rows", "whole"]
+        assert heard[2][2]["costs"].keys() == crowd.due().keys()
         names, first = heard[0][2]["columns"], heard[0][2]
         jobs = [
             dict(zip(names["jobs"], row, strict=True)) for _, _, told in heard for row in told.get("jobs", ())
@@ -274,8 +279,11 @@ def test_a_snapshot_then_differences_then_what_was_missed(store: Store) -> None:
 
 
 def test_users_hear_of_own_jobs_alone(store: Store) -> None:
-    """Where users see own jobs: of others neither rows, nor executors, nor places in the line, nor money."""
-    with house(store) as (app, _, tokens), served(app) as url:
+    """Where users see own jobs: of others neither rows, executors, places, starts nor money."""
+    with (
+        house(store, dict.fromkeys((f"job-{n}" for n in range(1, 41)), ESTIMATE)) as (app, _, tokens),
+        served(app) as url,
+    ):
         told: dict[str, Any] = {}
         for name, token in tokens.items():
             told[name] = events(url, lambda *_: True, Authorization=f"Bearer {token}")[0][2]
@@ -286,6 +294,8 @@ def test_users_hear_of_own_jobs_alone(store: Store) -> None:
     assert tasks <= mine
     assert {each for each in told["ann"]["line"] if each} <= mine
     assert len(told["ann"]["line"]) == len(told["oper"]["line"])
+    assert told["ann"]["estimates"].keys() == {each for each in told["ann"]["line"] if each}
+    assert told["oper"]["estimates"].keys() == set(told["oper"]["line"])
     assert told["ann"]["budget"] is None
     assert told["oper"]["budget"] is not None
 
