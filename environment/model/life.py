@@ -268,12 +268,12 @@ class JobLives:
                 continue
             if job.failing:
                 self.stop_driver(job)
-            elif self._roster.missing(job) > 0:
-                self._line.relaunch(job, self._turn.now)
             elif job.aborting:
                 self.requeue_when_clear(job)
             elif job.gives_way and job.job.driver_here:
                 self._turn.command(cmd.YieldDriver, job.job.id)
+            elif self._roster.missing(job) > 0:
+                self._line.relaunch(job, self._turn.now)
             elif job.state == "queued" and not (job.job.begins_with or job.held):
                 self.begin(job)
         for job in self._roster.jobs():

@@ -86,7 +86,7 @@ class Losing:
             self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self._lives.requeue_when_clear(job)
-        elif job.failing:
+        elif job.failing or (job.gives_way and job.job.driver_here):
             return  # it goes on when its driver has ended
         elif task.released:
             self._given_up(job, task)

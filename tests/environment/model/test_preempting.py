@@ -238,6 +238,28 @@ def test_a_daemon_that_starts_anew_goes_on() -> None:
     assert again.job("job-1").gave[0].to == "job-9"
 
 
+def test_who_was_to_stop_is_told_again_though_executors_went_before_their_driver() -> None:
+    """A driver that ends takes its executors along: that they are missing asks for no others."""
+    world = shared(job("job-1", 4))
+    world.submit(urgent(4))
+    world.now += HOLD
+    seek(world)
+    told = world.job("job-1").reason
+    world.tell("failed", "job-1.0", "job-1.1")
+    world.now += HOLD
+    assert (world.job("job-1").reason, *world.model.requests()) == (told,)
+    again = World(world.vms)
+    again.now = world.now
+    assert "YieldDriver" in names(again.restore(world.kept()))
+    again.send(ev.SharingChanged(again.now, PRIORITY))
+    again.subscribe()
+    again.now += HOLD
+    assert "job-1" not in {request.job.id for request in again.model.requests()}
+    again.send(ev.DriverEnded(again.now, "job-1", None, requeue=True))
+    again.tell("killed", *again.open_tasks("job-1"))
+    assert {request.job.id for request in again.model.requests()} == {"job-1", "job-9"}
+
+
 def test_what_is_lent_comes_back_in_a_stated_time() -> None:
     """A queue's guarantee is used by others as long as it has no use for it, and then is its own again.
 
