@@ -326,7 +326,7 @@ class HostDrivers:
             self._running.discard(job_id)
             yields = job_id in self._yielding
             self._yielding.discard(job_id)
-        if yields:
+        if yields and status.exit_code != 0:  # else it did well before it could be told
             again = ev.DriverEnded(self._now(), job_id, None, requeue=True)
             self._crew.hand(job_id, lambda: self._clear(again))
             return

@@ -253,6 +253,23 @@ def test_a_driver_whose_end_is_seen_before_it_is_told_does_not_give_way(stage: S
     assert (event.requeue, event.exit_code) == (False, 0)
 
 
+def test_a_driver_that_does_well_while_it_is_told_does_not_give_way(stage: Stage) -> None:
+    """It ran when it was looked at, and had done what it was to do before it was ended."""
+    go, stop = stage.folder / "go", stage.launcher.stop_driver
+    job = stage.start(f"until [ -e {go} ]; do sleep 0.01; done")
+    stage.started(job)
+
+    def stop_late(job_id: str) -> None:
+        go.touch()
+        until(lambda: stage.launcher.driver_status(job_id).state == "ended")
+        stop(job_id)
+
+    stage.launcher.stop_driver = stop_late  # type: ignore[method-assign]
+    stage.drivers.give_way(job.id)
+    event = stage.end_of(job)
+    assert (event.requeue, event.exit_code) == (False, 0)
+
+
 def test_a_driver_that_did_well_is_not_started_again(stage: Stage) -> None:
     """However many retries are left."""
     stage.retries_left = 5
