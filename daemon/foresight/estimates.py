@@ -103,7 +103,9 @@ class Estimates:
         """What was drawn of a job, as it is told; from any thread."""
         with self._learning:
             start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
-            return JobAhead(start, end, self._cost.mended(drawn.cost))
+            cost = self._cost.mended(drawn.cost)
+        # Of starts more is known, and sooner: who may start late ends late too.
+        return JobAhead(start, replace(end, high=max(end.high, start.high)), cost)
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """These jobs have changed; whether any waits now. For the loop, which it never holds up."""

@@ -151,6 +151,18 @@ def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
     assert estimates._followed == {}
 
 
+def test_nobody_is_told_to_end_before_the_start() -> None:
+    """Many have started late and none has ended yet: so late as a job may start, it may end."""
+    estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept())
+    for _ in range(30):
+        estimates._start.learn(Interval(2.0, 0.0, 5.0), 200.0)
+    drawn = JobAhead(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7))
+    told = estimates.mended(drawn)
+    assert told.start.high == pytest.approx(200.0)
+    assert (told.end.low, told.end.high) == (60.0, told.start.high)
+    assert told.cost == drawn.cost
+
+
 def test_the_daemon_says_where_what_came_is_beside_what_was_told() -> None:
     """The CLI and the page work nothing out: the slack is the same everywhere."""
     told = Estimate(1000.0, Interval(1050.0, 1040.0, 1090.0), Interval(1150.0, 1120.0, 1200.0), AHEAD.cost)
