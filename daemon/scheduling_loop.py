@@ -43,6 +43,7 @@ from daemon.logs import Logs, Sandboxes
 from daemon.machines import Machines
 from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
+from daemon.queues.allowances import Allowances
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.queues.past_use import PastUse
@@ -204,7 +205,7 @@ class SchedulingLoop:
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
-        self._past_use = PastUse()
+        self._past_use, self._allowances = PastUse(), Allowances(now, store.get)
         self._next_sight = 0.0
         self._next_tick = 0.0
         self._charged = -math.inf
@@ -315,6 +316,8 @@ class SchedulingLoop:
         """See how queues and the order are, now and then: it goes through the first who wait."""
         if (began := time.monotonic()) >= self._next_sight:
             self._sight = sight_of(self._model, self._waiting)
+            if self._sight is not None:
+                self._allowances.observe(self._sight.standings)
             longest = self._waiting.longest().values()
             self._stages.waits_since = min((since for _, since in longest), default=None)
             self._next_sight = next_look(began, time.monotonic())
@@ -329,11 +332,11 @@ class SchedulingLoop:
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
         facts |= self._past_use.facts(self._model.standings)
-        of_budget, said = self._budget.take_news()
-        facts |= said
+        (of_budget, said), (of_queues, told) = self._budget.take_news(), self._allowances.take_news()
+        facts |= said | told
         now = self._clock.now()
         if changes or explanations or facts or self._chronicle.due(now):
-            happened = [*of_budget, *self._chronicle.tell(now, changes, explanations)]
+            happened = [*of_budget, *of_queues, *self._chronicle.tell(now, changes, explanations)]
             if not self._tenure.save(changes, explanations, facts, happened):
                 return False
         self._stages.observe(changes)
