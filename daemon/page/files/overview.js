@@ -90,8 +90,15 @@ function queued(job) {
     h("span.why.whole", { title: job.reason }, job.reason),
     h("span.num.soft", { title: `since ${clock(job.submitted_at)}` },
       soon ? h("div.soon", { title: soon.whole }, soon.soon) : null,
-      job.deadline ? h("span.warn", null, `by ${clock(job.deadline, false)} · `) : null,
+      job.deadline ? due(job) : null,
       `waits ${duration(Date.now() / 1000 - job.submitted_at)}`));
+}
+
+/** By when a job that waits is due; that this is over, or comes before it can start. */
+function due(job) {
+  const [, latest] = state.estimates[job.id] ?? [0, 0];
+  const late = Math.max(Date.now() / 1000, latest) > job.deadline;
+  return h(late ? "span.bad" : "span.warn", null, `${late ? "too late for" : "by"} ${clock(job.deadline, false)} · `);
 }
 
 function started(job) {
@@ -111,7 +118,7 @@ function decides() {
   const lines = [list];
   if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
-  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions. `, h("a", { href: "#/bill" }, "What that would have cost")));
+  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions` : ""}. `, h("a", { href: "#/bill" }, "What that would have cost")));
   if (state.provider) lines.push(h("p.bad", null, `Who opens VMs: ${state.provider}`));
   return lines;
 }

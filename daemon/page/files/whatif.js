@@ -3,7 +3,7 @@
 
 import { ask, get } from "./api.js";
 import { fill, h } from "./dom.js";
-import { colour, count, duration, money, percent } from "./format.js";
+import { clock, colour, count, duration, money, percent } from "./format.js";
 import { state } from "./state.js";
 
 const OFFERED = ["ff", "greedy", "aep", "reinforce", "lookahead"];
@@ -119,7 +119,7 @@ function told(found) {
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
         h("tbody", null, found.policies.map((each) => row(each, most)))))),
     found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "When each job would run"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
-      h("div.body.starts", null, played.map((each) => starts(each, played)))) : null,
+      h("div.body.starts", null, played.map((each) => starts(each, played, found)))) : null,
     h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
   ];
 }
@@ -148,19 +148,22 @@ function row(each, most) {
 
 function between(found, as) {
   if (!found) return "–";
+  if (found.low === found.high) return as(found.mean);
   return [as(found.mean), h("span.faint", null, ` (${as(found.low)} – ${as(found.high)})`)];
 }
 
-/** A small picture: a line for each job, from now to its end. */
-function starts(each, all) {
-  const last = Math.max(...all.flatMap((other) => other.jobs.slice(0, SHOWN).map((job) => job.end.mean)), 1);
+/** A small picture: a line for each job, from now to its end; of a time that is over, from when the first began. */
+function starts(each, all, { at, recorded }) {
+  const jobs = all.flatMap((other) => other.jobs.slice(0, SHOWN));
+  const first = recorded && jobs.length ? Math.min(...jobs.map((job) => job.start.mean)) : 0;
+  const last = Math.max(...jobs.map((job) => job.end.mean), first + 1);
   const more = each.jobs.length - SHOWN;
   return h("div", null, h("h3", null, `${each.case}, ${each.name}`), each.jobs.slice(0, SHOWN).map((job) => {
     const bar = h("i");
-    bar.style.left = `${(100 * job.start.mean) / last}%`;
-    bar.style.width = `${(100 * (job.end.mean - job.start.mean)) / last}%`;
+    bar.style.left = `${(100 * (job.start.mean - first)) / (last - first)}%`;
+    bar.style.width = `${(100 * (job.end.mean - job.start.mean)) / (last - first)}%`;
     bar.style.background = colour(job.id);
-    return h("a.start", { href: `#/jobs/${job.id}`, title: `${job.id} ${job.name}: starts in ${duration(job.start.mean)} (${duration(job.start.low)} – ${duration(job.start.high)})${job.late ? ", late" : ""}` },
+    return h("a.start", { href: `#/jobs/${job.id}`, title: `${job.id} ${job.name}: starts ${recorded ? `at ${clock(at + job.start.mean)}` : `in ${duration(job.start.mean)} (${duration(job.start.low)} – ${duration(job.start.high)})`}${job.late ? ", late" : ""}` },
       h(job.late ? "span.bad" : "span", null, job.id), h("div.track", null, bar));
   }), more > 0 ? h("p.soft", null, `and ${count(more)} more`) : null);
 }
