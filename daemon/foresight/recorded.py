@@ -19,8 +19,8 @@ from environment.view import ClusterView
 #: A page of so many jobs, the newest first, before one; as the store gives them.
 Page = Callable[[int, str | None], list[JobRecord]]
 
-#: So many jobs are played at most, and so many are read at once.
-_MOST, _PAGE = 5_000, 500
+#: So many jobs are played at most, so many are looked at for that, and so many are read at once.
+_MOST, _LOOKED_AT, _PAGE = 5_000, 20_000, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,9 @@ def recorded(page: Page, since: float) -> Recorded:
     for record in _since(page, since):
         if record.held or (record.ended and record.placed_at is None):
             left_out += 1
+            if left_out > _LOOKED_AT - _MOST:
+                why = f"since: too many jobs have come since then that never ran, {left_out} and more"
+                raise RejectedError(422, "Too much at once", why)
             continue
         job = record.job
         if record.ended and record.placed_at is not None and record.finished_at is not None:

@@ -378,3 +378,17 @@ def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest
     with pytest.raises(RejectedError, match="at most 3 jobs are played"):
         recorded(pages(records), 1000.0)
     assert len(recorded(pages(records), 1002.0).jobs) == 3
+
+
+def test_a_time_in_which_very_many_never_ran_is_refused() -> None:
+    """Or who asks for it again and again has the daemon read its whole store each time."""
+    read = 0
+
+    def page(limit: int, _: str | None) -> list[JobRecord]:
+        nonlocal read
+        read += limit
+        assert read <= 100_000
+        return [came(7, 1000.0, state="killed", finished_at=1006.0)] * limit
+
+    with pytest.raises(RejectedError, match="too many jobs have come since then that never ran"):
+        recorded(page, 0.0)
