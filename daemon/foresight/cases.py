@@ -103,7 +103,8 @@ class Case:
         """What is taken to be so, beside what always is."""
         said = []
         if self.cluster is not None:
-            said.append("on another cluster nothing runs at first: only what waits is played")
+            if now.recorded is None:
+                said.append("on another cluster nothing runs at first: only what waits is played")
             if now.jvms is not None:
                 said.append(
                     f"another cluster has machines of its own: mesos.jvms, {now.jvms}, is of this one"

@@ -37,8 +37,8 @@ class Recorded:
     def assumes(self) -> tuple[str, ...]:
         """What is taken to be so."""
         return (
-            "the cluster is as it is configured now, and idle at the beginning: jobs that came before are "
-            "not in it, nor those that are forgotten since",
+            "the cluster is as it is configured now, or as the case has it, and idle at the beginning: jobs "
+            "that came before are not in it, nor those that are forgotten since",
             "jobs come when they came, or when what held them was over; those that ended before they had "
             f"run, or are held still, are left out ({self.left_out})",
             f"jobs that are over ({len(self.took)} of {len(self.jobs)}) take what they took wherever they "

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conf.schema import PolicyChoice
+from conf.schema import Cluster, PolicyChoice
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present
 from daemon.foresight.foresight import Foresight
@@ -357,6 +357,9 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
     assert any("jobs that are over (2 of 3) take what they took" in said for said in body.assumes)
     believed = {request.job.expected_duration for request in present.queue}
     assert believed == {100.0}
+    other = Case(cluster=Cluster.model_construct())
+    assert other.assumes(replace(present, recorded=None))
+    assert other.assumes(present) == (), "what waits now is not played at all"
 
 
 def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) -> None:
