@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from conf.dialect import Reader
-from conf.reading import read_bounded, read_secret
+from conf.reading import read_bounded, read_secret, read_token
 
 Schema = TypeVar("Schema", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -147,6 +147,14 @@ def secret_in(name: str, key: str) -> str:
     """What the file of secrets holds that is named by a key of the config."""
     try:
         return read_secret(Path(name))
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
+
+
+def token_in(name: str, key: str) -> str:
+    """As `secret_in`, of a file that not everybody may read."""
+    try:
+        return read_token(Path(name))
     except ValueError as error:
         raise ConfigError(f"{key}: {error}") from None
 

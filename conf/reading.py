@@ -1,6 +1,6 @@
 """What a user names is read: of bounded length, in bounded time, from a file or a pipe.
 
-Who may read or write a file of secrets besides its owner is looked at by whoever minds.
+A token that everybody may read is refused; of other secrets that is looked at by whoever minds.
 """
 
 import os
@@ -71,3 +71,26 @@ def read_secret(path: Path) -> str:
     if not text:
         raise ValueError(f"{path}: is empty")
     return text
+
+
+def read_token(path: Path) -> str:
+    """As `read_secret`; a token in a file that everybody on the machine may use is refused as well."""
+    token = read_secret(path)
+    if open_to_all(path.expanduser()):
+        raise ValueError(f"{path}: everybody on this machine may use the token in it; chmod 600 {path}")
+    return token
+
+
+def open_to_all(path: Path) -> bool:
+    """Whether others than owner and group may use a file, and we could close it to them.
+
+    Pipes are not looked at, nor what is mounted so that it cannot be changed or belongs to somebody else, as
+    secrets of containers are: there is nothing that we could do.
+    """
+    try:
+        status = path.stat()
+        fixed = os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    ours = os.geteuid() in (0, status.st_uid) and not fixed
+    return stat.S_ISREG(status.st_mode) and ours and bool(status.st_mode & stat.S_IRWXO)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from conf.loader import ConfigError, secret_in
+from conf.loader import ConfigError, token_in
 from conf.schema import Config
 from framework.guard import is_loopback
 
@@ -52,9 +52,9 @@ def url_of(config: Config, listener: socket.socket) -> str:
 
 
 def token_of(config: Config) -> str | None:
-    """What clients have to send; ConfigError when it cannot be read, or has to be and there is none."""
+    """What clients have to send; ConfigError when it cannot be read, everybody can, or there has to be one."""
     if config.token_file:
-        return secret_in(config.token_file, "token_file")
+        return token_in(config.token_file, "token_file")
     host, _ = config.address
     if config.users is None and host != "localhost" and not is_loopback(host):
         raise ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +62,7 @@ def settings(
 ) -> Settings:
     """What is given, else what STOKER_URL, STOKER_TOKEN_FILE and STOKER_CA say.
 
-    StokerError when the URL is none, or the file with the token cannot be read.
+    StokerError when the URL is none, or the file with the token cannot be read, or everybody may.
     """
     place = _checked(url or os.environ.get(URL) or DEFAULT_URL)
     file = token_file or os.environ.get(TOKEN_FILE)
@@ -92,4 +93,22 @@ def _read_token(path: Path) -> str:
         token = ""
     if not token or len(token) > _LONGEST_TOKEN or not token.isprintable():
         raise StokerError(f"{path}: should hold one line with the token")
+    if _open_to_all(path):
+        raise StokerError(f"{path}: everybody on this machine may use the token in it; chmod 600 {path}")
     return token
+
+
+def _open_to_all(path: Path) -> bool:
+    """Whether others than owner and group may use a file, and we could close it to them.
+
+    No pipe, nor what a container has mounted, which belongs to somebody else or cannot be changed.
+    """
+    if os.name != "posix":
+        return False
+    try:
+        status = path.stat()
+        fixed = os.statvfs(path).f_flag & os.ST_RDONLY
+    except OSError:
+        return False
+    ours = os.geteuid() in (0, status.st_uid) and not fixed
+    return stat.S_ISREG(status.st_mode) and ours and bool(status.st_mode & stat.S_IRWXO)

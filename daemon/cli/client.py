@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from conf.reading import read_secret
+from conf.reading import read_token
 from daemon.cli.errors import CommandError
 
 Json = Any
@@ -363,7 +363,7 @@ def _trusted(ca: Path | None) -> ssl.SSLContext:
 
 def _token(path: Path) -> str:
     try:
-        token = read_secret(path)
+        token = read_token(path)
     except ValueError as error:
         raise CommandError(f"--token-file {error}") from None
     if not token.isascii() or not token.isprintable():

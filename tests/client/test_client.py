@@ -296,6 +296,7 @@ def test_the_token_comes_from_a_file(cast: Cast, tmp_path: Path, monkeypatch: py
     """Or from a program; it is shown nowhere, and a network on which it can be read is told of."""
     file = tmp_path / "token"
     file.write_text("t0ken\n")
+    file.chmod(0o600)
     with served(cast, "t0ken") as url:
         monkeypatch.setenv("STOKER_URL", url)
         with Stoker() as client, pytest.raises(stoker.UnauthorizedError, match="wants a token"):

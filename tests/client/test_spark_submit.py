@@ -215,6 +215,7 @@ def test_the_token_comes_by_a_file(
     app, token, file = tmp_path / "app.py", tmp_path / "token", tmp_path / "properties"
     app.touch()
     token.write_text("t0ken\n")
+    token.chmod(0o600)
     with served(cast, "t0ken") as url:
         command = ["spark-submit", "-v", "--master", url, "--properties-file", str(file), str(app)]
         file.write_text("")

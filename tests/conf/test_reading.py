@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import stoker
 
-from conf.reading import read_secret
+from conf.reading import read_secret, read_token
 from conf.schema import Config
 from daemon.cli.client import Client
 from daemon.listening import token_of
@@ -46,4 +48,45 @@ def test_a_secret_comes_from_a_pipe(tmp_path: Path) -> None:
     os.write(writer, b"the secret\n")
     os.close(writer)
     assert read_secret(Path(f"/dev/fd/{reader}")) == "the secret"
+    os.close(reader)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o666, 0o602])
+@pytest.mark.parametrize("reader", ["daemon", "client", "library"])
+def test_a_token_that_everybody_may_read_is_refused(reader: str, mode: int, tmp_path: Path) -> None:
+    """With what to do about it, in a line; without the token."""
+    file = tmp_path / "token"
+    file.write_text("t0p-secret")
+    file.chmod(mode)
+    read = {**READERS, "library": lambda path: stoker.Stoker(token_file=path)}[reader]
+    with pytest.raises(Exception, match=f"{file}: everybody on this machine may use the token") as caught:
+        read(file)
+    assert str(caught.value).endswith(f"; chmod 600 {file}")
+    assert "t0p-secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    for good in (0o600, 0o400, 0o640):
+        file.chmod(good)
+        read(file)
+
+
+def test_what_is_mounted_for_us_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret of a container belongs to another user, or cannot be changed; a pipe has no mode of its own."""
+    file = tmp_path / "token"
+    file.write_text("t0ken")
+    file.chmod(0o444)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+        assert read_token(file) == "t0ken"
+        assert stoker.Stoker(token_file=file).settings.token == "t0ken"
+    with monkeypatch.context() as patched:
+        mounted = SimpleNamespace(f_flag=os.ST_RDONLY)
+        patched.setattr(os, "statvfs", lambda _: mounted)
+        assert read_token(file) == "t0ken"
+        assert stoker.Stoker(token_file=file).settings.token == "t0ken"
+    with pytest.raises(ValueError, match="everybody"):
+        read_token(file)
+    reader, writer = os.pipe()
+    os.write(writer, b"t0ken\n")
+    os.close(writer)
+    assert read_token(Path(f"/dev/fd/{reader}")) == "t0ken"
     os.close(reader)

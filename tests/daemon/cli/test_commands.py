@@ -448,6 +448,7 @@ def test_a_token_is_sent(cast: Cast, tmp_path: Path, capsys: Capture) -> None:
     """With the right token the daemon answers, without it the user is told what is missing."""
     token = tmp_path / "token"
     token.write_text("secret\n")
+    token.chmod(0o600)
     with served(cast, "secret") as url:
         assert main(["cluster", "--url", url, "--token-file", str(token)]) == 0
         capsys.readouterr()
@@ -461,6 +462,7 @@ def test_the_environment_names_daemon_and_token(
     """STOKER_URL and STOKER_TOKEN_FILE stand for the flags; a proxy is not asked for this machine."""
     token = tmp_path / "token"
     token.write_text("secret")
+    token.chmod(0o600)
     with served(cast, "secret") as url:
         monkeypatch.setenv("STOKER_URL", f"{url}/")
         monkeypatch.setenv("STOKER_TOKEN_FILE", str(token))

@@ -39,6 +39,7 @@ def test_its_commands(
 ) -> None:
     """One after the other, as the admin who has the config's token."""
     (tmp_path / "token").write_text("t0ken")
+    (tmp_path / "token").chmod(0o600)
     monkeypatch.setenv("STOKER_TOKEN_FILE", str(tmp_path / "token"))
     lines = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
     assert len(lines) >= 9
