@@ -52,7 +52,7 @@ def url_of(config: Config, listener: socket.socket) -> str:
 
 
 def token_of(config: Config) -> str | None:
-    """What clients have to send; ConfigError when it cannot be read, everybody can, or there has to be one."""
+    """What clients have to send; ConfigError when it cannot be used, or has to be and there is none."""
     if config.token_file:
         return token_in(config.token_file, "token_file")
     host, _ = config.address

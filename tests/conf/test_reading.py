@@ -70,7 +70,7 @@ def test_a_token_that_everybody_may_read_is_refused(reader: str, mode: int, tmp_
 
 
 def test_what_is_mounted_for_us_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret of a container belongs to another user, or cannot be changed; a pipe has no mode of its own."""
+    """A secret of a container belongs to another user, or cannot be changed; a pipe has no mode."""
     file = tmp_path / "token"
     file.write_text("t0ken")
     file.chmod(0o444)
