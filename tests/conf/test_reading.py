@@ -58,7 +58,11 @@ def test_a_token_that_everybody_may_read_is_refused(reader: str, mode: int, tmp_
     file = tmp_path / "token"
     file.write_text("t0p-secret")
     file.chmod(mode)
-    read = {**READERS, "library": lambda path: stoker.Stoker(token_file=path)}[reader]
+    readers: dict[str, Callable[[Path], object]] = {
+        **READERS,
+        "library": lambda path: stoker.Stoker(token_file=path),
+    }
+    read = readers[reader]
     with pytest.raises(Exception, match=f"{file}: everybody on this machine may use the token") as caught:
         read(file)
     assert str(caught.value).endswith(f"; chmod 600 {file}")
