@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,9 +85,10 @@ class Post:
                 answer = await self._client.send(request, stream=True)
         except TimeoutError:
             return Outcome("timeout", f"no answer within {self._webhook.timeout:g} s")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
             return Outcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
-        await answer.aclose()
+        with suppress(Exception):  # it has said what it had to
+            await answer.aclose()
         if answer.is_success:
             return Outcome("delivered")
         where = ": redirects are not followed" if answer.is_redirect else ""

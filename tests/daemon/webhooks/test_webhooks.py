@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, get_args
 
+import httpx
 import pytest
 from structlog.testing import capture_logs
 
@@ -151,6 +152,32 @@ def test_what_is_not_taken_is_sent_again(file_store: Store) -> None:
     assert [event for event, _ in said] == ["a webhook takes no request", "a webhook takes requests again"]
     assert "s3cret" not in str(logs)
     assert SECRET not in str(logs)
+
+
+def test_whatever_this_machine_lacks_it_is_sent_again(
+    file_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No thread to look a name up, of which a job may leave none; nor does a bad end of an answer matter."""
+    send, close, lacking = httpx.AsyncClient.send, httpx.Response.aclose, [1]
+
+    async def failing(*given: Any, **more: Any) -> httpx.Response:
+        if lacking:
+            raise RuntimeError(f"can't start new thread {lacking.pop()}")
+        return await send(*given, **more)
+
+    async def badly(answer: httpx.Response) -> None:
+        await close(answer)
+        raise RuntimeError("it ended badly")
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", failing)
+    monkeypatch.setattr(httpx.Response, "aclose", badly)
+    with receiving() as receiver, told(file_store, chat=hook(receiver, on=["vm lost"])) as office:
+        known(file_store)
+        happens(file_store, "first", "second")
+        assert receiver.take(2) == ["first", "second"]
+        until(lambda: office.status()[0].came["delivered"] == 2)
+        (how,) = office.status()
+    assert (how.came["unreachable"], how.came["given up"], how.failure) == (1, 0, "")
 
 
 def test_a_dead_receiver_delays_nobody_else(file_store: Store) -> None:
