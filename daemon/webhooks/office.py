@@ -29,6 +29,8 @@ log = structlog.get_logger("webhooks")
 FACT = "webhooks"
 #: Seconds between two looks for what is new, and between two times of keeping how far couriers are.
 _LOOK, _KEEP = 0.5, 1.0
+#: Seconds before all is begun anew after what nobody expected.
+_AGAIN = 2.0
 #: Seconds for which who ends it waits for the thread.
 _PATIENCE = 5.0
 #: Seconds that a test may take beyond its request.
@@ -104,20 +106,34 @@ class Office:
         loop = asyncio.new_event_loop()
         loop.set_default_executor(lookups)
         try:
-            self._main = loop.create_task(self._all(loop, readers))
+            self._main = loop.create_task(self._always(loop, readers))
             self._loop = loop
             self._begun.set()
             loop.run_until_complete(self._main)
         except asyncio.CancelledError:
             pass
-        except Exception:
-            log.exception("webhooks are not told any more")
         finally:
             self._begun.set()
             self._loop = None
             readers.shutdown(wait=False)
             lookups.shutdown(wait=False)
             loop.close()
+
+    async def _always(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        """Tell until another daemon is to; what goes wrong is begun anew where it was kept."""
+        while True:
+            try:
+                await self._all(loop, readers)
+            except DeposedError:
+                break
+            except ExceptionGroup as errors:
+                if errors.subgroup(DeposedError) is not None:
+                    break
+                log.exception("webhooks begin anew")
+            except Exception:
+                log.exception("webhooks begin anew")
+            await asyncio.sleep(_AGAIN)
+        log.info("webhooks are another daemon's to tell")
 
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
@@ -141,10 +157,6 @@ class Office:
                     group.create_task(courier.run())
                 group.create_task(self._look(loop, readers, last))
                 group.create_task(self._keep_now_and_then(loop, readers))
-        except ExceptionGroup as errors:
-            if errors.subgroup(DeposedError) is None:
-                raise
-            log.info("webhooks are another daemon's to tell")
         finally:
             with suppress(StoreError):
                 self._keep()  # at once: whoever waits for the end of it waits a write at most

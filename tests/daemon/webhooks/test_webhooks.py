@@ -23,7 +23,9 @@ from conf.schema import Config, JobSpec, Webhook
 from daemon.chronicle import Happening
 from daemon.config_check import check
 from daemon.contract import RejectedError
+from daemon.event_rows import EventRows, Events
 from daemon.store import Store, StoreError
+from daemon.webhooks import office as office_module
 from daemon.webhooks.office import FACT, Office
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
@@ -180,6 +182,26 @@ def test_whatever_this_machine_lacks_it_is_sent_again(
     assert (how.came["unreachable"], how.came["given up"], how.failure) == (1, 0, "")
 
 
+def test_what_nobody_expected_ends_no_webhook(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is begun anew where it was."""
+    monkeypatch.setattr(office_module, "_AGAIN", 0.01)
+    read, wrong = EventRows.read, [1]
+
+    def failing(rows: EventRows, limit: int, **asked: Any) -> Events:
+        if wrong and asked["after"]:
+            raise RuntimeError(f"can't start new thread {wrong.pop()}")
+        return read(rows, limit, **asked)
+
+    monkeypatch.setattr(EventRows, "read", failing)
+    with receiving() as receiver, told(file_store, chat=hook(receiver, on=["vm lost"])):
+        known(file_store)
+        happens(file_store, "first")
+        assert receiver.take(1) == ["first"]
+        happens(file_store, "second")
+        assert receiver.take(1) == ["second"]
+    assert not wrong
+
+
 def test_a_dead_receiver_delays_nobody_else(file_store: Store) -> None:
     """Nor the end of the daemon; nothing of it is lost, and the next one goes on."""
     with receiving() as dead, receiving() as well, receiving() as new:
@@ -203,7 +225,9 @@ def test_a_dead_receiver_delays_nobody_else(file_store: Store) -> None:
 KILLED = """
 import sys, threading
 from conf.schema import Webhook
+from daemon.event_rows import EventRows, Events
 from daemon.store import Store, StoreError
+from daemon.webhooks import office as office_module
 from daemon.webhooks.office import Office
 store = Store(sys.argv[1])
 chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
