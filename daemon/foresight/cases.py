@@ -60,7 +60,7 @@ class Case:
     cluster: Cluster | None = None
     order: tuple[Criterion, ...] = ()
     keep: Keeping | None = None
-    #: Jobs that come now.
+    #: Jobs that come now, or when they may begin.
     joining: tuple[Job, ...] = ()
 
     def __str__(self) -> str:
@@ -89,7 +89,10 @@ class Case:
         if self.order:
             now = replace(now, sharing=replace(now.sharing or Sharing(), order=self.order))
         if self.joining:
-            jobs = [replace(job, submitted_at=now.view.at) for job in self.joining]
+            at = now.view.at
+            jobs = [
+                replace(job, submitted_at=max(at, job.start_at or at), start_at=None) for job in self.joining
+            ]
             more = (PlacementRequest(job, job.executors) for job in jobs)
             now = replace(now, queue=(*now.queue, *more), follow=tuple(job.id for job in jobs))
         return now if self.keep is None else replace(now, keeping=self.keep)

@@ -125,8 +125,10 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
     followed = () if ahead is None else ahead.followed
     first = followed[0] if followed else None
     reason, before = ("", None) if first is None else (told(first.why), first.before)
+    if first is not None and _comes_later(job):
+        reason, before = "it begins no earlier than its start_at", None
     record = JobRecord(replace(job, id="", array=""))
-    estimate = None if present is None or not followed else _estimate(scheduler, present, followed)
+    estimate = None if present is None or not followed else _estimate(scheduler, job, present, followed)
     return DryRunBody(
         job=job_body(record, reason, before, estimate, scheduler.warnings(job.type)),
         placement=[] if present is None or first is None else _placement(present, first),
@@ -147,8 +149,6 @@ def _not_played(jobs: Sequence[Job]) -> str:
             return f"it comes after {after}, which has not ended"
         if after.when == "success" and after.ended != "finished":
             return f"it would not run: it comes after {after}, which has {after.ended}"
-    if job.start_at is not None and job.start_at > job.submitted_at:
-        return "it begins no earlier than its start_at, and who waits and runs by then is not known"
     if job.at_most is not None and job.at_most < len(jobs):
         return f"{job.at_most} of its array run at once at most (at_most), which is not played"
     return ""
@@ -159,13 +159,21 @@ def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
     return f"it would not run: {next(whys, 'nothing came of it in any draw')}"
 
 
-def _estimate(scheduler: Scheduler, present: Present, followed: Sequence[Followed]) -> Estimate:
+def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequence[Followed]) -> Estimate:
     """What is told of it, as of jobs that wait: seconds since the epoch."""
     draws = [each.ahead for each in followed]
-    start, end, cost = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
-    drawn = JobAhead(Interval.of(start), Interval.of(end), Interval.of(cost))
+    starts, ends, costs = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
+    drawn = JobAhead(Interval.of(starts), Interval.of(ends), Interval.of(costs))
     told, at = scheduler.mended(drawn), present.view.at
-    return Estimate(at, told.start.later(at), told.end.later(at), told.cost)
+    start, end = told.start.later(at), told.end.later(at)
+    if job.start_at is not None:  # which widening knows nothing of
+        start = replace(start, low=max(start.low, job.start_at), high=max(start.high, job.start_at))
+        end = replace(end, low=max(end.low, start.low), high=max(end.high, start.high))
+    return Estimate(at, start, end, told.cost)
+
+
+def _comes_later(job: Job) -> bool:
+    return job.start_at is not None and job.start_at > job.submitted_at
 
 
 def _late(job: Job, present: Present, followed: Sequence[Followed]) -> bool:
@@ -193,6 +201,8 @@ def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
     job, more = jobs[0], []
     if job.expected_duration is None:
         more.append(f"nothing is known of how long jobs of type {job.type} take: that is guessed")
+    if _comes_later(job):
+        more.append("who runs and waits when it may begin is who runs and waits now, as far as they go on")
     if job.driver is not None:
         more.append("its driver on the cluster takes nothing")
     if present.others:

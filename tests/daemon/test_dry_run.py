@@ -235,7 +235,6 @@ def test_files_that_will_be_sent_need_not_be_there(house: House) -> None:
     ("job", "why"),
     [
         ({"after": "job-1"}, "it comes after job-1, which has not ended"),
-        ({"start_at": "1h"}, "it begins no earlier than its start_at"),
         ({"count": 3, "at_most": 2}, "2 of its array run at once at most"),
     ],
 )
@@ -244,6 +243,16 @@ def test_what_is_not_played_says_so(house: House, job: dict[str, Any], why: str)
     tried = house.post("/v1/jobs/dry-run", job).json()
     assert tried["no_estimate"].startswith(why)
     assert (tried["job"]["estimate"], tried["placement"], tried["draws"]) == (None, [], 0)
+
+
+def test_a_job_that_begins_later_is_played_from_then_on(house: House) -> None:
+    """It starts no earlier in any draw, and nothing is placed now."""
+    tried = house.post("/v1/jobs/dry-run", {"start_at": "1h", "type": "sort"}).json()
+    job, estimate = tried["job"], tried["job"]["estimate"]
+    assert (tried["no_estimate"], tried["draws"] > 0, tried["placement"]) == ("", True, [])
+    assert job["start_at"] <= estimate["start"]["low"] <= estimate["end"]["low"]
+    assert job["reason"] == "it begins no earlier than its start_at"
+    assert any("when it may begin" in said for said in tried["assumes"])
 
 
 def test_without_time_to_play_the_checks_are_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import { fill, h } from "./dom.js";
 
 const main = document.getElementById("main");
 const find = document.getElementById("find");
-if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.classList.add("dark");
+if ((localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches && "dark")) === "dark") document.documentElement.classList.add("dark");
 
 const name = (schema) => schema.$ref.split("/").pop();
 
