@@ -101,7 +101,7 @@ class Intake:
         for each in submitted:
             try:
                 asked[self._sized(each)] = each
-            except RejectedError as error:
+            except Exception as error:  # what is wrong with one must not stop the others
                 yield {each: error}
         for admissions in self._accept([*asked]):
             yield {asked[each]: outcome for each, outcome in admissions.items()}

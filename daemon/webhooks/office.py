@@ -89,12 +89,17 @@ class Office:
         courier, loop = self._couriers.get(name), self._loop
         if courier is None or loop is None:
             raise RejectedError(503, "Nothing is told now", "the daemon has just begun to lead; try again")
-        tried: Future[TriedBody] = asyncio.run_coroutine_threadsafe(courier.try_it(), loop)
+        trial = courier.try_it()
+        try:
+            tried: Future[TriedBody] = asyncio.run_coroutine_threadsafe(trial, loop)
+        except RuntimeError:  # its loop has just ended
+            trial.close()
+            raise _too_busy() from None
         try:
             return tried.result(self._webhooks[name].timeout + _SLACK)
         except (Late, CancelledError):
             tried.cancel()
-            raise RejectedError(503, "Nothing is told now", "the daemon ends, or is too busy") from None
+            raise _too_busy() from None
 
     def _cancel(self) -> None:
         if self._main is not None:
@@ -210,6 +215,10 @@ class Office:
         kept = json.dumps({name: courier.done for name, courier in self._couriers.items()})
         if kept != self._store.get(FACT):
             self._store.put(FACT, kept)
+
+
+def _too_busy() -> RejectedError:
+    return RejectedError(503, "Nothing is told now", "the daemon ends, or is too busy")
 
 
 @contextmanager

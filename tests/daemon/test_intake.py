@@ -205,6 +205,13 @@ def test_what_is_wrong_with_one_stops_no_other(door: Door, monkeypatch: pytest.M
         (found,) = door.intake.accept(submitted)
         assert told(found) == ["kept", name, "kept"]
     assert door.store.count_by_state() == {"queued": 6}
+    monkeypatch.setattr(door.intake, "_sized", failing(RuntimeError("no number"), door.intake._sized))
+    answers = [found for found in door.intake.accept(submitted) if found]
+    assert told({each: of for found in answers for each, of in found.items()}) == [
+        "kept",
+        "RuntimeError",
+        "kept",
+    ]
 
 
 def test_a_full_disk_is_tried_once_for_all(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Webhooks are told what happens, over real HTTP: signed, in order, until it is taken, whoever is killed."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -362,6 +363,17 @@ def test_a_test_is_sent_at_once(file_store: Store) -> None:
             office.test("nosuch")
     with pytest.raises(RejectedError, match="just begun"):
         office.test("chat")
+
+
+def test_a_test_in_the_moment_of_the_end_is_refused(file_store: Store) -> None:
+    """And no error of ours: nobody is there any more who would send it."""
+    with receiving() as receiver, told(file_store, chat=hook(receiver)) as office:
+        until(lambda: bool(office._couriers))
+        office._loop, loop = asyncio.new_event_loop(), office._loop
+        office._loop.close()
+        with pytest.raises(RejectedError, match="the daemon ends"):
+            office.test("chat")
+        office._loop = loop
 
 
 def test_nobody_is_there(file_store: Store) -> None:
