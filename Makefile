@@ -9,7 +9,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference docs-output bench filter lock clean
+.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference docs-output bench filter airflow lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
@@ -75,6 +75,15 @@ filter: $(READY)  ## Compile the filter that keeps strangers from drivers' UIs
 	$(BIN)/stoker spark add 3.5
 	$(BIN)/python -m tests.framework.spark.key_filter
 
+# Not among our packages: it needs others of what we need, and hundreds of megabytes. Newer ones are tried by AIRFLOW=.
+AIRFLOW ?= apache-airflow==3.3.2 apache-airflow-providers-apache-spark==6.3.4
+
+airflow: $(READY)  ## Run the example for Airflow in a real one, fetched into .venv-airflow
+	$(BIN)/stoker spark add 3.5
+	$(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/python -m pip install --disable-pip-version-check --quiet $(AIRFLOW)
+	STOKER_AIRFLOW=$(CURDIR)/.venv-airflow $(BIN)/python -m pytest tests/doors/test_airflow.py -n 0 -v
+
 COMPILE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
   --no-emit-index-url --no-emit-find-links
 RESOLVE := $(COMPILE) --override requirements.overrides
@@ -91,4 +100,4 @@ lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock 
 	rm -rf .venv-lock
 
 clean:  ## Remove what was installed and built
-	rm -rf .venv .venv-lock build *.egg-info
+	rm -rf .venv .venv-lock .venv-airflow build *.egg-info

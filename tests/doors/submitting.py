@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.spark import local_spark_home
+from tests.real_daemon import PATIENCE
 
 #: A JVM that only submits is not worth compiling with care.
 _QUICK = "-XX:TieredStopAtLevel=1"
@@ -23,6 +24,30 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 logger.submit.name = org.apache.spark.deploy.rest.RestSubmissionClient
 logger.submit.level = info
 """
+
+
+_SCALA = """
+import org.apache.spark.{SparkConf, SparkContext}
+
+object Squares {
+  def main(args: Array[String]): Unit = {
+    val context = new SparkContext(new SparkConf())
+    val numbers = context.parallelize(1 to args(0).toInt, 2)
+    println("SUM " + numbers.map(n => n.toLong * n).reduce(_ + _))
+    context.stop()
+  }
+}
+"""
+
+
+def squares_jar(folder: Path) -> Path:
+    """A Scala application in a jar that is made there: it sums the squares up to its argument."""
+    (folder / "Squares.scala").write_text(_SCALA)
+    home = local_spark_home(os.environ, "4.3")
+    compiler = ("-cp", f"{home.home}/jars/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn")
+    command = [f"{home.java_home}/bin/java", "-XX:TieredStopAtLevel=1", *compiler, "-d", "squares.jar"]
+    subprocess.run([*command, "Squares.scala"], cwd=folder, check=True, timeout=PATIENCE)
+    return folder / "squares.jar"
 
 
 @dataclass(frozen=True)

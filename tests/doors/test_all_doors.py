@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from framework.spark import local_spark_home
-from tests.doors.submitting import SparkSubmit
+from tests.doors.submitting import SparkSubmit, squares_jar
 from tests.doors.test_spark_submit import shown
 from tests.real_daemon import PATIENCE, QUICK_JAVA, Daemon
 
@@ -25,18 +24,6 @@ numbers = context.parallelize(range(1, int(sys.argv[1]) + 1), 2)
 print("SUM", numbers.map(lambda n: n * n).sum(), flush=True)
 context.stop()
 """
-_SCALA = """
-import org.apache.spark.{SparkConf, SparkContext}
-
-object Squares {
-  def main(args: Array[String]): Unit = {
-    val context = new SparkContext(new SparkConf())
-    val numbers = context.parallelize(1 to args(0).toInt, 2)
-    println("SUM " + numbers.map(n => n.toLong * n).reduce(_ + _))
-    context.stop()
-  }
-}
-"""
 _CLIENT = Path(__file__).parents[2] / "client"
 #: One executor, with the smallest heaps that Spark takes.
 _SMALL = {**QUICK_JAVA, "spark.executor.instances": "1", "spark.executor.memory": "512m"}
@@ -48,14 +35,9 @@ def applications(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str
     """What stands behind spark-submit's flags for each, in a folder of its user's own."""
     folder = tmp_path_factory.mktemp("applications")
     (folder / "squares.py").write_text(_PYTHON)
-    (folder / "Squares.scala").write_text(_SCALA)
-    home = local_spark_home(os.environ, "4.3")
-    compiler = ("-cp", f"{home.home}/jars/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn")
-    command = [f"{home.java_home}/bin/java", "-XX:TieredStopAtLevel=1", *compiler, "-d", "squares.jar"]
-    subprocess.run([*command, "Squares.scala"], cwd=folder, check=True, timeout=PATIENCE)
     return {
         "python": [str(folder / "squares.py")],
-        "scala": ["--class", "Squares", str(folder / "squares.jar")],
+        "scala": ["--class", "Squares", str(squares_jar(folder))],
     }
 
 
