@@ -16,9 +16,10 @@ from agents.experiments.elastic import facebook_day
 from agents.registry import create
 from environment.cluster_files import load_cluster
 from environment.policy import Policy
-from environment.simulation.ahead import Ahead, play_ahead
+from environment.simulation.ahead import play_ahead
 from environment.simulation.intervals import Calibration, Interval
 from environment.simulation.options import SimulationOptions
+from environment.simulation.outlook import Ahead
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest

@@ -25,8 +25,8 @@ from daemon.schemas import Body, Said
 from daemon.submissions import PATH, Login
 from daemon.users.permits import Permit, permit_of
 from environment.model.records import JobRecord
-from environment.simulation.ahead import Followed
 from environment.simulation.intervals import Interval
+from environment.simulation.outlook import Followed
 from environment.types import Job
 
 #: Draws as of estimates, and for how many seconds they are made at most.

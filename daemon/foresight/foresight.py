@@ -31,9 +31,8 @@ from daemon.foresight.recorded import Recorded
 from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
-from environment.simulation.ahead import Ahead, Followed, Played
 from environment.simulation.intervals import Interval
-from environment.simulation.options import SimulationOptions
+from environment.simulation.outlook import Ahead, Followed, Played
 from environment.sizing import Sizes
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
@@ -89,8 +88,7 @@ class Foresight:
 
         `keeping` says for how long idle VMs of pools are kept.
         """
-        self._check, self._keeping = check, keeping
-        self._options = SimulationOptions(sizes=sizes)
+        self._check, self._sizes, self._keeping = check, sizes, keeping
         #: Who wants to know what there is now.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
         self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
@@ -154,7 +152,10 @@ class Foresight:
                 Scene(
                     each.view,
                     each.queue,
-                    replace(self._options, sharing=each.sharing, keeping=each.keeping, jvms=each.jvms),
+                    self._sizes,
+                    each.sharing,
+                    each.keeping,
+                    each.jvms,
                     each.follow,
                     {} if past is None else past.took,
                 )

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from environment.simulation.ahead import Ahead, Followed, Played
-from environment.simulation.options import SimulationOptions
+from environment.pools import Keeping
+from environment.sharing.terms import Sharing
+from environment.simulation.outlook import Ahead, Followed, Played
+from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
@@ -20,7 +22,14 @@ class Scene:
 
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
-    options: SimulationOptions = field(default_factory=SimulationOptions)
+    #: How sizes are chosen that jobs leave open.
+    sizes: Sizes
+    #: How the cluster is shared; None: first come, first served.
+    sharing: Sharing | None
+    #: For how long idle VMs of pools are kept.
+    keeping: Keeping
+    #: How many executors and drivers one machine carries at once; None: any number.
+    jvms: int | None
     #: Jobs, by id, of which is told what comes of them as one.
     follow: tuple[str, ...] = ()
     #: What those of its jobs took that are over, seconds.

@@ -17,8 +17,9 @@ from typing import BinaryIO
 
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
-from daemon.foresight.questions import OVER, READY, Answer, Question
+from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
 from environment.simulation.ahead import play_ahead
+from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
 
 #: The least urgent: whatever the daemon and its jobs do comes first.
@@ -49,7 +50,7 @@ def answers(question: Question) -> Iterator[Answer]:
                         scene.view,
                         scene.queue,
                         seed=draw,
-                        options=scene.options,
+                        options=_rules_of(scene),
                         follow=scene.follow,
                         took=scene.took,
                     )
@@ -64,6 +65,13 @@ def answers(question: Question) -> Iterator[Answer]:
                 yield Answer(number, draw, None, f"the policy failed: {type(error).__name__}: {error}")
             else:
                 yield Answer(number, draw, played)
+
+
+def _rules_of(scene: Scene) -> SimulationOptions:
+    """What the daemon goes by, as a simulation has it."""
+    return SimulationOptions(
+        sizes=scene.sizes, sharing=scene.sharing, keeping=scene.keeping, jvms=scene.jvms
+    )  # fmt: skip
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,17 +15,23 @@ from environment.model.moment import VmSize
 _VM_SIZES = frozenset({"sizes", "told", "others"})
 _AMOUNTS = frozenset({"cpus", "memory_mib"})
 
-_TYPES: dict[str, TypeAdapter[Any]] = {
-    name: TypeAdapter(kind)
+_KINDS: dict[str, type] = {
+    name: kind
     for name, kind in (*vars(events).items(), *vars(cmd).items())
     if isinstance(kind, type) and issubclass(kind, events.Event | cmd.Command)
 }
 
 
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    """What writes and checks entries of this kind: made when the first is met, as many never are."""
+    return TypeAdapter(_KINDS[kind])
+
+
 def encode(entry: events.Event | cmd.Command) -> str:
     """One line of JSON (without its end) that `decode` turns into an equal value."""
     kind = type(entry).__name__
-    return json.dumps({"type": kind, **_TYPES[kind].dump_python(entry)}, separators=(",", ":"))
+    return json.dumps({"type": kind, **_adapter(kind).dump_python(entry)}, separators=(",", ":"))
 
 
 def decode(line: str) -> events.Event | cmd.Command:
@@ -33,9 +40,9 @@ def decode(line: str) -> events.Event | cmd.Command:
     if not isinstance(fields, dict):
         raise ValueError(f"an event or command is a JSON object, found {line[:60]}")
     kind = fields.pop("type", None)
-    if kind not in _TYPES:
+    if kind not in _KINDS:
         raise ValueError(f"unknown event or command {kind!r}")
-    entry: events.Event | cmd.Command = _TYPES[kind].validate_python(_as_written_now(fields))
+    entry: events.Event | cmd.Command = _adapter(kind).validate_python(_as_written_now(fields))
     return entry
 
 

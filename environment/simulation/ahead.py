@@ -3,12 +3,12 @@
 What a policy sees at this moment, a view and a queue, is where a simulation begins: what runs keeps its VMs
 for as long as it is believed to, or as is drawn around that; who waits is placed by the policy; nobody else
 comes, but those of the queue that are submitted later. Several draws make intervals of it. Drivers on the
-cluster of jobs that wait take nothing here.
+cluster of jobs that wait take nothing here. What comes of it is told in the words of `outlook`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from statistics import NormalDist
@@ -22,6 +22,7 @@ from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.simulation.decided import Traced
 from environment.simulation.options import SimulationOptions
+from environment.simulation.outlook import Ahead, Followed, Played
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
@@ -34,45 +35,6 @@ _SOON = 1.0
 #: Nothing is drawn beyond this chance, nor below what is left of it.
 _SUREST = 1.0 - 1e-6
 _NORMAL = NormalDist()
-
-
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """When a job starts and ends, seconds from now on, and dollars: its share of what VMs cost (eq. 4)."""
-
-    start: float
-    end: float
-    cost: float
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """What comes of jobs that are followed, as one, and what is made of the first of them at once.
-
-    That is the VMs of its executors, by id, which cost `dollars_per_hour`: its shares of their prices; or
-    `why` it has to wait. So many of those that wait are placed `before` it.
-    """
-
-    ahead: Ahead
-    vms: tuple[str, ...] = ()
-    dollars_per_hour: float = 0.0
-    why: str = ""
-    before: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What comes of the queue in one draw: of each job that waits, and of all.
-
-    `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
-    `never` says, by job, why it would not run at all. `followed` are those that were.
-    """
-
-    jobs: Mapping[str, Ahead]
-    dollars: float
-    seconds: float
-    never: Mapping[str, str] = field(default_factory=dict)
-    followed: Followed | None = None
 
 
 def play_ahead(

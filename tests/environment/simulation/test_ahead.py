@@ -11,9 +11,10 @@ import pytest
 from agents.registry import create
 from environment.cluster_files import load_cluster
 from environment.policy import Policy
-from environment.simulation.ahead import Played, play_ahead
+from environment.simulation.ahead import play_ahead
 from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions
+from environment.simulation.outlook import Played
 from environment.simulation.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
