@@ -26,7 +26,8 @@ class WorkloadJob:
     fewer than `min_cpus`; None: on all of them only. `resources` is what each executor takes besides,
     by name; `owner` says whose job it is, where that is known, and `queue` which queue it belongs to.
     `priority` is how it stands beside others (None: as its queue), and `deadline` by when it should be over,
-    seconds after its submission; None: at any time.
+    seconds after its submission; None: at any time. One that is not `restartable` is never stopped for
+    another.
     ValueError names what is not possible.
     """
 
@@ -51,6 +52,7 @@ class WorkloadJob:
     #: Names of the jobs that it comes after, and when it begins at the earliest.
     after: tuple[str, ...] = ()
     start_at: float | None = None
+    restartable: bool = True
 
     def __post_init__(self) -> None:
         _check_names(("name", self.name))

@@ -23,6 +23,7 @@ _DEFAULTS = {
 COLUMNS = tuple(name for name, default in _DEFAULTS.items() if default is MISSING and name != "name")
 _EMPTY = tuple(name for name, default in _DEFAULTS.items() if default is not MISSING)
 OPTIONAL = ("name", *_EMPTY)
+_FLAGS = tuple(name for name, kind in _KINDS.items() if kind is bool)
 _WHOLE = tuple(name for name, kind in _KINDS.items() if kind in (int, int | None))
 _TEXTS = (
     *(name for name, kind in _KINDS.items() if kind is str or get_origin(kind) is Literal),
@@ -96,7 +97,9 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
     for column, value in row.items():
         if column in _EMPTY and value in ("", None):
             continue
-        if column not in _TEXTS:
+        if column in _FLAGS:
+            values[column] = _flag(where, column, value)
+        elif column not in _TEXTS:
             values[column] = number(where, column, value, int if column in _WHOLE else float)
         elif column == "resources" and isinstance(value, str):
             values[column] = _resources(where, value)
@@ -110,6 +113,13 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
         return WorkloadJob(**values)
     except ValueError as error:
         raise WorkloadError(f"{where}: {error}") from error
+
+
+def _flag(where: str, column: str, value: object) -> bool:
+    said = value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+    if said is None:
+        raise WorkloadError(f"{where}: {column}: should be true or false, found {value!r}")
+    return said
 
 
 def _resources(where: str, cell: str) -> dict[str, float]:
@@ -182,14 +192,21 @@ def _write_csv(workload: Workload, path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         columns = _columns(workload)
         writer.writerow(columns)
-        writer.writerows([_cell(job, column) for column in columns] for job in workload.jobs)
+        rows = ([_cell(job, column) for column in columns] for job in workload.jobs)
+        writer.writerows(
+            [str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows
+        )
 
 
 def _write_parquet(workload: Workload, path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    kinds = {**dict.fromkeys(_TEXTS, pyarrow.string()), **dict.fromkeys(_WHOLE, pyarrow.int64())}
+    kinds = {
+        **dict.fromkeys(_TEXTS, pyarrow.string()),
+        **dict.fromkeys(_WHOLE, pyarrow.int64()),
+        **dict.fromkeys(_FLAGS, pyarrow.bool_()),
+    }
     table = pyarrow.table(
         {
             column: pyarrow.array(

@@ -89,7 +89,6 @@ def jobs_of(
             at_most=None,
             labels=(),
             spot_driver=False,
-            restartable=True,
             priority=sharing.priority_of(job.priority, job.queue) if sharing else job.priority or 0,
             deadline=None if job.deadline is None else job.submitted_at + job.deadline,
         )

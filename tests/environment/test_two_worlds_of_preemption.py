@@ -14,8 +14,9 @@ from environment.model.records import JobRecord
 from environment.sharing.preemption import HOLD
 from environment.sharing.terms import Sharing
 from environment.simulation.options import SimulationOptions, believed
+from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
-from environment.types import Job
+from environment.types import Job, Vm
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.environment.perfect_master import PerfectMaster
@@ -97,7 +98,39 @@ def workload(seed: int, jobs: int = 30) -> Workload:
 @pytest.mark.parametrize("case", CASES)
 def test_jobs_give_way_alike_in_both_worlds(case: str, seed: int) -> None:
     """The same placements at the same times, the same ends and costs, and the same is taken from whom."""
-    jobs, vms, terms = workload(seed), make_vms(3, cpus=6.0), CASES[case]
+    _, records = compare(workload(seed), make_vms(3, cpus=6.0), CASES[case], seed)
+    assert any(record.gave for record in records.values()), "nobody gave way"
+    check_that_nobody_takes_back(records)
+
+
+def test_who_is_stopped_for_a_larger_job_begins_after_it_in_both_worlds() -> None:
+    """As in twosigma/Cook#412: four jobs of one cpu make room for one of four, once, and wait for its end."""
+    small = [WorkloadJob(f"job-{n:03}", 0.0, "other", 1.0, 1024, 1, 200.0) for n in range(4)]
+    wide = WorkloadJob("job-009", 20.0, "other", 4.0, 1024, 1, 50.0, priority=9)
+    result, records = compare(Workload((*small, wide)), make_vms(1, cpus=4.0), CASES["priority"])
+    times = {job.name: (job.started_at, job.ended_at) for job in result.jobs}
+    assert result.jobs_stopped == 4
+    assert times["job-009"][0] == 20.0 + HOLD
+    assert all(times[job.name][0] == times["job-009"][1] for job in small)
+    check_that_nobody_takes_back(records)
+
+
+def test_who_is_not_restartable_is_not_stopped_in_both_worlds() -> None:
+    """Of two jobs that are alike the other one is, though it lost more."""
+    jobs = [
+        WorkloadJob("job-000", 0.0, "other", 2.0, 1024, 1, 200.0),
+        WorkloadJob("job-001", 10.0, "other", 2.0, 1024, 1, 200.0, restartable=False),
+        WorkloadJob("job-002", 20.0, "other", 2.0, 1024, 1, 50.0, priority=9),
+        WorkloadJob("job-003", 20.0, "other", 4.0, 1024, 1, 50.0, priority=8),
+    ]
+    _, records = compare(Workload(tuple(jobs)), make_vms(1, cpus=4.0), CASES["priority"])
+    assert [name for name, record in records.items() if record.gave] == ["job-000"]
+
+
+def compare(
+    jobs: Workload, vms: tuple[Vm, ...], terms: Sharing, seed: int = 0
+) -> tuple[Result, dict[str, JobRecord]]:
+    """The same jobs through the simulator and through a daemon's model, held together."""
     options = SimulationOptions(seed=seed, sharing=terms)
     here = Recorder(create("ff"))
     result = simulate(here, jobs, vms, options=options)
@@ -114,8 +147,7 @@ def test_jobs_give_way_alike_in_both_worlds(case: str, seed: int) -> None:
     assert result.work_given == pytest.approx(sum(each.lost for each in gave))
     costs = {name: record.cost for name, record in records.items()}
     assert {job.name: job.cost for job in result.jobs} == pytest.approx(costs)
-    assert gave, "nobody gave way"
-    check_that_nobody_takes_back(records)
+    return result, records
 
 
 def check_that_nobody_takes_back(records: dict[str, JobRecord]) -> None:

@@ -199,3 +199,28 @@ def test_jobs_that_come_after_others(tmp_path: Path) -> None:
     path.write_text(text + f"{cells},report,last,\n{cells},last,,\n")
     with pytest.raises(WorkloadError, match="report comes after last, which arrives later"):
         read_workload(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_whether_a_job_may_be_stopped_is_a_column(tmp_path: Path, suffix: str) -> None:
+    """An empty cell is true; where all may be, there is no column."""
+    jobs = (
+        WorkloadJob("a", 0.0, "sort", 1.0, 1024, 1, 10.0, restartable=False),
+        WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0),
+    )
+    path = tmp_path / f"jobs{suffix}"
+    write_workload(Workload(jobs), path)
+    assert read_workload(path).jobs == jobs
+    if suffix == ".csv":
+        assert path.read_text().splitlines()[1:] == [
+            "0.0,sort,1.0,1024,1,10.0,a,false",
+            "1.0,sort,1.0,1024,1,10.0,b,",
+        ]
+        path.write_text(path.read_text().replace("false", "no"))
+        with pytest.raises(
+            WorkloadError, match=r"jobs.csv:2: restartable: should be true or false, found 'no'"
+        ):
+            read_workload(path)
+    write_workload(Workload(jobs[1:]), path)
+    assert read_workload(path).jobs == jobs[1:]
+    assert suffix != ".csv" or "restartable" not in path.read_text()
