@@ -154,3 +154,25 @@ def test_jobs_are_found_by_labels(store: Store) -> None:
     end(store, "finished", "job-1")
     assert store.past.prune(["job-1"]) == 1
     assert found(labels={"stage": "load"}) == []
+
+
+def test_no_circle_of_jobs_can_be_made(store: Store) -> None:
+    """A job comes after what is there already, also when both are submitted at once."""
+
+    def job(job_id: str, given: SubmittedSpec) -> Job:
+        return replace(make_job(job_id, submitted_at=5.0), name=given.spec.label, owner="ann")
+
+    circle = [
+        SubmittedSpec(
+            JobSpec.model_validate({"app": "/apps/a.py", "owner": "ann", "name": name, "after": after})
+        )
+        for name, after in (("load", ["clean"]), ("clean", ["load"]))
+    ]
+    for outcome in store.add_jobs(circle, job, 5.0):
+        assert isinstance(outcome, UnknownDependencyError)
+        assert str(outcome).startswith("after: ann has no job or group ")
+    assert store.jobs() == []
+    submit(store, name="load")
+    assert submit(store, name="clean", after="load").job.after == (After("job-1", name="load"),)
+    # That of the name which is there: another one than this.
+    assert submit(store, name="load", after="clean").job.after == (After("job-2", name="clean"),)

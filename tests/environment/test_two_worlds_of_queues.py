@@ -8,9 +8,10 @@ from conf.schema.sharing import Criterion
 from environment.resources import Resources
 from environment.sharing.terms import Most, Queue, Queues, Sharing
 from environment.simulation.expectations import Belief
+from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
 from profiles.workload import Workload, WorkloadJob
-from tests.builders import make_vms
+from tests.builders import make_vm, make_vms
 from tests.environment.test_two_worlds import EXECUTORS, Both, workload
 
 QUEUES = Queues(
@@ -122,3 +123,26 @@ def test_of_two_gangs_neither_holds_a_part_that_the_other_waits_for(case: str, o
     assert (one.started_at, other.started_at) == (0.0, one.ended_at)
     assert len(one.placement) == len(other.placement) == 6
     assert {record.state for record in master.done.values()} == {"finished"}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", ["ff", "greedy", "lookahead"])
+def test_a_job_that_fits_nowhere_keeps_none_of_its_users_waiting(case: str, order: str) -> None:
+    """As in twosigma/Cook#107: one wants 6 cpus where VMs have 4; all others run, in both worlds."""
+    asked = (("a", 40.0, 1.0, 17.0), ("b", 41.0, 6.0, 6.0), ("c", 44.0, 1.0, 2.0), ("d", 45.0, 1.0, 7.0))
+    jobs = [
+        WorkloadJob(name, at, "sort", cpus, 1024, 1, seconds, owner="ann", queue="prod.etl")
+        for name, at, cpus, seconds in asked
+    ]
+    jobs.append(WorkloadJob("other", 46.0, "sort", 1.0, 1024, 1, 5.0, owner="bob", queue="prod.etl"))
+    options = SimulationOptions(sharing=Sharing(ORDERS[order], window=2, queues=QUEUES))
+    vms = (make_vm("large", cpus=16.0), make_vm("small", cpus=4.0))
+    _, result, _ = Both(case, Workload(tuple(jobs)), options, vms).compare((Loss(30.0, vm="id-large"),))
+    assert {job.name: job.started_at for job in result.jobs} == {
+        "a": 40.0,
+        "c": 44.0,
+        "d": 45.0,
+        "other": 46.0,
+    }
+    assert list(result.aside) == ["b"]
+    assert result.aside["b"].startswith("an executor of 6 cpus and 1024 MiB fits no VM of the cluster")

@@ -378,3 +378,40 @@ def test_who_is_to_stop_asks_for_no_more_and_says_why() -> None:
     world.send(ev.DriverEnded(world.now, "job-1", None, requeue=True))
     world.tell("killed", *world.open_tasks("job-1"))
     assert (world.job("job-1").state, world.job("job-1").reason) == ("queued", told)
+
+
+def test_what_comes_free_in_parts_goes_to_nobody_else_until_all_is_there() -> None:
+    """As in twosigma/Cook#412: those who were stopped are smaller than who takes; none begins in a part."""
+    small = [f"job-{n}" for n in range(1, 5)]
+    world = shared(*(job(one) for one in small))
+    world.submit(job("job-9", 1, 4.0, priority=10, queue="prod"))
+    world.now += HOLD
+    assert names(seek(world)).count("YieldDriver") == 4
+    for one in small:
+        assert world.job("job-9").state == "queued"
+        world.send(ev.DriverEnded(world.now, one, None, requeue=True))
+        world.tell("killed", *world.open_tasks(one))
+        world.offer()
+        world.decide()
+        assert not [
+            other for other in small if world.open_tasks(other) and world.job(other).state == "placing"
+        ]
+        assert "YieldDriver" not in names(seek(world)), "nothing is taken twice"
+    assert [world.job(one).state for one in small] == ["queued"] * 4
+    world.offer()
+    assert world.job("job-9").state == "placing"
+    assert [took.executors for took in world.job("job-9").took] == [1] * 4
+
+
+def test_nothing_is_taken_for_who_has_begun() -> None:
+    """As in twosigma/Cook#412: room came by itself before it was looked for; nobody is stopped."""
+    world = shared(job("job-1", 2), job("job-2", 2))
+    world.submit(urgent(2))
+    world.now += HOLD
+    world.driver_ends("job-1")
+    world.tell("killed", *world.open_tasks("job-1"))
+    world.offer()
+    world.decide()
+    assert world.job("job-9").state == "placing"
+    assert not {"YieldDriver", "Decommission"} & set(names(seek(world)))
+    assert world.job("job-2").gave == ()
