@@ -37,10 +37,11 @@ def more_executors(job: Job, given: Sequence[Resources]) -> int:
         return missing
     asked, last = job.cpus * job.executors, given[-1]
     had, memory = sum(size.cpus for size in given), sum(size.memory_mib for size in given)
+    least = min(size.cpus for size in given)
 
     def adds(more: int) -> float:
         cores = had + more * last.cpus
-        seconds = job.duration_with(cores, memory + more * last.memory_mib) or 0.0
+        seconds = job.duration_with(cores, memory + more * last.memory_mib, least) or 0.0
         return seconds * (1 + _TAKEN * cores / asked)
 
     return min(range(missing + 1), key=adds)

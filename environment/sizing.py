@@ -173,7 +173,7 @@ class Sizing:
                 executors=size.executors,
                 min_executors=None if fewest is None or fewest >= size.executors else fewest,
                 min_cpus=None,
-                expected_duration=job.duration_with(size.cores, size.memory_mib),
+                expected_duration=job.duration_with(size.cores, size.memory_mib, size.each.cpus),
             )
         return shown
 
@@ -254,7 +254,9 @@ def _offers(job: Job, view: ClusterView) -> _Offers:
         job,
         view.vms,
         sizes,
-        np.array([job.duration_with(size.cores, size.memory_mib) for size in sizes], np.float64),
+        np.array(
+            [job.duration_with(size.cores, size.memory_mib, size.each.cpus) for size in sizes], np.float64
+        ),
         np.array([size.cores for size in sizes]),
         np.array([size.memory_mib for size in sizes], np.float64),
     )

@@ -232,16 +232,18 @@ class Job:
         """
         if self.expected_duration is None or not sizes or sizes == self.asked:
             return self.expected_duration
-        return self.duration_with(sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes))
+        cpus = [size.cpus for size in sizes]
+        return self.duration_with(sum(cpus), sum(size.memory_mib for size in sizes), min(cpus))
 
-    def duration_with(self, cores: float, memory_mib: float) -> float | None:
-        """The same with so many cores and so much memory in all, more than none, however they are divided."""
+    def duration_with(self, cores: float, memory_mib: float, cpus: float) -> float | None:
+        """The same with so many cores and so much memory in all, more than none; the least one has `cpus`."""
         if self.expected_duration is None:
             return None
         if self.curve is None:
             return self.expected_duration * self.cpus * self.executors / cores
-        asked = self.curve.seconds_on(self.cpus * self.executors, self.memory_mib * self.executors)
-        return self.expected_duration * (self.curve.seconds_on(cores, memory_mib) / asked)
+        count, each = self.executors, self.cpus
+        asked = self.curve.seconds_on(each * count, self.memory_mib * count, each)
+        return self.expected_duration * (self.curve.seconds_on(cores, memory_mib, cpus) / asked)
 
     def expected_on(self, sizes: tuple[Resources, ...], vms: int) -> float | None:
         """The same on so many different VMs: `BAD_PLACEMENT_FACTOR` times that when it is badly placed."""

@@ -19,8 +19,8 @@ _LEFT = 2
 class MeasuredSize:
     """Runs with so many executors of so many cpus each: mean seconds and their standard deviation.
 
-    `fitted` are the seconds by the type's curve, `held_out` those by the curve of the other numbers of cores;
-    None where these are too few.
+    `fitted` are the seconds by the type's curve, `held_out` those by the curve of the other sizes;
+    None where these have too few numbers of cores.
     """
 
     executors: int
@@ -39,13 +39,16 @@ class MeasuredSize:
 
 @dataclass(frozen=True, slots=True)
 class Halving:
-    """What half the cores did: from so many to half of them, mean of the sizes with that many.
+    """What half the cores did: half the executors, or half the cpus of each.
 
     `longer` and `saved` are shares of the seconds and core-seconds on all of them; `by_curve` and
-    `work_longer` are what the curve makes of `longer`, and of it without the start-up.
+    `work_longer` are what the curve makes of `longer`, and of it without start-up and warming.
     """
 
-    cores: float
+    executors: int
+    cpus: float
+    half_executors: int
+    half_cpus: float
     longer: float
     by_curve: float
     work_longer: float
@@ -67,8 +70,9 @@ class MeasuredCurve:
 
     @property
     def law(self) -> str:
-        """Which of the two laws erred less."""
-        return "Amdahl" if self.curve.power == 1 else "power"
+        """Which of the laws erred least."""
+        law = "Amdahl" if self.curve.power == 1 else "power"
+        return f"{law}, warming" if self.curve.warming else law
 
 
 def measured_curves(runs: Sequence[MeasuredRun]) -> Mapping[str, MeasuredCurve]:
@@ -84,7 +88,7 @@ def measured_curves(runs: Sequence[MeasuredRun]) -> Mapping[str, MeasuredCurve]:
 
 def _measured(name: str, runs: Sequence[MeasuredRun]) -> MeasuredCurve:
     good, startup = preferred_runs(runs)
-    curve = Curve(startup, *fitted_curve(good, startup))
+    curve = fitted_curve(good, startup)
     shapes = sorted({(run.cpus * run.executors, run.executors, run.cpus) for run in good})
     sizes = tuple(_size(good, startup, curve, executors, cpus) for _, executors, cpus in shapes)
     return MeasuredCurve(name, curve, sizes, tuple(_halvings(sizes, curve)))
@@ -93,39 +97,41 @@ def _measured(name: str, runs: Sequence[MeasuredRun]) -> MeasuredCurve:
 def _size(
     runs: Sequence[MeasuredRun], startup: float, curve: Curve, executors: int, cpus: float
 ) -> MeasuredSize:
-    cores = executors * cpus
     held = [run.held for run in runs if (run.executors, run.cpus) == (executors, cpus)]
-    others = [run for run in runs if run.executors * run.cpus != cores]
+    others = [run for run in runs if (run.executors, run.cpus) != (executors, cpus)]
     held_out = None
     if len({run.executors * run.cpus for run in others}) >= _LEFT:
-        held_out = Curve(startup, *fitted_curve(others, startup)).seconds_on(cores, 1.0)
+        held_out = fitted_curve(others, startup).seconds_on(executors * cpus, 1.0, cpus)
     return MeasuredSize(
         executors,
         cpus,
         len(held),
         statistics.fmean(held),
         statistics.stdev(held) if len(held) > 1 else 0.0,
-        curve.seconds_on(cores, 1.0),
+        curve.seconds_on(executors * cpus, 1.0, cpus),
         held_out,
     )
 
 
 def _halvings(sizes: Sequence[MeasuredSize], curve: Curve) -> list[Halving]:
-    means = {
-        cores: statistics.fmean(size.seconds for size in sizes if size.cores == cores)
-        for cores in sorted({size.cores for size in sizes})
-    }
+    pairs = [(whole, half) for whole in sizes for half in sizes if half.cores == whole.cores / 2]
+    pairs = [(whole, half) for whole, half in pairs if _one_differs(whole, half)]
+    bare = curve._replace(startup=0.0, warming=0.0)
     return [
         Halving(
-            cores,
-            longer=means[cores / 2] / seconds - 1,
-            by_curve=curve.seconds_on(cores / 2, 1.0) / curve.seconds_on(cores, 1.0) - 1,
-            work_longer=_work(curve, cores / 2) / _work(curve, cores) - 1,
+            whole.executors,
+            whole.cpus,
+            half.executors,
+            half.cpus,
+            longer=half.seconds / whole.seconds - 1,
+            by_curve=half.fitted / whole.fitted - 1,
+            work_longer=bare.seconds_on(half.cores, 1.0, half.cpus)
+            / bare.seconds_on(whole.cores, 1.0, whole.cpus)
+            - 1,
         )
-        for cores, seconds in means.items()
-        if cores / 2 in means
+        for whole, half in pairs
     ]
 
 
-def _work(curve: Curve, cores: float) -> float:
-    return curve._replace(startup=0.0).seconds_on(cores, 1.0)
+def _one_differs(whole: MeasuredSize, half: MeasuredSize) -> bool:
+    return whole.executors == half.executors or whole.cpus == half.cpus

@@ -41,6 +41,8 @@ class JobProfile(Strict):
     power: Annotated[float, Field(gt=0, le=1)] = 1.0
     #: Seconds before work begins, whatever the size.
     startup: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    #: Seconds that an executor of one cpu takes for itself, those of more cpus as many times less.
+    warming: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     working_set: Memory = 1
     spilling: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
     #: Standard deviation of the logarithm of real over expected duration.
@@ -49,16 +51,24 @@ class JobProfile(Strict):
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""
-        return self.duration_on(cpus * executors, memory_mib * executors)
+        return self.duration_on(cpus * executors, memory_mib * executors, cpus)
 
-    def duration_on(self, cores: float, memory_mib: float) -> float:
-        """The same of the cores and the memory of all its executors together."""
-        return self.curve.seconds_on(cores, memory_mib)
+    def duration_on(self, cores: float, memory_mib: float, cpus: float) -> float:
+        """The same of the cores and the memory of all its executors together, and of the least one's cpus."""
+        return self.curve.seconds_on(cores, memory_mib, cpus)
 
     @property
     def curve(self) -> Curve:
         """The numbers of which a duration is made."""
-        return Curve(self.startup, self.work, self.serial, self.power, self.working_set, self.spilling)
+        return Curve(
+            self.startup,
+            self.work,
+            self.serial,
+            self.power,
+            self.working_set,
+            self.spilling,
+            self.warming,
+        )
 
 
 class _File(Strict):

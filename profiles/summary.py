@@ -17,23 +17,24 @@ from profiles.runs import MeasuredRun, ProfileError
 
 #: Chosen: of the data that is read in shuffles, a job that spills so much is short of memory.
 _SPILLS = 0.1
-#: With so many sizes it is seen on each which law holds that was fitted to the others.
-_ENOUGH_SIZES = 3
-#: A power law has to err by a tenth less than Amdahl's.
+#: With so many numbers of cores, or sizes, it is seen on each which law holds that was fitted to the others.
+_ENOUGH_CORES, _ENOUGH_SIZES = 3, 4
+#: Another law has to err by a tenth less than Amdahl's.
 _CLEARLY = 0.9
 #: Seconds that no run is taken to stay below.
 _LEAST = 0.01
 
 FloatArray = NDArray[np.float64]
-#: Cores and seconds of runs -> work, serial and power.
-_Law = Callable[[FloatArray, FloatArray], tuple[float, float, float]]
+#: Executors and cpus of each, by run; and seconds of the runs -> a curve without start-up.
+_Law = Callable[[FloatArray, FloatArray], Curve]
+_SOME_OF_THREE = ([0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2])
 
 
 def profiles_of(runs: Sequence[MeasuredRun]) -> Mapping[str, JobProfile]:
     """A profile for every type that has finished runs, at the input size that was measured most.
 
-    It prefers the placement that was quicker; `startup` is until its first stage; `work` and, where jobs had
-    different numbers of cores, `serial` and `power` are those of the preferred placement.
+    It prefers the placement that was quicker; `startup` is until its first stage, where that was soonest;
+    `work` and, where jobs had different sizes, `serial`, `power` and `warming` are of that placement.
     ProfileError when no run has finished.
     """
     by_type: dict[str, list[MeasuredRun]] = {}
@@ -54,14 +55,23 @@ def profiles_text(profiles: Mapping[str, JobProfile], source: str) -> str:
 def preferred_runs(runs: Sequence[MeasuredRun]) -> tuple[Sequence[MeasuredRun], float]:
     """Of the runs of a type those that its curve is fitted to, and the seconds of start-up in them.
 
-    They are those of the input size that was measured most, placed as the type prefers and alone where there
-    are any.
+    They are those of the input that was measured most, alone on their VMs and placed as the type prefers; of
+    a size of which there are no such runs, others.
     """
     same = _same_input(runs)
-    prefers = _preferred(same)
-    good = [run for run in same if run.executors == 1 or (run.vms == 1) == (prefers == "consolidate")] or same
-    good = [run for run in good if not run.shared] or good
-    return good, min(statistics.median(_startup(run) for run in good), *(0.9 * run.held for run in good))
+    together = _preferred(same) == "consolidate"
+    alone = [run for run in same if not run.shared] or same
+    as_preferred = {_size(run) for run in alone if (run.vms == 1) == together}
+    good = [run for run in alone if (run.vms == 1) == together or _size(run) not in as_preferred]
+    by_size: dict[tuple[int, float], list[float]] = {}
+    for run in good:
+        by_size.setdefault(_size(run), []).append(_startup(run))
+    soonest = min(statistics.median(of_size) for of_size in by_size.values())
+    return good, min(soonest, *(0.9 * run.held for run in good))
+
+
+def _size(run: MeasuredRun) -> tuple[int, float]:
+    return run.executors, run.cpus
 
 
 def _same_input(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
@@ -73,14 +83,15 @@ def _profile(runs: Sequence[MeasuredRun]) -> JobProfile:
     same = _same_input(runs)
     prefers = _preferred(same)
     good, startup = preferred_runs(runs)
-    work, serial, power = fitted_curve(good, startup)
+    curve = fitted_curve(good, startup)
     return JobProfile(
         bound_by=_bound_by(same, prefers),
         prefers=prefers,
-        work=work,
-        serial=serial,
-        power=power,
-        startup=round(startup, 3),
+        work=curve.work,
+        serial=curve.serial,
+        power=curve.power,
+        startup=curve.startup,
+        warming=curve.warming,
     )
 
 
@@ -109,43 +120,72 @@ def _startup(run: MeasuredRun) -> float:
     return run.launching + (run.startup or 0.0)
 
 
-def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> tuple[float, float, float]:
-    """Seconds on one core, which share of them more cores do not shorten, and the power of their number.
+def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> Curve:
+    """The curve of runs that begin to work after `startup` seconds.
 
-    Amdahl's law or a power law (AutoExecutor, arXiv 2112.08572): whichever errs less on sizes that it was not
-    fitted to, in doubt the former. With fewer than three sizes nothing tells them apart.
+    Amdahl's law, a power law (AutoExecutor, arXiv 2112.08572) or Amdahl's with what each executor does for
+    itself: whichever errs less on sizes that it was not fitted to, in doubt the first. With too few sizes
+    nothing tells them apart.
     """
-    cores = np.array([run.cpus * run.executors for run in runs])
+    sizes = np.array([(run.executors, run.cpus) for run in runs])
     seconds = np.array([run.held for run in runs]) - startup
-    amdahl = _amdahl(cores, seconds)
-    if len(set(cores)) < _ENOUGH_SIZES:
-        return amdahl
-    errors = {law: _held_out(law, cores, seconds) for law in (_amdahl, _power)}
-    return _power(cores, seconds) if errors[_power] < _CLEARLY * errors[_amdahl] else amdahl
+    chosen: _Law = _amdahl
+    laws: list[_Law] = []
+    if len({*np.prod(sizes, axis=1)}) >= _ENOUGH_CORES:
+        laws.append(_power)
+    if len({*sizes[:, 1]}) > 1 and len(np.unique(sizes, axis=0)) >= _ENOUGH_SIZES:
+        laws.append(_warming)
+    if laws:
+        least = _held_out(chosen, sizes, seconds, startup)
+        for law in laws:
+            error = _held_out(law, sizes, seconds, startup)
+            if error < _CLEARLY * least:
+                chosen, least = law, error
+    return chosen(sizes, seconds)._replace(startup=round(startup, 3))
 
 
-def _held_out(law: _Law, cores: FloatArray, seconds: FloatArray) -> float:
-    """Mean absolute logarithm of predicted over measured, each by a law fitted to the other sizes."""
+def _held_out(law: _Law, sizes: FloatArray, seconds: FloatArray, startup: float) -> float:
+    """Mean absolute logarithm of predicted over measured, each size by a law fitted to the others."""
     found = []
-    for size in np.unique(cores):
-        work, serial, power = law(cores[cores != size], seconds[cores != size])
-        there = np.maximum(seconds[cores == size], _LEAST)
-        predicted = max(Curve(0.0, work, serial, power).seconds_on(float(size), 1.0), _LEAST)
-        found.append(float(np.mean(np.abs(np.log(predicted / there)))))
+    for size in np.unique(sizes, axis=0):
+        here = (sizes == size).all(axis=1)
+        curve = law(sizes[~here], seconds[~here])._replace(startup=startup)
+        predicted = curve.seconds_on(float(np.prod(size)), 1.0, float(size[1]))
+        found.append(float(np.mean(np.abs(np.log(predicted / (seconds[here] + startup))))))
     return statistics.fmean(found)
 
 
-def _power(cores: FloatArray, seconds: FloatArray) -> tuple[float, float, float]:
+def _power(sizes: FloatArray, seconds: FloatArray) -> Curve:
+    cores = np.prod(sizes, axis=1)
+    if len({*cores}) == 1:
+        return _amdahl(sizes, seconds)
     slope, height = np.polyfit(np.log(cores), np.log(np.maximum(seconds, _LEAST)), 1)
-    return round(float(np.exp(height)), 3), 0.0, round(float(np.clip(-slope, 0.01, 1.0)), 4)
+    return Curve(0.0, round(float(np.exp(height)), 3), 0.0, round(float(np.clip(-slope, 0.01, 1.0)), 4))
 
 
-def _amdahl(cores: FloatArray, seconds: FloatArray) -> tuple[float, float, float]:
-    if len(set(cores)) == 1:
-        return round(float(np.median(seconds * cores)), 3), 0.0, 1.0
+def _amdahl(sizes: FloatArray, seconds: FloatArray) -> Curve:
+    cores = np.prod(sizes, axis=1)
+    if len({*cores}) == 1:
+        return Curve(0.0, round(float(np.median(seconds * cores)), 3))
     serial, parallel = np.linalg.lstsq(
         np.stack([np.ones_like(cores), 1 / cores], axis=1), seconds, rcond=None
     )[0]
-    serial, parallel = max(0.0, float(serial)), max(0.0, float(parallel))
-    whole = serial + parallel
-    return round(whole, 3), round(serial / whole, 4), 1.0
+    return _of_parts(max(0.0, float(serial)), max(0.0, float(parallel)), 0.0)
+
+
+def _warming(sizes: FloatArray, seconds: FloatArray) -> Curve:
+    """Amdahl's law beside what each executor does on its own cpus; no part of it is negative."""
+    rows = np.stack([np.ones(len(sizes)), 1 / np.prod(sizes, axis=1), 1 / sizes[:, 1]], axis=1)
+    best, least = np.zeros(3), np.inf
+    for used in _SOME_OF_THREE:
+        parts = np.zeros(3)
+        parts[used] = np.linalg.lstsq(rows[:, used], seconds, rcond=None)[0]
+        error = float(np.sum(np.square(rows @ parts - seconds)))
+        if (parts >= 0).all() and error < least:
+            best, least = parts, error
+    return _of_parts(*(float(part) for part in best))
+
+
+def _of_parts(serial: float, parallel: float, warming: float) -> Curve:
+    whole = max(serial + parallel, _LEAST)
+    return Curve(0.0, round(whole, 3), round(serial / whole, 4), 1.0, warming=round(warming, 3))

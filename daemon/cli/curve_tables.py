@@ -7,7 +7,7 @@ from daemon.cli import render
 from profiles.curve_check import Halving, MeasuredCurve, MeasuredSize
 
 _SIZES = ("type", "law", "size", "runs", "measured s", "curve s", "off", "held out s", "off")
-_HALVES = ("type", "cores", "longer", "by curve", "work alone", "core-s saved")
+_HALVES = ("type", "size", "longer", "by curve", "work alone", "core-s saved")
 
 
 def show_curves(curves: Mapping[str, MeasuredCurve]) -> None:
@@ -55,7 +55,8 @@ def _size(size: MeasuredSize) -> tuple[str, ...]:
 
 def _half(half: Halving) -> tuple[str, ...]:
     shares = (half.longer, half.by_curve, half.work_longer, half.saved)
-    return f"{half.cores:g} to {half.cores / 2:g}", *(f"{share:.0%}" for share in shares)
+    size = f"{half.executors} x {half.cpus:g} to {half.half_executors} x {half.half_cpus:g}"
+    return size, *(f"{share:.0%}" for share in shares)
 
 
 def _mean(shares: Iterable[float]) -> str:

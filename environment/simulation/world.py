@@ -513,6 +513,6 @@ def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions)
     profile = options.profiles.get(job.type)
     if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:
         return replace(job, curve=None).duration_on(sizes) or 0.0
-    cores, memory_mib = sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes)
+    cpus, memory_mib = [size.cpus for size in sizes], sum(size.memory_mib for size in sizes)
     asked = profile.duration(job.cpus, job.memory_mib, job.executors)
-    return job.expected_duration * profile.duration_on(cores, memory_mib) / asked
+    return job.expected_duration * profile.duration_on(sum(cpus), memory_mib, min(cpus)) / asked

@@ -67,13 +67,26 @@ def test_it_is_the_least_of_all_sizes_by_the_curve() -> None:
     free, asked = 8.0, 8.0 * (waiting + 1)
 
     def adds(executors: int, cpus: int) -> float:
-        seconds = 100.0 * CURVE.seconds_on(executors * cpus, 1.0) / CURVE.seconds_on(8.0, 1.0)
+        seconds = 100.0 * CURVE.seconds_on(executors * cpus, 1.0, cpus) / CURVE.seconds_on(8.0, 1.0, 2.0)
         share = max(executors * cpus / 8.0, executors * 1024 / (2 * 16384))
         return seconds * (1 + 2 * waiting * (1 - free / asked) * share + share / 1.0)
 
     best = min(((n, c) for n in (4, 3, 2, 1) for c in (2, 1)), key=lambda size: adds(*size))
     place = first(view, queue)
     assert (len(place.placement), place.sizes[0].cpus) == best
+
+
+def test_executors_go_before_cpus_where_each_has_to_warm_up() -> None:
+    """However many cores a job gets, it gets them in the fewest executors: each does 40 s for itself."""
+    view, warming = make_view(make_vms(2)), CURVE._replace(warming=40.0)
+    found = set()
+    for many in (2, 3, 4, 6, 10, 40):
+        jobs = [open_job(f"job-{n}", curve=warming) for n in range(many)]
+        place = first(view, queue_of(*jobs))
+        given = cores(place, jobs[0])
+        found.add(given)
+        assert len(place.placement) == -(-given // 2.0)
+    assert len(found) > 2
 
 
 def test_nothing_is_cut_below_the_bounds_and_memory_not_at_all() -> None:

@@ -24,9 +24,9 @@ def test_what_holds_the_working_set_is_thriftier_than_one() -> None:
     """Where few spill, one alone is no measure for the others."""
     spilling = Curve(0.0, 100.0, 0.1, working_set=8192, spilling=8.0)
     most = spilling.worth_having(1.0, 1024)
-    thriftiest = min(n * spilling.seconds_on(n, n * 1024) for n in range(1, 257))
-    assert most * spilling.seconds_on(most, most * 1024) <= 2 * thriftiest
-    assert (most + 1) * spilling.seconds_on(most + 1, (most + 1) * 1024) > 2 * thriftiest
+    thriftiest = min(n * spilling.seconds_on(n, n * 1024, 1.0) for n in range(1, 257))
+    assert most * spilling.seconds_on(most, most * 1024, 1.0) <= 2 * thriftiest
+    assert (most + 1) * spilling.seconds_on(most + 1, (most + 1) * 1024, 1.0) > 2 * thriftiest
 
 
 def test_nobody_is_given_any_number() -> None:

@@ -27,8 +27,10 @@ def test_amdahls_law_predicts_what_it_has_not_seen() -> None:
     for size in found.sizes:
         assert size.fitted == pytest.approx(size.seconds, rel=1e-3)
         assert size.held_out == pytest.approx(size.seconds, rel=1e-3)
-    two, four = found.halvings
-    assert (two.cores, four.cores) == (2, 4)
+    assert [(half.executors, half.cpus, half.half_executors, half.half_cpus) for half in found.halvings] == [
+        (1, 2, 1, 1), (2, 1, 1, 1), (1, 4, 1, 2), (2, 2, 1, 2), (2, 2, 2, 1),
+    ]  # fmt: skip
+    two = found.halvings[0]
     assert two.longer == pytest.approx(55 / 35 - 1)
     assert two.saved == pytest.approx(1 - 55 / 70)
     assert two.by_curve == pytest.approx(two.longer, abs=2e-3)
@@ -42,6 +44,16 @@ def test_the_law_that_is_wrong_is_seen_to_be() -> None:
     middle = found.sizes[1]
     assert middle.held_out is not None
     assert middle.held_out < 0.6 * middle.seconds
+
+
+def test_what_executors_do_for_themselves_is_found_again() -> None:
+    """12 s on a cpu of its own for each: two executors of one cpu are slower than one of two."""
+    sizes = ((1, 1), (1, 2), (2, 1), (1, 4), (2, 2))
+    (found,) = measured_curves([run_of(n, c, 12 / c + 10 + 40 / (n * c)) for n, c in sizes]).values()
+    assert found.law == "Amdahl, warming"
+    assert (found.curve.warming, found.curve.work, found.curve.serial) == (12.0, 45.0, 0.1111)
+    for size in found.sizes:
+        assert size.held_out == pytest.approx(size.seconds, rel=1e-3)
 
 
 def test_company_and_the_worse_placement_are_left_out() -> None:

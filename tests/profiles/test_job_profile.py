@@ -63,9 +63,17 @@ def test_a_bad_profile_is_named(tmp_path: Path) -> None:
 def test_a_power_of_less_than_one_makes_more_cores_worth_less() -> None:
     """Amdahl's law and a power law are both of the one curve (AutoExecutor, arXiv 2112.08572)."""
     amdahl, power = Curve(5.0, 100.0, serial=0.2), Curve(5.0, 100.0, power=0.5)
-    assert amdahl.seconds_on(4.0, 1.0) == pytest.approx(5 + 100 * (0.2 + 0.8 / 4))
-    assert power.seconds_on(4.0, 1.0) == pytest.approx(5 + 100 / 2)
-    assert amdahl.seconds_on(1.0, 1.0) == power.seconds_on(1.0, 1.0) == 105
+    assert amdahl.seconds_on(4.0, 1.0, 1.0) == pytest.approx(5 + 100 * (0.2 + 0.8 / 4))
+    assert power.seconds_on(4.0, 1.0, 1.0) == pytest.approx(5 + 100 / 2)
+    assert amdahl.seconds_on(1.0, 1.0, 1.0) == power.seconds_on(1.0, 1.0, 1.0) == 105
     profile = JobProfile(bound_by="cpu", prefers="spread", work=100, startup=5, power=0.5)
     assert profile.curve == power
-    assert profile.duration(2.0, 1024, 2) == power.seconds_on(4.0, 2048)
+    assert profile.duration(2.0, 1024, 2) == power.seconds_on(4.0, 2048, 2.0)
+
+
+def test_what_executors_do_for_themselves_is_shared_with_none() -> None:
+    """One executor of four cpus is quicker than four of one: each has to warm up its own JVM."""
+    profile = JobProfile(bound_by="cpu", prefers="spread", work=100, startup=5, warming=12)
+    assert profile.duration(4.0, 1024, 1) == pytest.approx(5 + 12 / 4 + 100 / 4)
+    assert profile.duration(1.0, 1024, 4) == pytest.approx(5 + 12 + 100 / 4)
+    assert JobProfile(bound_by="cpu", prefers="spread", work=100).warming == 0

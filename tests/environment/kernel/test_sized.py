@@ -77,7 +77,7 @@ def test_a_profile_knows_how_much_longer(partial: str) -> None:
     profile = load_profiles()["pagerank"]
     decide = giving((0, 1.0, 2048), (0, 1.0, 2048))
     result = run(FunctionPolicy(decide), work("a", 0, 2, kind="pagerank"), partial=partial)
-    longer = profile.duration_on(2.0, 4096) / profile.duration(2.0, 2048, 2)
+    longer = profile.duration_on(2.0, 4096, 1.0) / profile.duration(2.0, 2048, 2)
     assert 1 < longer < 2
     assert result.jobs[0].duration == pytest.approx(100 * (longer if partial == "profile" else 2))
     assert result.bound * 3600 / 0.06 == pytest.approx(200 * longer if partial == "profile" else 400)
@@ -157,7 +157,7 @@ def reference_of(result: Result, workload: Workload) -> Reference:
         longer = job.cpus * job.executors / cores
         if profile := profiles.get(job.type):
             whole = profile.duration(job.cpus, job.memory_mib, job.executors)
-            longer = profile.duration_on(cores, memory) / whole
+            longer = profile.duration_on(cores, memory, min(size.cpus for size in sizes)) / whole
         world.grant(len(place.placement), job.duration * longer)
         for vm, size in zip(place.placement, sizes, strict=True):
             world.put(vm, (round(size.cpus * 1000), size.memory_mib))

@@ -1,0 +1,34 @@
+"""What docs/results/sizes.md says of real Spark is what the runs beside it say."""
+
+from pathlib import Path
+
+from profiles.curve_check import measured_curves
+from profiles.job_profile import load_profiles
+from profiles.runs import read_runs
+from profiles.summary import profiles_of
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RUNS = RESULTS / "runs" / "sizes"
+
+
+def test_its_tables_are_those_of_the_runs() -> None:
+    """Every size and every halving stands there as it was measured."""
+    told = (RESULTS / "sizes.md").read_text()
+    for name, found in measured_curves(read_runs(RUNS)).items():
+        for size in found.sizes:
+            assert size.held_out is not None
+            assert (
+                f"| {name} | {size.executors} x {size.cpus:g} | {size.seconds:.1f} ± {size.spread:.1f} "
+                f"| {size.fitted:.1f} | {size.held_out:.1f} |\n"
+            ) in told
+        for half in found.halvings:
+            shares = (half.longer, half.by_curve, half.work_longer, half.saved)
+            assert (
+                f"| {name} | {half.executors} x {half.cpus:g} | {half.half_executors} x {half.half_cpus:g} | "
+                + " | ".join(f"{share:.0%}" for share in shares)
+            ) in told
+
+
+def test_the_profiles_that_ship_are_those_of_the_runs() -> None:
+    """`profiles/data/measured.yaml` is what `profile export` makes of them."""
+    assert load_profiles("profiles/data/measured.yaml") == profiles_of(read_runs(RUNS))
