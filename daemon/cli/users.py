@@ -97,7 +97,7 @@ def make_token(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Make a token for a user and print it, this once: `stoker user token ann > token`.
+    """Make a token for a user and print it, this once. Keep it: `(umask 077; stoker user token ann > token)`.
 
     Example: stoker user token ann
     """

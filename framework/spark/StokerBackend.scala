@@ -10,7 +10,7 @@ package org.apache.spark.scheduler.cluster.stoker
 
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
+import java.nio.file.{Files, Path, Paths}
 import java.security.SecureRandom
 import java.util.Base64
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
@@ -199,9 +199,19 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, urls: Seq[St
 
   private def token(): Option[String] =
     setting("spark.stoker.token.file", "STOKER_TOKEN_FILE").map { path =>
+      if (openToAll(Paths.get(path)))
+        throw new StokerException(s"$path: everybody on this machine may use the token in it; chmod 600 $path")
       try new String(Files.readAllBytes(Paths.get(path)), UTF_8).trim
       catch { case error: IOException => throw new StokerException(s"the token in $path cannot be read: $error") }
     }.orElse(setting("spark.stoker.token", "STOKER_TOKEN"))
+
+  /** Whether others than owner and group may use a file, and we could close it to them. */
+  private def openToAll(path: Path): Boolean =
+    try {
+      val ours = Set("root", Files.getOwner(path).getName).contains(System.getProperty("user.name"))
+      val others = Files.getPosixFilePermissions(path).asScala.exists(_.name.startsWith("OTHERS_"))
+      ours && others && Files.isRegularFile(path) && !Files.getFileStore(path).isReadOnly
+    } catch { case _: IOException | _: UnsupportedOperationException => false } // said when it is read
 
   private def setting(property: String, variable: String): Option[String] =
     sc.conf.getOption(property).orElse(sys.env.get(variable)).filter(_.nonEmpty)

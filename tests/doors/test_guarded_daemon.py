@@ -57,3 +57,7 @@ def test_a_driver_with_a_token_trusts_the_daemons_certificate(tmp_path: Path) ->
         (job,) = client.jobs(None, 10)["jobs"]
         assert (job["state"], job["reason"]) == ("finished", "its driver stopped")
         assert "the-t0ken" not in done.stdout + done_well.text
+        token.chmod(0o644)
+        refused = submit("--properties-file", properties, app, "4", "0")
+        assert f"everybody on this machine may use the token in it; chmod 600 {token}" in refused.text
+        assert refused.code != 0
