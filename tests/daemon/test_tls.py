@@ -80,6 +80,7 @@ def scheduler(tmp_path: Path) -> Iterator[SmallScheduler]:
 def token(tmp_path: Path) -> Path:
     """The token's file."""
     path = tmp_path / "token"
+    path.touch(0o600)
     path.write_text("t0ken")
     return path
 

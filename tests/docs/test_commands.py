@@ -93,6 +93,9 @@ ELSEWHERE = {
     "stoker demo": "tests/daemon/cli/test_demo.py::test_a_daemon_that_does_not_start_is_quoted",
     "stoker up": "tests/daemon/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
     "stoker profile run": "tests/daemon/cli/test_profile.py::test_a_plan_is_measured_and_taken_up",
+    "stoker profile compare": (
+        "tests/daemon/cli/test_real_comparison.py::test_every_policy_has_its_turn_and_what_is_done_is_kept"
+    ),
 }
 #: What a file of a page is, by its name.
 KINDS: dict[str, type[BaseModel]] = {

@@ -121,6 +121,7 @@ def test_a_job_runs_as_its_owners_unix_user(folder: Path) -> None:
         stack.callback(lambda: end_all(lambda: [pid for pid in descendants() if pid not in before]))
         clients = {}
         for name, (token, _) in tokens.items():
+            (folder / name).touch(0o600)
             (folder / name).write_text(token)
             clients[name] = stack.enter_context(Client(daemon.url, folder / name))
         stack.callback(daemon.end, signal.SIGTERM)
