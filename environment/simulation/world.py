@@ -1,12 +1,12 @@
 """A simulated cluster: one episode of the kernel, shown as views and requests and moved by placements.
 
-The rules are the kernel's, what is shown of VMs is in `cluster`, who asks a policy when is in `simulator`.
+The rules are the kernel's, what is shown of VMs is in `cluster`, who asks a policy when is in `simulator`,
+what jobs take in `job_times`, what is taken away from them in `executor_losses`.
 What happens is apart from what is believed of it: a view is made of belief alone.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from environment.carried import carried
 from environment.kernel import ends, rules, sized
 from environment.kernel.arrays import episode_of
 from environment.kernel.durations import is_good
-from environment.kernel.leases import TAKEN
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import PAPER, Batch, SmallIntArray, make_batch
@@ -24,12 +23,13 @@ from environment.rounds import Queue
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
 from environment.simulation.cluster import Cluster
+from environment.simulation.executor_losses import ExecutorLosses
 from environment.simulation.fitted import Pace
 from environment.simulation.giving import GivingWay
 from environment.simulation.growing import Growing
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.in_order import InOrder
-from environment.simulation.losses import Loss
+from environment.simulation.job_times import JobTimes
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
 from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
@@ -58,14 +58,12 @@ class World:
         self.jobs = believed(jobs, options, pace) if told is None else tuple(told)
         self.vms = vms
         believed_vms = vms
-        self._losses = sorted(options.losses, key=lambda loss: loss.at)
-        #: Whether some of the VMs are spot VMs, so that their cloud may take them away.
-        self._spot = any(vm.spot for vm in vms)
-        if self._spot:
+        spot = any(vm.spot for vm in vms)
+        if spot:
             self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
             believed_vms = options.spot_belief.of_vms(vms, options.seed)
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
-        self._tracks = self._spot or bool(self._losses) or gives_way
+        self._tracks = spot or bool(options.losses) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
@@ -95,6 +93,7 @@ class World:
         self.missing = Missing(
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
         )
+        self._times = JobTimes(self.batch, self.truth, self._running, options, pace)
         self._growing = Growing(
             self.batch,
             self.spared,
@@ -103,7 +102,7 @@ class World:
             self.given,
             self._sizes,
             self.missing,
-            self._seconds_on,
+            self._times.alone,
             as_daemon=as_daemon,
             exact=options.belief.exact,
             grows=options.grows and not self._cluster.elastic,
@@ -121,11 +120,22 @@ class World:
                 self._gave,
                 self._stopped,
             )
+        self._losses = ExecutorLosses(
+            options.losses,
+            self.batch,
+            vms,
+            self._cluster,
+            self.meter,
+            self.missing,
+            self.truth,
+            self._running,
+            self._hold,
+        )
         rules.reset(self.batch, 0)
         self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
         self._in_order = InOrder(options.sharing, vms) if options.sharing else None
-        self._lose_until(self.now)
+        self._losses.lose_until(self.now)
         self._arrive()
 
     @property
@@ -249,20 +259,16 @@ class World:
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         sizes = () if whole else request.granted(place)
         given, job = sizes or request.asked, self.truth[request.job.id]
-        mean = None if self.pace is None else self._paced(self.pace, job, given, placement)
-        if mean is not None and self.pace is not None:
-            seconds = mean * self.pace.luck(job)
-        elif whole:
-            seconds = float(self.batch.jobs.duration[0, head])
-        else:
-            seconds = _seconds(job, sizes, self.options)
+        mean = self._times.mean(job, given, placement)
+        asked = float(self.batch.jobs.duration[0, head]) if whole else None
+        seconds = self._times.real(job, given, mean, asked)
         self.batch.jobs.duration[0, head] = seconds
         if whole:
             rules.place_job(self.batch, 0, placement)
         else:
             self._place_part(job, head, placement, sizes, seconds)
         ids = tuple(self._ids[vm] for vm in placement.tolist())
-        expected = self._expected(request.job, head, given, len(set(ids)), mean)
+        expected = self._times.expected(request.job, head, given, len(set(ids)), mean)
         started = float(self.batch.state.start[0, head])
         self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
         self._take(ids, given)
@@ -302,20 +308,15 @@ class World:
         placement, job = self._cluster.numbers(place.placement), self.truth[request.job.id]
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         given = request.granted(place)
-        mean = None if self.pace is None else self._paced(self.pace, job, given, placement)
+        mean = self._times.mean(job, given, placement)
         used = len(np.unique(placement))
-        if mean is not None and self.pace is not None:
-            seconds = mean * self.pace.luck(job)
-        else:
-            seconds = (job.expected_duration or 0.0) if whole else _seconds(job, given, self.options)
-            numbers = self.batch.rules
-            if numbers.duration_model == PAPER and not is_good(
-                int(self.batch.jobs.prefers[0, number]), len(placement), used
-            ):
-                seconds *= float(numbers.penalty)
+        seconds = self._times.real(job, given, mean, (job.expected_duration or 0.0) if whole else None)
+        numbers, prefers = self.batch.rules, int(self.batch.jobs.prefers[0, number])
+        if mean is None and numbers.duration_model == PAPER and not is_good(prefers, len(placement), used):
+            seconds *= float(numbers.penalty)
         giving.begin_again(number, placement, given, seconds)
         ids = tuple(self._ids[vm] for vm in placement.tolist())
-        expected = self._expected(request.job, number, given, used, mean)
+        expected = self._times.expected(request.job, number, given, used, mean)
         self._sizes[number] = sizes = () if whole else given
         self._running[number] = RunningJob(request.job, ids, self.now, expected, sizes)
         self._take(ids, given)
@@ -343,13 +344,6 @@ class World:
         """The number of the request's job, which runs."""
         return next(number for number, on in self._running.items() if on.job.id == request.job.id)
 
-    def _seconds_on(self, number: int, sizes: Sequence[Resources], vm_ids: Sequence[str]) -> float:
-        """Seconds that a job really takes alone on executors of these sizes, well placed."""
-        job = self.truth[self._running[number].job.id]
-        if self.pace is not None:
-            return self.pace.seconds(job, sizes, len(set(vm_ids)), 0.0)
-        return _seconds(job, tuple(sizes), self.options)
-
     def _place_part(
         self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...], seconds: float
     ) -> None:
@@ -361,28 +355,6 @@ class World:
         self.given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
-    def _paced(self, pace: Pace, job: Job, sizes: Sequence[Resources], placement: SmallIntArray) -> float:
-        """Mean seconds of a job that is about to be placed, with what the VMs hold now."""
-        used = np.unique(placement)
-        free = self.batch.state.free_milli_cpus[0, used] / self.batch.machines.milli_cpus[0, used]
-        return pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
-
-    def _expected(
-        self, job: Job, number: int, sizes: tuple[Resources, ...], vms: int, mean: float | None
-    ) -> float | None:
-        """Seconds that a job which has just started is believed to take on its placement.
-
-        As the daemon believes it, of what is believed of the job, whatever bad placements really cost; where
-        a fitted model tells what placement and company mean, by that.
-        """
-        if self.options.belief.exact:
-            return float(self.batch.state.end[0, number] - self.batch.state.start[0, number])
-        if mean is None or self.pace is None or self.options.as_daemon or job.expected_duration is None:
-            return job.expected_on(sizes, vms)
-        # Without luck, which would show in the last bits; there is none where no mean is known.
-        best = self.pace.mean(job) or self.truth[job.id].expected_duration
-        return mean * job.expected_duration / best if best else job.expected_on(sizes, vms)
-
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
         running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
@@ -390,10 +362,9 @@ class World:
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
         if not (running or arrives or later < math.inf):
             return None
-        lost = [self._losses[0].at] if self._losses else []
-        soon = [self.missing.next_due(), self._next_taken(), self._cluster.price_changes, later]
+        soon = [self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
         soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
-        found = min((*running, *arrives, *lost, *soon))
+        found = min((*running, *arrives, *soon))
         return found if found < math.inf else None
 
     def next_request(self) -> float | None:
@@ -421,8 +392,8 @@ class World:
             self._arrivals.ended(was.job.id, end)
             if self._in_order is not None:
                 self._in_order.ended(was, end)
-        self._lose_until(until)
-        self._take_away_until(until)
+        self._losses.lose_until(until)
+        self._losses.take_away_until(until)
         if until >= self._cluster.price_changes:
             self._cluster.reprice()
         self._arrive()
@@ -433,53 +404,6 @@ class World:
         """Somebody waits, and is to be placed on these idle VMs, by number in the view, until then."""
         numbers = self._cluster.numbers([vm for vm, _ in keeps]).tolist()
         self._idle.plan(list(zip(numbers, (until for _, until in keeps), strict=True)))
-
-    # ---- what is lost ------------------------------------------------------------------------------
-
-    def _lose_until(self, at: float) -> None:
-        while self._losses and self._losses[0].at <= at:
-            self._lose(self._losses.pop(0))
-
-    def _lose(self, loss: Loss) -> None:
-        """The VM, or the executor, is gone."""
-        if loss.vm in self._cluster:
-            gone = self._cluster.lose(loss.vm)
-            for number, executors in self.missing.there(gone):
-                self.missing.lose(number, executors)
-                self._hold(number)
-        for number, running in list(self._running.items()):
-            if running.job.id == loss.job and loss.executor < len(self.missing.present(number)):
-                self.missing.lose(number, [self.missing.present(number)[loss.executor]])
-                self._hold(number)
-
-    # ---- spot VMs ----------------------------------------------------------------------------------
-
-    def _next_taken(self) -> float:
-        """When the next VM is taken away that something holds."""
-        if not self._spot:
-            return math.inf
-        count = len(self.vms)
-        taken = self.batch.machines.leases[0, :count, TAKEN]
-        return float(np.min(taken, initial=math.inf, where=self.batch.state.held[0, :count] > 0))
-
-    def _take_away_until(self, at: float) -> None:
-        if not self._spot:
-            return
-        count = len(self.vms)
-        due = self.batch.machines.leases[0, :count, TAKEN] <= at
-        for vm in np.flatnonzero(due & (self.batch.state.held[0, :count] > 0)).tolist():
-            self._take_away(vm)
-
-    def _take_away(self, vm: int) -> None:
-        """Its cloud says that it takes the VM away: what runs there is drained, if there is time."""
-        terms = self.vms[vm].terms
-        notice = terms.spot.notice if terms and terms.spot else 0.0
-        self.missing.interruptions.vms += 1
-        for number, executors in self.missing.there(vm):
-            share = self.truth[self._running[number].job.id].rework.after(notice)
-            self.missing.interrupt(number, executors, notice, share)
-            self._hold(number)
-        self.meter.drain(vm)
 
     def finish(self) -> None:
         """Nobody waits who could be placed: let the running jobs end."""
@@ -506,13 +430,3 @@ class World:
 def _whole(size: Resources) -> bool:
     """Whether the kernel, which counts whole MiB, knows all of what an executor takes."""
     return size.thousandths.keys() == {*BASIC} and size.get(MEMORY) % THOUSANDTHS == 0
-
-
-def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
-    """Seconds that a job takes on executors of these sizes, which are less than it asks for."""
-    profile = options.profiles.get(job.type)
-    if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:
-        return replace(job, curve=None).duration_on(sizes) or 0.0
-    cpus, memory_mib = [size.cpus for size in sizes], sum(size.memory_mib for size in sizes)
-    asked = profile.duration(job.cpus, job.memory_mib, job.executors)
-    return job.expected_duration * profile.duration_on(sum(cpus), memory_mib, min(cpus)) / asked
