@@ -25,7 +25,7 @@ from typing import Any
 
 from daemon.cli.client import Client
 from daemon.store import Store
-from environment.model.records import ExecutorRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from tests.chaos.scene import MESOS_TIMES, Scene, agents
 from tests.chaos.verdict import listed, open_or_odd, wrong_sums
 from tests.doors.soak.sessions import Session, settings_folder
@@ -36,6 +36,8 @@ CONFIG: dict[str, object] = {"spark": {"driver_host": "127.0.0.1"}}
 FAULTS = ("a driver's Python", "a driver's Spark", "the daemon", "an agent", "an executor")
 LONGEST = 900.0  # seconds that a session may take, and that the daemon may take to notice its end
 _OVER = ("finished", "failed", "killed")
+#: Seconds within which the executors of a driver that stops end before it does.
+_STOPS_WITHIN = 2.0
 
 
 def main() -> int:
@@ -221,7 +223,9 @@ def summary(scene: Scene) -> int:
         store.close()
     began = [executors for executors in tasks.values() if executors]
     grew = sum(most_at_once(executors) > 1 for executors in began)
-    shrank = sum(any(task.released for task in executors) for executors in began)
+    shrank = sum(
+        any(gave_back(task, records[job_id]) for task in executors) for job_id, executors in tasks.items()
+    )
     executors = Counter(task.state for all_of_one in began for task in all_of_one)
     print(f"{len(records)} jobs: {listed(Counter(record.state for record in records.values()))}")
     print(f"{sum(executors.values())} executors: {listed(executors)}; "
@@ -230,6 +234,16 @@ def summary(scene: Scene) -> int:
     for line in found:
         print(f"  {line}")
     return len(found)
+
+
+def gave_back(task: ExecutorRecord, job: JobRecord) -> bool:
+    """Whether the driver let the executor go while it went on.
+
+    It says so, or decommissions it: then it ends by itself, as executors of a driver that stops do, too.
+    """
+    if task.released or task.ended_at is None or job.finished_at is None:
+        return task.released
+    return task.state == "finished" and task.ended_at < job.finished_at - _STOPS_WITHIN
 
 
 def most_at_once(tasks: list[ExecutorRecord]) -> int:
