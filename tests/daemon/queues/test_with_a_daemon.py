@@ -143,6 +143,13 @@ def test_what_was_had_outlives_the_daemon(fleet: Fleet) -> None:
     assert ask(daemon, "DELETE", "/v1/queues/past").status_code == 200
 
 
+def asked_of_queues(daemon: Daemon) -> list[tuple[str, object]]:
+    """What the audit log says that was asked of queues, and how, in order."""
+    lines = (daemon.folder / "host/audit.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    return [(record["method"], record.get("asked")) for record in records if "/v1/queues" in record["path"]]
+
+
 def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     """A kill right behind the answer loses nothing; the config has the last word, and jobs go on without."""
     (daemon,) = fleet.daemons
@@ -150,6 +157,8 @@ def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     refused = ask(daemon, "DELETE", "/v1/queues/lab")
     assert (refused.status_code, "lab is not removed: it has " in refused.text) == (409, True)
     assert ask(daemon, "PATCH", "/v1/queues/prod.etl", {"weight": 3}).status_code == 200
+    # What is asked is written down a moment after the answer.
+    until(lambda: ("PATCH", {"weight": 3}) in asked_of_queues(daemon), daemon.log)
     assert ask(daemon, "PATCH", "/v1/queues/prod.adhoc", {"weight": 4}).status_code == 200
     assert ask(daemon, "DELETE", "/v1/queues/prod.adhoc").status_code == 200
     assert ask(daemon, "PUT", "/v1/queues/new", {"weight": 2}).status_code == 201
@@ -158,11 +167,6 @@ def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     until(daemon.leads, daemon.log)
     changed = {"default": 1, "prod": 1, "prod.etl": 3, "lab": 1, "new": 2}
     assert weights(daemon) == changed
-    records = [
-        json.loads(line) for line in (fleet.daemons[0].folder / "host/audit.jsonl").read_text().splitlines()
-    ]
-    asked = [(record["method"], record.get("asked")) for record in records if "/v1/queues" in record["path"]]
-    assert ("PATCH", {"weight": 3}) in asked
 
     daemon.end(signal.SIGKILL)
     config = yaml.safe_load(daemon.file.read_text())
