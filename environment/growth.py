@@ -52,7 +52,8 @@ def pays(job: Job, given: Sequence[Resources], more: int, left: float | None) ->
     before, after = job.duration_on(tuple(given)), job.duration_on((*given, *(given[-1],) * more))
     if before is None or after is None or left is None:
         return True
-    return left * (1 - after / before) > (job.curve.startup if job.curve is not None else 0.0)
+    start = 0.0 if job.curve is None else job.curve.startup + job.curve.warming / given[-1].cpus
+    return left * (1 - after / before) > start
 
 
 def sooner(job: Job, sizes: Sequence[Resources], grown: Grown) -> float:

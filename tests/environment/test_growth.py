@@ -40,6 +40,8 @@ def test_nobody_joins_a_job_that_is_about_to_end() -> None:
     assert pays(job, (ONE,), 1, 100.0)
     assert not pays(job, (ONE,), 1, 10.0)
     assert pays(job, (ONE,), 1, None)
+    assert pays(job, (ONE,), 1, 40.0)
+    assert not pays(replace(JOB, curve=CURVE._replace(warming=20.0)), (ONE,), 1, 40.0)
 
 
 def test_what_is_left_is_expected_to_go_as_much_sooner() -> None:
