@@ -190,29 +190,37 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
 def play_small(
     count: int, progress: Progress | None = None, workers: int | None = None
 ) -> tuple[list[PolicyRun], list[CaseLimit]]:
-    """So many instances of a few gangs under exact beliefs, and their limits."""
+    """So many instances of a few gangs with exact beliefs, as they come and all at once, and their limits."""
     context = multiprocessing.get_context("spawn")
     runs: list[PolicyRun] = []
     limits: list[CaseLimit] = []
     with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
-        for seed, (found, limit) in enumerate(pool.map(play_few, range(count))):
+        tasks = [
+            Task(few_case(seed, at_once=way), EXACT, seed) for way in (False, True) for seed in range(count)
+        ]
+        for done, (found, limit) in enumerate(pool.map(play_few, tasks), 1):
             runs += found
             limits.append(limit)
             if progress is not None:
-                progress(seed + 1, count, f"a few gangs, seed {seed}")
+                progress(done, len(tasks), limit.case)
     return runs, limits
 
 
-def play_few(seed: int) -> tuple[list[PolicyRun], CaseLimit]:
+def few_case(seed: int, *, at_once: bool) -> str:
+    """The name of the case of a few gangs."""
+    return f"few gangs {'at once ' if at_once else ''}{seed}"
+
+
+def play_few(task: Task) -> tuple[list[PolicyRun], CaseLimit]:
     """All policies on a few gangs, and their limit."""
-    workload, vms = few_gangs(seed)
-    task, limit = Task(f"few gangs {seed}", EXACT, seed), limit_of(workload, vms)
+    workload, vms = few_gangs(task.seed, at_once=task.case == few_case(task.seed, at_once=True))
+    limit = limit_of(workload, vms)
     runs = []
     for who in POLICIES:
         options = SimulationOptions(belief=EXACT)
         result = simulate(create(who.name, who.options), workload, vms, options=options)
         runs.append(_run(task, who, result))
-    return runs, CaseLimit(task.case, seed, limit.lower, limit.best.cost, limit.proven)
+    return runs, CaseLimit(task.case, task.seed, limit.lower, limit.best.cost, limit.proven)
 
 
 def _run(task: Task, who: Contender, result: Result) -> PolicyRun:

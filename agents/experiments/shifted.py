@@ -58,8 +58,8 @@ def case(name: str) -> ShiftedCase:
     return found[name]
 
 
-def few_gangs(seed: int) -> tuple[Workload, tuple[Vm, ...]]:
-    """Five or six jobs that come close together, on three or four VMs: few enough to prove an optimum."""
+def few_gangs(seed: int, *, at_once: bool = False) -> tuple[Workload, tuple[Vm, ...]]:
+    """Five or six jobs, close together or all at second 0, on three or four VMs: an optimum can be proven."""
     draw, paper = np.random.default_rng(seed), load_cluster("paper")
     jobs, at = [], 0.0
     for number in range(5 + seed % 2):
@@ -74,7 +74,8 @@ def few_gangs(seed: int) -> tuple[Workload, tuple[Vm, ...]]:
                 duration=float(draw.uniform(100, 600)),
             )
         )
-        at += float(draw.uniform(0, 90))
+        after = float(draw.uniform(0, 90))
+        at += 0.0 if at_once else after
     return Workload(tuple(jobs)), (paper[0], paper[1], paper[4], paper[8])[: 3 + seed // 2 % 2]
 
 

@@ -1,5 +1,6 @@
 """Rules by which decisions are judged, and a report of few runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from agents.experiments.decisions import (
     Mean,
     PolicyRun,
     Task,
+    few_case,
     means,
     play_one,
     verdicts,
 )
 from agents.experiments.decisions_report import QUICK, report
-from agents.experiments.shifted import cases
+from agents.experiments.shifted import cases, few_gangs
 from environment.simulation.expectations import EXACT
 
 
@@ -56,7 +58,9 @@ def test_the_report_tells_of_every_case_and_policy(tmp_path: Path, monkeypatch: 
         return runs_of(tasks), [CaseLimit(task.case, task.seed, 0.8, 0.9, proven=False) for task in tasks]
 
     def small(count: int, *_: object) -> tuple[list[PolicyRun], list[CaseLimit]]:
-        tasks = [Task(f"few gangs {seed}", EXACT, seed) for seed in range(count)]
+        tasks = [
+            Task(few_case(seed, at_once=way), EXACT, seed) for way in (False, True) for seed in range(count)
+        ]
         return runs_of(tasks), [CaseLimit(task.case, task.seed, 0.8, 0.9, proven=True) for task in tasks]
 
     monkeypatch.setattr(decisions_report, "play", played)
@@ -70,3 +74,10 @@ def test_the_report_tells_of_every_case_and_policy(tmp_path: Path, monkeypatch: 
     assert f"`{last}`" in text
     assert "+15 %" in text
     assert (tmp_path / "decisions-small.png").stat().st_size > 5000
+
+
+def test_the_same_gangs_come_at_once() -> None:
+    """Nothing but when they come differs."""
+    apart, together = (few_gangs(3, at_once=way)[0].jobs for way in (False, True))
+    assert [job.submitted_at for job in together] == [0.0] * len(together)
+    assert [replace(job, submitted_at=0.0) for job in apart] == list(together)
