@@ -173,13 +173,14 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/jobs")
     def jobs(request: Request, query: Annotated[queries.JobsQuery, Query()]) -> job_schemas.JobList:
         """List jobs, the newest first."""
-        permit, states, queues = permit_of(request), query.state, query.queue
+        permit = permit_of(request)
         if (owners := permit.owners(query.owner)) is None:
             return job_schemas.JobList(jobs=[], next=None)
         records = store.jobs(
-            states=states,
+            states=query.state,
             owners=owners,
-            queues=queues,
+            queues=query.queue,
+            types=query.type,
             group=query.group,
             labels=_labels(query.label),
             limit=query.limit,

@@ -21,7 +21,7 @@ from environment.model.states import JobState
 
 
 class Wanted(NamedTuple):
-    """Which jobs: of these states, owners and queues, of all where none are given; of a group, or an array.
+    """Which jobs: of these states, owners, queues and types, of all without; of a group, or an array.
 
     Those that have all these labels, by name.
     """
@@ -29,6 +29,7 @@ class Wanted(NamedTuple):
     states: Collection[str] = ()
     owners: Collection[str] = ()
     queues: Collection[str] = ()
+    types: Collection[str] = ()
     group: str | None = None
     labels: Mapping[str, str] = MappingProxyType({})
 
@@ -44,10 +45,9 @@ def numbers_of(wanted: Wanted, limit: int, before: str | None, newest_first: boo
 
     if wanted.group is not None or wanted.labels:
         return page(*_few(wanted))
-    states, owners, queues, *_ = wanted
     pages = [
         sa.select(page(sa.select(jobs.c.number).where(*kind), jobs.c.number).subquery())
-        for kind in _kinds(states, owners, queues)
+        for kind in _kinds(wanted)
     ]
     if not pages:
         return page(sa.select(jobs.c.number), jobs.c.number)
@@ -58,7 +58,7 @@ def numbers_of(wanted: Wanted, limit: int, before: str | None, newest_first: boo
 def _few(wanted: Wanted) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
     """All such jobs of a group, or with labels, and what their number is: found by one index."""
     named, of = labels.alias(), jobs.c
-    some = ((of.state, wanted.states), (of.owner, wanted.owners), (of.queue, wanted.queues))
+    some = ((of.state, wanted.states), *_names(wanted))
     filters: list[sa.ColumnElement[bool]] = []
     filters += (column.in_(sorted(set(values))) for column, values in some if values)
     pairs = sorted(wanted.labels.items())
@@ -89,18 +89,22 @@ def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:
     return [earlier + bisect_left(numbers, number) for number in asked]
 
 
-def _kinds(
-    states: Collection[str], owners: Collection[str], queues: Collection[str]
-) -> list[tuple[sa.ColumnElement[bool], ...]]:
+def _names(wanted: Wanted) -> tuple[tuple[sa.Column[Any], Collection[str]], ...]:
+    """Columns and what is asked of them; the index of each has all that come after it, too."""
+    return (jobs.c.owner, wanted.owners), (jobs.c.type, wanted.types), (jobs.c.queue, wanted.queues)
+
+
+def _kinds(wanted: Wanted) -> list[tuple[sa.ColumnElement[bool], ...]]:
     """Conditions of which one holds for each job of these; one index answers each, in the jobs' order."""
-    by_name, names = (jobs.c.owner, owners) if owners else (jobs.c.queue, queues)
-    others = (jobs.c.queue.in_(sorted(set(queues))),) if owners and queues else ()
-    if not names:
-        return [(jobs.c.state == state,) for state in sorted(set(states))]
+    asked = [(column, sorted(set(names))) for column, names in _names(wanted) if names]
+    if not asked:
+        return [(jobs.c.state == state,) for state in sorted(set(wanted.states))]
+    (by_name, first), *rest = asked
+    others = [column.in_(names) for column, names in rest]
     return [
         (by_name == name, jobs.c.state == state, *others)
-        for name in sorted(set(names))
-        for state in sorted(set(states or get_args(JobState)))
+        for name in first
+        for state in sorted(set(wanted.states or get_args(JobState)))
     ]
 
 

@@ -201,6 +201,12 @@ _ESTIMATES = (
     "CREATE TABLE estimates (job {} NOT NULL, body TEXT NOT NULL,"
     " PRIMARY KEY (job), FOREIGN KEY (job) REFERENCES jobs (number))"
 )
+_TYPE = "ALTER TABLE jobs ADD COLUMN type TEXT DEFAULT '' NOT NULL"
+_BY_TYPE = (
+    "DROP INDEX jobs_by_owner",
+    "CREATE INDEX jobs_by_owner ON jobs (owner, state, number, queue, type)",
+    "CREATE INDEX jobs_by_type ON jobs (type, state, number, queue)",
+)
 
 
 #: By the schema that each makes.
@@ -327,6 +333,22 @@ STEPS: Mapping[int, Migration] = {
     ),
     # Jobs with when they began to wait again: an earlier program would take them for damaged.
     16: Migration(sqlite=(), postgresql=()),
+    # Types of jobs, so that they can be found by these.
+    17: Migration(
+        sqlite=(
+            _TYPE,
+            "UPDATE jobs SET type = coalesce(CASE"
+            " WHEN json_valid(record) THEN json_extract(record, '$.job.type')"
+            " WHEN json_valid(substr(record, 1, length(record) - 9))"
+            " THEN json_extract(substr(record, 1, length(record) - 9), '$.job.type') END, '')",
+            *_BY_TYPE,
+        ),
+        postgresql=(
+            _TYPE,
+            """UPDATE jobs SET type = coalesce(substring(record from '"type":"([^"\\\\]*)"'), '')""",
+            *_BY_TYPE,
+        ),
+    ),
 }
 
 #: The schema that this program reads and writes.

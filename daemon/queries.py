@@ -18,7 +18,7 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-#: What may be asked for at once: names of owners, or of queues.
+#: What may be asked for at once: names of owners, of queues, or of types.
 _MOST_NAMES = 20
 
 
@@ -33,7 +33,7 @@ Label = Annotated[Name, AfterValidator(_label)]
 
 
 class JobsQuery(Query):
-    """Which jobs to list: of these states, owners and queues, and those submitted before this one."""
+    """Which jobs to list: of these states, owners, queues and types, and those submitted before this one."""
 
     state: list[JobState] = []
     """Only jobs in one of these states; all of them where none is named."""
@@ -41,6 +41,8 @@ class JobsQuery(Query):
     """Only jobs of one of these owners; an empty name finds jobs without one."""
     queue: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
     """Only jobs in one of these queues."""
+    type: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs of one of these types."""
     group: Name | None = None
     """Only jobs of this group, or of the array with this id."""
     label: Annotated[list[Label], Field(max_length=_MOST_NAMES)] = []

@@ -41,6 +41,7 @@ def job_row(record: JobRecord) -> Row:
         "name": record.job.name,
         "job_group": record.job.group or None,
         "array_of": array_number(record.job.array),
+        "type": record.job.type,
         "record": seal(_encode(record)),
     }
 

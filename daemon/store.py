@@ -296,18 +296,19 @@ class Store:
         states: Collection[str] = (),
         owners: Collection[str] = (),
         queues: Collection[str] = (),
+        types: Collection[str] = (),
         group: str | None = None,
         labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
         newest_first: bool = True,
     ) -> list[JobRecord]:
-        """Jobs in order of submission, of these states, owners and queues (of all when none are given).
+        """Jobs in order of submission, of these states, owners, queues and types (all without).
 
         With a `group`, or an array's id, only its jobs; with `labels` those that have them all.
         For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
         """
-        wanted = listing.Wanted(states, owners, queues, group, labels or {})
+        wanted = listing.Wanted(states, owners, queues, types, group, labels or {})
         numbers = listing.numbers_of(wanted, limit, before, newest_first)
         query = _JOB.where(jobs.c.number.in_(numbers))
         return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))

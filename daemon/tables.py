@@ -50,8 +50,10 @@ jobs = sa.Table(
     sa.Column("job_group", sa.Text),
     #: The number of the first job of the array that it belongs to.
     sa.Column("array_of", _NUMBER),
+    sa.Column("type", sa.Text, nullable=False, server_default=""),
     sa.Index("jobs_by_state", "state", "number"),
-    sa.Index("jobs_by_owner", "owner", "state", "number", "queue"),
+    sa.Index("jobs_by_owner", "owner", "state", "number", "queue", "type"),
+    sa.Index("jobs_by_type", "type", "state", "number", "queue"),
     sa.Index("jobs_by_queue", "queue", "state", "number"),
     sa.Index("jobs_by_name", "owner", "name", "number"),
 )

@@ -113,13 +113,14 @@ class AsyncStoker:
         state: str | Sequence[str] = (),
         owner: str | Sequence[str] = (),
         queue: str | Sequence[str] = (),
+        type: str | Sequence[str] = (),  # noqa: A002 - what jobs call it
         group: str | None = None,
         labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> JobList:
         """See `Stoker.jobs`."""
-        return await self.run(flows.jobs(state, owner, queue, group, labels, limit, before))
+        return await self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before))
 
     async def job(self, job_id: str) -> JobDetail:
         """See `Stoker.job`."""

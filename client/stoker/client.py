@@ -132,13 +132,14 @@ class Stoker:
         state: str | Sequence[str] = (),
         owner: str | Sequence[str] = (),
         queue: str | Sequence[str] = (),
+        type: str | Sequence[str] = (),  # noqa: A002 - what jobs call it
         group: str | None = None,
         labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> JobList:
-        """The jobs, the newest first: of these states, owners, queues, group and labels, before that one."""
-        return self.run(flows.jobs(state, owner, queue, group, labels, limit, before))
+        """The jobs, the newest first: of these states, owners, queues, types, group, labels, before that."""
+        return self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before))
 
     def job(self, job_id: str) -> JobDetail:
         """A job with its executors."""

@@ -215,13 +215,14 @@ def jobs(
     state: str | Sequence[str],
     owner: str | Sequence[str],
     queue: str | Sequence[str],
+    kind: str | Sequence[str],
     group: str | None,
     labels: Mapping[str, str] | None,
     limit: int,
     before: str | None,
 ) -> Flow[Json]:
     """Ask for a page of jobs: see `Stoker.jobs`."""
-    wanted = {"state": state, "owner": owner, "queue": queue}
+    wanted = {"state": state, "owner": owner, "queue": queue, "type": kind}
     named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
     label = [f"{name}={value}" for name, value in (labels or {}).items()]
     params = {**named, "label": label, **given(group=group, limit=limit, before=before)}

@@ -108,12 +108,12 @@ class Client:
         labels: Sequence[str] = (),
         before: str | None = None,
         order: str | None = None,
+        type: str | None = None,  # noqa: A002 - what jobs call it
     ) -> Json:
         """List jobs, the newest first or in that order, those behind that one."""
-        asked = _given(
-            state=state, owner=owner, queue=queue, group=group, limit=limit, before=before, order=order
-        )
-        return self._ask("GET", "/v1/jobs", params={**asked, "label": list(labels)})
+        asked = _given(state=state, owner=owner, queue=queue, type=type, group=group)
+        page = _given(limit=limit, before=before, order=order)
+        return self._ask("GET", "/v1/jobs", params={**asked, **page, "label": list(labels)})
 
     def group(self, name: str) -> Json:
         """The jobs of a group, or of an array, as one."""

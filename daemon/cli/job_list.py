@@ -1,7 +1,7 @@
 """The command `jobs`: which jobs are fetched, in which order they are listed, and what is said where none is.
 
-State, owner, queue, group and labels are asked of the API, which has indexes of them. Types and times are
-sorted out here, page by page: the newest come first, so that no page is read beyond --since.
+All but times are asked of the API, which has indexes of them. Times are sorted out here, page by page: the
+newest come first, so that no page is read beyond --since.
 """
 
 import sys
@@ -89,12 +89,12 @@ def jobs(
     Example: stoker jobs --user ann --state failed --since yesterday --sort cost -r
     """
     start = None if since is None else moment(since, datetime.now().astimezone())
-    wanted = {"state": state, "owner": owner, "queue": queue, "group": group, "labels": label or ()}
+    wanted: dict[str, Json] = {"state": state, "owner": owner, "queue": queue, "type": type, "group": group}
+    wanted["labels"] = label or ()
 
     def listed() -> Json:
-        page = _PAGE if type is not None or start is not None else limit
-        every = _since(_all(client, page, wanted), start)
-        found = list(islice((job for job in every if type in (None, job["type"])), limit + 1))
+        page = _PAGE if start is not None else limit
+        found = list(islice(_since(_all(client, page, wanted), start), limit + 1))
         more, found = len(found) > limit, found[:limit]
         return {"jobs": ordered(found, sort, reverse), "next": found[-1]["id"] if more else None}
 

@@ -282,6 +282,21 @@ def test_owners_and_queues(api: Api) -> None:
         assert api("GET", f"/v1/jobs?{wrong}").status_code == 422
 
 
+def test_jobs_are_found_by_type(api: Api) -> None:
+    """By one or by several, beside states and owners; what is no name is refused."""
+    for kind, owner in (("sort", "ann"), ("count", "ann"), ("sort", "bob")):
+        submit(api, type=kind, owner=owner)
+
+    def found(query: str) -> list[str]:
+        return [job["id"] for job in api("GET", f"/v1/jobs?{query}").json()["jobs"]]
+
+    assert found("type=sort") == ["job-3", "job-1"]
+    assert found("type=sort&type=count&owner=ann") == ["job-2", "job-1"]
+    assert found("type=nosuch") == []
+    for wrong in ("type=", "type=%1b", "&".join(["type=a"] * 21)):
+        assert api("GET", f"/v1/jobs?{wrong}").status_code == 422
+
+
 def test_a_list_of_few_knows_of_those_that_are_not_in_it(api: Api) -> None:
     """Who waits for whom does not depend on which jobs are asked for."""
     for owner in ("alice", "bob", "bob", "alice"):

@@ -124,6 +124,7 @@ def test_the_first_schema_becomes_todays(url: str) -> None:
             "job-2",
             "job-1",
         ]
+        assert [job.job.id for job in store.jobs(types=("sort",))] == ["job-3", "job-1"]
         assert (store.job("job-1"), store.job("job-3")) == (over, runs)
         assert store.executors("job-3") == [task]
         assert store.get("schema") == str(SCHEMA_VERSION)

@@ -149,6 +149,8 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     store.jobs(limit=10, owners=("alice", "bob"))
     store.jobs(limit=10, queues=("night",), states=("failed",), before="job-9")
     store.jobs(limit=10, owners=("alice",), queues=("night", "day"), newest_first=False)
+    store.jobs(limit=10, types=("sort",), queues=("night",), before="job-9")
+    store.jobs(limit=10, owners=("alice",), queues=("night",), types=("sort", "count"))
     store.queue_positions(["job-7", "job-9"])
     store.unfinished()
     store.count_by_state()
@@ -171,9 +173,10 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     walks = [p for p in plans if p.startswith(whole) and "USING" not in p and "ORDER BY jobs.number" not in p]
     assert walks == []
     assert [p for p in plans if "jobs_by_state" in p and "finished_at" in p] == []
-    # What an owner or a queue has in a state is in order in an index, which is read until a page is full.
+    # What there is of an owner, a queue or a type in a state is in order in an index: it is read until a page
+    # is full.
     searches = {p.partition(" in ")[0] for p in plans if p.startswith("SEARCH jobs USING COVERING")}
-    for name in ("owner", "queue"):
+    for name in ("owner", "queue", "type"):
         found = [p for p in searches if f"jobs_by_{name} ({name}=? AND state=?" in p]
         assert len(found) == len([p for p in searches if f"jobs_by_{name} " in p]) > 0
 

@@ -262,6 +262,38 @@ def test_jobs_of_owners_and_queues(store: Store) -> None:
     assert found(queues=("night", "default"), states=("queued", "finished")) == [5, 4, 3, 2, 1]
 
 
+def test_jobs_of_types(store: Store) -> None:
+    """Any of the types, beside owners, queues, states and labels; in order, page by page."""
+    for kind, owner, queue in (
+        ("sort", "ann", "night"),
+        ("count", "ann", "night"),
+        ("sort", "bob", "day"),
+        ("rank", "ann", "day"),
+        ("sort", "ann", "day"),
+    ):
+        spec = JobSpec(app="a.py", type=kind, owner=owner, queue=queue)
+        job = make_job("job-1", type=kind, owner=owner, queue=queue, labels=(("team", "a"),))
+        store.add_job(spec, lambda i: replace(job, id=i), None, 5.0)  # noqa: B023
+    first = store.job("job-1")
+    assert first is not None
+    store.save(Changes((replace(first, state="finished"),), ()))
+
+    def found(**query: Any) -> list[int]:
+        seen: list[str] = []
+        while page := store.jobs(limit=1, before=seen[-1] if seen else None, **query):
+            seen += [record.job.id for record in page]
+        return [int(job_id[4:]) for job_id in seen]
+
+    assert found(types=("sort",)) == [5, 3, 1]
+    assert found(types=("sort", "rank", "nosuch"), newest_first=False) == [1, 3, 4, 5]
+    assert found(types=("sort",), states=("queued",)) == [5, 3]
+    assert found(types=("sort",), owners=("ann",)) == [5, 1]
+    assert found(types=("sort",), queues=("day",)) == [5, 3]
+    assert found(types=("sort", "count"), queues=("night",), owners=("ann",), states=("queued",)) == [2]
+    assert found(types=("sort",), labels={"team": "a"}, owners=("bob",)) == [3]
+    assert found(types=("nosuch",)) == []
+
+
 def test_counts_head_and_positions(store: Store) -> None:
     """The queue is counted in order of submission; money and tasks are summed."""
     assert (store.head(), store.count_by_state(), store.totals().cost) == (None, {}, 0.0)

@@ -122,6 +122,7 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         assert [r.job.id for r in store.jobs(owners=("",), queues=("default",), states=("queued",))] == [
             "job-5", "job-4"
         ]  # fmt: skip
+        assert [r.job.id for r in store.jobs(types=("sort",))] == ["job-2"]
         before = {job_id: store.executors(job_id) for job_id in jobs}
         # Its driver was on the host whose data folder this is.
         (folder / "host").write_text(jobs["job-2"].driver_on.partition("@")[0])
