@@ -113,7 +113,7 @@ def create_app(
     add_applications(app, scheduler)
     add_vms(app, scheduler)
     add_foresight(app, scheduler, store)
-    add_dry_run(app, scheduler)
+    add_dry_run(app, scheduler, store)
     add_queues(app, scheduler)
     add_webhooks(app, scheduler)
     _add_cluster(app, scheduler, store)

@@ -5,7 +5,7 @@ Nothing comes of it: what is checked is in `intake.py`, how the queue is played 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -22,8 +22,10 @@ from daemon.foresight.foresight import JobAhead, PolicyAhead
 from daemon.job_bodies import job_body
 from daemon.job_schemas import JobBody
 from daemon.schemas import Body, Said
+from daemon.store import Store
 from daemon.submissions import PATH, Login
 from daemon.users.permits import Permit, permit_of
+from environment.dependencies import After
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Interval
 from environment.simulation.outlook import Followed
@@ -83,7 +85,7 @@ class DryRunBody(Body):
     """What the estimate assumes, in words."""
 
 
-def add_dry_run(app: FastAPI, scheduler: Scheduler) -> None:
+def add_dry_run(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     """Add it."""
 
     @app.post(f"{PATH}/dry-run")
@@ -98,11 +100,12 @@ def add_dry_run(app: FastAPI, scheduler: Scheduler) -> None:
         admitted, submitter = permit.admit(spec, stoker_login)
         sends = {sha256: int(size) for sha256, _, size in (each.partition(":") for each in query.send)}
         jobs = scheduler.trial(SubmittedSpec(admitted, submitter=submitter), sends)
-        return _answer(scheduler, jobs, permit)
+        return _answer(scheduler, store, jobs, permit)
 
 
-def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRunBody:
-    job, acting, why = jobs[0], scheduler.policy(), _not_played(jobs)
+def _answer(scheduler: Scheduler, store: Store, jobs: Sequence[Job], permit: Permit) -> DryRunBody:
+    job, acting = jobs[0], scheduler.policy()
+    why = _would_not_run(job.after, {})
     present, ahead = None, None
     if not why:
         try:
@@ -115,6 +118,8 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
             )
         except RejectedError as error:
             why = error.detail
+    if present is not None and (why := _not_played(job, present, store)):
+        present, ahead = None, None
     if ahead is not None and not ahead.followed:
         why = ahead.failure or _never(jobs, ahead)
     mine = {after.job for after in job.after}
@@ -125,8 +130,8 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
     followed = () if ahead is None else ahead.followed
     first = followed[0] if followed else None
     reason, before = ("", None) if first is None else (told(first.why), first.before)
-    if first is not None and _comes_later(job):
-        reason, before = "it begins no earlier than its start_at", None
+    if first is not None and (held := _held(job)):
+        reason, before = told(held), None
     record = JobRecord(replace(job, id="", array=""))
     estimate = None if present is None or not followed else _estimate(scheduler, job, present, followed)
     return DryRunBody(
@@ -137,21 +142,50 @@ def _answer(scheduler: Scheduler, jobs: Sequence[Job], permit: Permit) -> DryRun
         policy=acting.name,
         draws=len(followed),
         no_estimate=told(why),
-        assumes=[] if present is None or not followed else _assumed(jobs, present),
+        assumes=[] if present is None or not followed else [*map(told, _assumed(jobs, present))],
     )
 
 
-def _not_played(jobs: Sequence[Job]) -> str:
-    """Why the queue is not played with it: something else than its turn holds it."""
-    job = jobs[0]
-    for after in job.after:
-        if not after.ended:
-            return f"it comes after {after}, which has not ended"
-        if after.when == "success" and after.ended != "finished":
-            return f"it would not run: it comes after {after}, which has {after.ended}"
-    if job.at_most is not None and job.at_most < len(jobs):
-        return f"{job.at_most} of its array run at once at most (at_most), which is not played"
+def _would_not_run(comes_after: Sequence[After], ends: Mapping[str, str]) -> str:
+    """Why it never would, by how what it comes after has ended; `ends` says that of single jobs."""
+    for after in comes_after:
+        if after.when == "success":
+            ended = [after.ended, *(ends.get(job_id, "") for job_id in after.jobs)]
+            if bad := [state for state in ended if state not in ("", "finished")]:
+                how = "was killed" if bad[0] == "killed" else bad[0]
+                return f"it would not run: it comes after {after}, which {how}"
     return ""
+
+
+def _not_played(job: Job, present: Present, store: Store) -> str:
+    """Why what was played is not what comes of it: what it comes after is not in it."""
+    view = present.view
+    there = {request.job.id for request in present.queue}
+    there |= {each.job.id for each in view.running if any(vm in view.index for vm in each.vm_ids)}
+    unknown = {job_id: after for after in _open(job) for job_id in after.jobs if job_id not in there}
+    if not unknown:
+        return ""
+    ends = store.ends_of([*unknown])
+    if why := _would_not_run(job.after, ends):
+        return why
+    left = [(job_id, after) for job_id, after in unknown.items() if job_id not in ends]
+    if not left:
+        return ""
+    job_id, after = left[0]
+    which = "which" if job_id == after.job else f"of which {job_id}"
+    return f"it comes after {after}, {which} is not played: something else holds it, or it is far behind"
+
+
+def _open(job: Job) -> list[After]:
+    return [after for after in job.after if not after.ended]
+
+
+def _held(job: Job) -> str:
+    """What keeps it from waiting for its turn at once; empty where nothing does."""
+    if still := _open(job):
+        which = " and ".join(map(str, still))
+        return f"it comes after {which}, which {'has' if len(still) == 1 else 'have'} not ended"
+    return "it begins no earlier than its start_at" if _comes_later(job) else ""
 
 
 def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
@@ -201,6 +235,10 @@ def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
     job, more = jobs[0], []
     if job.expected_duration is None:
         more.append(f"nothing is known of how long jobs of type {job.type} take: that is guessed")
+    if any(after.when == "success" for after in _open(job)):
+        more.append("what it comes after finishes: it would not run if that failed")
+    if job.at_most is not None and job.at_most < len(jobs):
+        more.append(f"{job.at_most} jobs of its array run at once (at_most), then the next")
     if _comes_later(job):
         more.append("who runs and waits when it may begin is who runs and waits now, as far as they go on")
     if job.driver is not None:

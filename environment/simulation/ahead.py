@@ -2,8 +2,9 @@
 
 What a policy sees at this moment, a view and a queue, is where a simulation begins: what runs keeps its VMs
 for as long as it is believed to, or as is drawn around that; who waits is placed by the policy; nobody else
-comes, but those of the queue that are submitted later. Several draws make intervals of it. Drivers on the
-cluster of jobs that wait take nothing here. What comes of it is told in the words of `outlook`.
+comes, but those of the queue that are submitted later, or come after others that run or wait. Several draws
+make intervals of it. Drivers on the cluster of jobs that wait take nothing here. What comes of it is told in
+the words of `outlook`.
 """
 
 import math
@@ -62,6 +63,9 @@ def play_ahead(
     vms = _machines(view, running)
     waiting = [_from_now(request.job, view.at) for request in queue if not request.joins]
     never = refusals(waiting, vms)
+    for job in waiting:
+        if bad := [other for after in job.after for other in after.jobs if other in never]:
+            never.setdefault(job.id, f"it comes after {bad[0]}, which would not run")
     waiting = [job for job in waiting if job.id not in never]
     if not (running or waiting):
         return Played({}, 0.0, 0.0, never)
@@ -130,7 +134,7 @@ class _Held:
         most = reduce(or_, sizes) if sizes else running.job.size
         job = replace(
             running.job, size=most, executors=len(sizes), min_executors=None, min_cpus=None, dynamic=None,
-            prefers=None, curve=None, driver=None, submitted_at=0.0,
+            prefers=None, curve=None, driver=None, submitted_at=0.0, start_at=None, after=(),
         )  # fmt: skip
         held = cls(running, job, tuple(view.index[vm_id] for vm_id, _ in there), sizes)
         return replace(held, job=held.lasting(running.end_assuming(view.at, UNKNOWN_DURATION) - view.at))
@@ -170,7 +174,8 @@ def _drawn(seconds: float, spread: float, chance: float) -> float:
 def _from_now(job: Job, now: float) -> Job:
     """A job that waits, or will come, where seconds count from now on."""
     deadline = None if job.deadline is None else job.deadline - now
-    return replace(job, submitted_at=max(job.submitted_at - now, 0.0), deadline=deadline, driver=None)
+    came = max(job.submitted_at, job.start_at or 0.0) - now
+    return replace(job, submitted_at=max(came, 0.0), start_at=None, deadline=deadline, driver=None)
 
 
 def _taking(job: Job, draw: np.random.Generator | None, took: Mapping[str, float]) -> Job:

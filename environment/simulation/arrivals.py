@@ -1,9 +1,10 @@
 """When jobs of a simulation begin to wait: at their submission, or when what holds them is over, if later.
 
-As in the daemon (`model/releases.py`), but that every job that runs finishes here, and none is of an array.
+As in the daemon (`model/releases.py`), but that every job that runs finishes here.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Sequence
 
 from environment.types import Job
@@ -12,19 +13,21 @@ from environment.types import Job
 class Arrivals:
     """Who comes next, and when; jobs that come at once keep the order in which they were submitted."""
 
-    def __init__(self, jobs: Sequence[Job], *, held: bool = True) -> None:
-        """`jobs` are in order of submission. Unless they are `held`, all are let go already."""
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """`jobs` are in order of submission; what they come after and is none of them holds nobody."""
         self._jobs = jobs
         self._places = {job.id: place for place, job in enumerate(jobs)}
         #: What each job that is held still comes after, and who comes after what.
         self._unmet: dict[str, set[str]] = {}
         self._after: dict[str, list[str]] = {}
         self._next: list[tuple[float, int]] = []
-        self._held = held
+        #: Of arrays of which so many run at once: who was let go and has not ended, and who is next in line.
+        self._going: dict[str, set[str]] = {job.array: set() for job in jobs if job.at_most is not None}
+        self._in_line: dict[str, deque[str]] = {array: deque() for array in self._going}
         #: When those were submitted that are held, the first in front: policies are asked then, as ever.
         self._submitted: list[float] = []
         for place, job in enumerate(jobs):
-            after = {i for one in job.after for i in one.jobs if i in self._places} if held else set()
+            after = {i for one in job.after for i in one.jobs if i in self._places}
             for other in after:
                 self._after.setdefault(other, []).append(job.id)
             if after:
@@ -36,25 +39,28 @@ class Arrivals:
         heapq.heapify(self._next)
 
     def _at_least(self, job: Job) -> float:
-        if job.start_at is None or not self._held:
-            return job.submitted_at
-        return max(job.submitted_at, job.start_at)
+        return job.submitted_at if job.start_at is None else max(job.submitted_at, job.start_at)
 
     @property
     def held(self) -> bool:
         """Whether something holds, or held, a job after its submission."""
-        return bool(self._unmet or self._submitted)
+        return bool(self._unmet or self._submitted or self._going)
 
     @property
     def waiting(self) -> dict[str, str]:
-        """Who comes after jobs that have not ended, by id, and why that is."""
-        return {
+        """Who comes after jobs that have not ended, by id, or is in line in its array, and why that is."""
+        in_line = {
+            job_id: f"as many jobs of {array} run as may at once (at_most)"
+            for array, line in self._in_line.items()
+            for job_id in line
+        }
+        return in_line | {
             job_id: f"waits until {' and '.join(sorted(after))} {'has' if len(after) == 1 else 'have'} ended"
             for job_id, after in self._unmet.items()
         }
 
     def __bool__(self) -> bool:
-        return bool(self._unmet or self._next)
+        return bool(self._unmet or self._next or any(self._in_line.values()))
 
     def next_at(self, now: float) -> float | None:
         """When the next one comes, or is submitted, that nothing but its time holds; None without any."""
@@ -65,14 +71,24 @@ class Arrivals:
 
     def take(self, now: float) -> tuple[Job, float | None] | None:
         """The next one that has come by then, and when it was let go if something held it."""
-        if not self._next or self._next[0][0] > now:
-            return None
-        at, place = heapq.heappop(self._next)
-        job = self._jobs[place]
-        return job, at if at > job.submitted_at else None
+        while self._next and self._next[0][0] <= now:
+            at, place = heapq.heappop(self._next)
+            job = self._jobs[place]
+            if job.at_most is not None:
+                if len(self._going[job.array]) >= job.at_most:
+                    self._in_line[job.array].append(job.id)
+                    continue
+                self._going[job.array].add(job.id)
+            return job, at if at > job.submitted_at else None
+        return None
 
     def ended(self, job_id: str, at: float) -> None:
-        """A job has ended then: those that come after it, and after nothing else, are let go."""
+        """A job has ended then: who comes after it alone is let go, and who is next in its array."""
+        array = self._jobs[self._places[job_id]].array
+        if job_id in self._going.get(array, ()):
+            self._going[array].discard(job_id)
+            if self._in_line[array]:
+                heapq.heappush(self._next, (at, self._places[self._in_line[array].popleft()]))
         for other in self._after.pop(job_id, ()):
             unmet = self._unmet[other]
             unmet.discard(job_id)

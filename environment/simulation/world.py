@@ -76,7 +76,7 @@ class World:
         self.meter = Meter(self.batch, vms, options.prices)
         self._cluster = Cluster(self.batch, believed_vms, jobs, self.meter)
         self._ids, self._take = self._cluster.ids, self._cluster.take
-        self._arrivals = Arrivals(self.jobs, held=told is None)
+        self._arrivals = Arrivals(self.jobs)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}

@@ -231,18 +231,43 @@ def test_files_that_will_be_sent_need_not_be_there(house: House) -> None:
     assert house.kept() == before
 
 
-@pytest.mark.parametrize(
-    ("job", "why"),
-    [
-        ({"after": "job-1"}, "it comes after job-1, which has not ended"),
-        ({"count": 3, "at_most": 2}, "2 of its array run at once at most"),
-    ],
-)
-def test_what_is_not_played_says_so(house: House, job: dict[str, Any], why: str) -> None:
-    """It is checked all the same."""
-    tried = house.post("/v1/jobs/dry-run", job).json()
-    assert tried["no_estimate"].startswith(why)
+def test_a_job_that_comes_after_another_is_played_from_its_end_on(house: House) -> None:
+    """From where that is believed to be in each draw, and not beside it, though there is room."""
+    small = {"cpus": 1, "executors": 1}
+    beside = house.post("/v1/jobs/dry-run", small).json()["job"]["estimate"]
+    tried = house.post("/v1/jobs/dry-run", {**small, "after": "job-1"}).json()
+    job, estimate = tried["job"], tried["job"]["estimate"]
+    assert (tried["no_estimate"], tried["draws"], tried["placement"]) == ("", 20, [])
+    assert (job["reason"], job["place"]) == ("it comes after job-1, which has not ended", None)
+    assert beside["start"]["high"] <= beside["at"] + 5.0
+    assert estimate["at"] < estimate["start"]["low"] < estimate["start"]["high"] < estimate["end"]["high"]
+    assert "what it comes after finishes: it would not run if that failed" in tried["assumes"]
+
+
+def test_of_an_array_so_many_are_played_at_once(house: House) -> None:
+    """One after the other it takes longer than beside each other."""
+    tried = [
+        house.post("/v1/jobs/dry-run", {"cpus": 0.1, "executors": 1, "count": 3, **more}).json()
+        for more in ({}, {"at_most": 3}, {"at_most": 1})
+    ]
+    free, all_of_them, one = (
+        each["job"]["estimate"]["end"]["mean"] - each["job"]["estimate"]["at"] for each in tried
+    )
+    assert free == pytest.approx(all_of_them, abs=1.0)
+    assert one > 1.2 * free
+    assert [each["no_estimate"] for each in tried] == ["", "", ""]
+    assert any(said.startswith("1 jobs of its array run at once") for said in tried[2]["assumes"])
+
+
+def test_what_is_not_played_says_so(house: House) -> None:
+    """It is checked all the same; whoever comes after who is held, too, waits for who knows how long."""
+    held = house.post("/v1/jobs", {"cpus": 1, "executors": 1, "after": "job-1"}).json()["id"]
+    tried = house.post("/v1/jobs/dry-run", {"after": held}).json()
+    assert tried["no_estimate"].startswith(f"it comes after {held}, which is not played: something else")
     assert (tried["job"]["estimate"], tried["placement"], tried["draws"]) == (None, [], 0)
+    house.service.kill(held)
+    tried = house.post("/v1/jobs/dry-run", {"after": held}).json()
+    assert tried["no_estimate"] == f"it would not run: it comes after {held}, which was killed"
 
 
 def test_a_job_that_begins_later_is_played_from_then_on(house: House) -> None:

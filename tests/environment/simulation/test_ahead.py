@@ -10,6 +10,7 @@ import pytest
 
 from agents.registry import create
 from environment.cluster_files import load_cluster
+from environment.dependencies import After
 from environment.policy import Policy
 from environment.simulation.ahead import play_ahead
 from environment.simulation.expectations import Belief
@@ -156,3 +157,39 @@ def test_compiled_code_plays_as_policies_that_are_asked(monkeypatch: pytest.Monk
     monkeypatch.setattr("environment.simulation.ahead.play", play_as_asked)
     assert compiled == play_ahead(create(name), view, queue, seed=3)
     assert counted
+
+
+def test_who_comes_after_others_starts_when_they_have_ended() -> None:
+    """After one that runs and one that waits; and never, where one of them would never run."""
+    vms = [vm.id for vm in make_vms(2)]
+    view = holding(replace(SURE, id="job-0", executors=1), [vms[0]], 1000.0, 1060.0)
+    first = replace(SURE, id="job-1", executors=1, expected_duration=10.0)
+    second = replace(first, id="job-2", after=(After("job-1"),))
+    third = replace(first, id="job-3", after=(After("job-0"), After("job-2", "any")))
+    huge = replace(first, id="job-4", executors=99)
+    fourth = replace(first, id="job-5", after=(After("job-4"),))
+    last = replace(first, id="job-6", after=(After("job-5"),))
+    played = play_ahead(create("ff"), view, asked(third, first, second, huge, fourth, last))
+    assert {name: job.start for name, job in played.jobs.items()} == {
+        "job-1": 0.0, "job-2": pytest.approx(10.0), "job-3": pytest.approx(40.0)
+    }  # fmt: skip
+    assert played.never["job-6"] == "it comes after job-5, which would not run"
+    drawn = [
+        play_ahead(create("ff"), view, asked(replace(second, after=(After("job-0"),))), seed=seed)
+        for seed in range(3)
+    ]
+    assert all(each.jobs["job-2"].start == pytest.approx(40.0) for each in drawn)  # its spread is none
+
+
+def test_so_many_of_an_array_run_at_once() -> None:
+    """The next goes when one of them has ended, those that run now among them."""
+    vms = [vm.id for vm in make_vms(2)]
+    of = replace(SURE, array="array-1", count=4, at_most=2, executors=1, expected_duration=10.0)
+    runs = replace(of, id="job-1", expected_duration=100.0)
+    view = holding(runs, [vms[0]], 1000.0, 1060.0)
+    played = play_ahead(create("ff"), view, asked(*(replace(of, id=f"job-{n}") for n in (2, 3, 4))))
+    assert [round(played.jobs[f"job-{n}"].start) for n in (2, 3, 4)] == [0, 10, 20]
+    fresh = play_ahead(
+        create("ff"), make_view(make_vms(2)), asked(*(replace(of, id=f"job-{n}") for n in range(5)))
+    )
+    assert [round(fresh.jobs[f"job-{n}"].start) for n in range(5)] == [0, 0, 10, 10, 20]
