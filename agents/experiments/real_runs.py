@@ -53,6 +53,11 @@ class RealRun:
         return statistics.fmean(job.ended - job.submitted for job in self.jobs)
 
     @property
+    def duration(self) -> float:
+        """Mean seconds from a job's placement to its end."""
+        return statistics.fmean(job.ended - job.placed for job in self.jobs)
+
+    @property
     def longest_wait(self) -> float:
         """Most seconds from a job's submission to its placement."""
         return max(job.placed - job.submitted for job in self.jobs)
@@ -98,6 +103,14 @@ class RealComparison:
         """By what share `what`, a column of `rows`, is less under the policy than under the reference."""
         rows = self.rows()
         return 1 - rows[policy][what][0] / rows[reference][what][0]
+
+    def rounds_won(self, policy: str, reference: str, what: str) -> tuple[int, int]:
+        """In how many rounds `what`, cost or completion, was less than the reference's; and of how many."""
+        own, others = (
+            {run.round: getattr(run, what) for run in self._real(of)} for of in (policy, reference)
+        )
+        both = own.keys() & others.keys()
+        return sum(own[number] < others[number] for number in both), len(both)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values; of simulations only what the rows have."""
@@ -153,7 +166,8 @@ def _lines(comparison: RealComparison, picture: str, command: str) -> Iterator[s
         f"Machine: {machine.get('cores')} cores of {machine.get('cpu')}, {machine.get('memory_mib')} MiB, "
         f"kernel {machine.get('kernel')}; Spark {machine.get('spark')}, Python {machine.get('python')}. "
         f"Isolation of VMs {about.get('isolation')}. Cost is the sum of the jobs' bills, completion is from "
-        "submission to end, on average over jobs; the longest wait is from submission to placement.\n"
+        "submission to end, duration from placement to end, both on average over jobs; the longest wait is "
+        "from submission to placement.\n"
     )
     columns = [f"{what}, real | simulated" for what in ("$", "completion s", "longest wait s")]
     yield f"| policy | {' | '.join(columns)} |"
@@ -180,34 +194,42 @@ def _gains(comparison: RealComparison) -> Iterator[str]:
     if not others:
         return
     yield f"## What is gained over `{reference}`, and how much of it is real\n"
-    yield "| policy | cost, real | simulated | completion, real | simulated |"
-    yield "|---|" + "---:|" * 4
+    yield "In how many rounds it really was cheaper, or sooner, stands behind.\n"
+    yield "| policy | cost, real | simulated | cheaper | completion, real | simulated | sooner |"
+    yield "|---|" + "---:|" * 6
     for policy in others:
-        cells = [
-            f"{-comparison.gain(policy, reference, f'{real}{what}'):+.1%}"
-            for what in ("cost", "completion")
-            for real in ("real_", "")
-        ]
+        cells = []
+        for what in ("cost", "completion"):
+            cells += [
+                f"{0.0 - comparison.gain(policy, reference, f'{real}{what}'):+.1%}" for real in ("real_", "")
+            ]
+            cells.append("{} of {}".format(*comparison.rounds_won(policy, reference, what)))
         yield f"| `{policy}` | " + " | ".join(cells) + " |"
-    best = max(others, key=lambda policy: comparison.gain(policy, reference, "cost"))
-    real, simulated = (comparison.gain(best, reference, what) for what in ("real_cost", "cost"))
-    told = f"\nBy the simulator `{best}` is the cheapest of these, {simulated:.1%} under `{reference}`; "
-    if simulated > 0:
-        told += f"really it was {real:.1%}: {real / simulated:.0%} of the gain."
-    else:
-        told += f"really it was {real:.1%}. There is no gain."
-    yield told + "\n"
+    yield ""
+    for where, column in (("By the simulator", "cost"), ("With real Spark", "real_cost")):
+        best = max(others, key=lambda policy: comparison.gain(policy, reference, column))
+        real, simulated = (comparison.gain(best, reference, of) for of in ("real_cost", "cost"))
+        told = f"* {where} `{best}` is the cheapest of these: simulated {_beside(simulated, reference)}, "
+        told += f"really {_beside(real, reference)}"
+        if simulated > 0 and real > 0:
+            told += f", {real / simulated:.0%} of what was simulated"
+        yield told + "."
+    yield ""
+
+
+def _beside(gain: float, reference: str) -> str:
+    return f"{abs(gain):.1%} {'under' if gain >= 0 else 'above'} `{reference}`"
 
 
 def _every_run(comparison: RealComparison) -> Iterator[str]:
     yield "## Every run\n"
     yield "In the order in which they ran; the load is the machine's, at the end of the run.\n"
-    yield "| round | policy | $ | completion s | longest wait s | not finished | load |"
-    yield "|---:|---|" + "---:|" * 5
+    yield "| round | policy | $ | completion s | duration s | longest wait s | not finished | load |"
+    yield "|---:|---|" + "---:|" * 6
     for run in comparison.runs:
         yield (
             f"| {run.round + 1} | `{run.policy}` | {run.cost:.4f} | {run.completion:.1f} | "
-            f"{run.longest_wait:.0f} | {run.failed} | {run.load:.1f} |"
+            f"{run.duration:.1f} | {run.longest_wait:.0f} | {run.failed} | {run.load:.1f} |"
         )
 
 
@@ -233,6 +255,6 @@ def _draw(comparison: RealComparison, path: Path) -> None:
             )
         axes.set_xticks(range(len(rows)), list(rows), rotation=15)
         axes.set(ylabel=label)
-        axes.set_ylim(bottom=0)
-        axes.legend(fontsize="small")
+        axes.set_ylim(bottom=0, top=1.05 * axes.get_ylim()[1])
+        axes.legend(fontsize="small", loc="lower left")
     figure.savefig(path, dpi=120)

@@ -108,5 +108,6 @@ def test_what_of_the_gain_is_real(tmp_path: Path) -> None:
     assert comparison.gain("greedy", "aep", "real_cost") == pytest.approx(0.1)
     report(comparison, tmp_path / "real.md", "command")
     told = (tmp_path / "real.md").read_text()
-    assert "There is no gain" in told
-    assert "| 1 | `greedy` | 1.8000 | 11.0 | 4 | 2 | 1.5 |" in told
+    assert "`greedy` is the cheapest of these: simulated 0.0% under `aep`, really 10.0% under `aep`." in told
+    assert "| `greedy` | -10.0% | +0.0% | 1 of 1 | +0.0% | +0.0% | 0 of 1 |" in told
+    assert "| 1 | `greedy` | 1.8000 | 11.0 | 9.0 | 4 | 2 | 1.5 |" in told
