@@ -36,6 +36,7 @@ from daemon.description import describe
 from daemon.event_routes import add_events
 from daemon.file_routes import add_files
 from daemon.foresight.dry_run import add_dry_run
+from daemon.foresight.expected import notes_of
 from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
 from daemon.groups import GroupSum
@@ -224,7 +225,11 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
         kept = store.estimates.of(job_id)
-        body = job_bodies.job_detail(_now(record, due), why, spec, tasks, ui, place, expected, kept)
+        notes = [] if expected is None else notes_of(record, scheduler.coverage())
+        no_estimate = scheduler.no_estimate(record)
+        body = job_bodies.job_detail(
+            _now(record, due), why, spec, tasks, ui, place, expected, kept, no_estimate, notes
+        )
         return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": body.reason})
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)

@@ -241,6 +241,11 @@ class Candidate:
         service = self._service
         return {} if service is None else service.estimates()
 
+    def no_estimate(self, record: JobRecord) -> str:
+        """See `Scheduler.no_estimate`; only the leader knows."""
+        service = self._service
+        return "" if service is None else service.no_estimate(record)
+
     def mended(self, drawn: JobAhead) -> JobAhead:
         """See `Scheduler.mended`."""
         return self._leader().mended(drawn)

@@ -228,6 +228,10 @@ class Scheduler(Protocol):
         """When the jobs that wait will start and what they will cost, by id, as it was made last."""
         ...
 
+    def no_estimate(self, record: JobRecord) -> str:
+        """Why nothing is told of when a job starts that waits; empty where something is, or it does not."""
+        ...
+
     def mended(self, drawn: "JobAhead") -> "JobAhead":
         """What was drawn of a job that waits, corrected by how far earlier ones were beside the truth."""
         ...

@@ -54,6 +54,8 @@ def job_detail(
     place: int | None = None,
     estimate: Estimate | None = None,
     expected: KeptEstimates | None = None,
+    no_estimate: str = "",
+    estimate_notes: Sequence[str] = (),
 ) -> JobDetail:
     """A job with everything that is known of it."""
     return _job_body(
@@ -69,6 +71,8 @@ def job_detail(
         ui=ui,
         place=place,
         warnings=[],
+        no_estimate=no_estimate,
+        estimate_notes=list(estimate_notes),
         expected=None
         if expected is None
         else ExpectedBody(

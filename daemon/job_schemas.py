@@ -274,6 +274,10 @@ class JobDetail(JobBody):
     """How it has failed so far, the latest last; no more than the last twenty times."""
     expected: ExpectedBody | None = None
     """What was expected of it while it waited; null where it began at once, or nothing was."""
+    no_estimate: Said = ""
+    """Why nothing is told of when it will start, though it waits; else empty."""
+    estimate_notes: list[Said]
+    """What is to be known of its estimate: what is guessed in it, whether it is corrected by what came."""
     ui: str | None = None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 

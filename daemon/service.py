@@ -142,6 +142,10 @@ class Service(SchedulingLoop):
         """When jobs that wait will start; see `Scheduler.estimates`."""
         return self._estimates.of_all()
 
+    def no_estimate(self, record: JobRecord) -> str:
+        """Why nothing is told of that; see `Scheduler.no_estimate`."""
+        return self._estimates.why_not(record)
+
     def coverage(self) -> Coverage:
         """How well that did; see `Scheduler.coverage`."""
         return self._estimates.coverage()

@@ -802,6 +802,10 @@ class JobDetail(TypedDict):
     """How it has failed so far, the latest last; no more than the last twenty times."""
     expected: Expected | None
     """What was expected of it while it waited; null where it began at once, or nothing was."""
+    no_estimate: str
+    """Why nothing is told of when it will start, though it waits; else empty."""
+    estimate_notes: list[str]
+    """What is to be known of its estimate: what is guessed in it, whether it is corrected by what came."""
     ui: str | None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 

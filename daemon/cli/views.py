@@ -186,6 +186,10 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "starts", between(job["estimate"]["start"], render.clock)
         yield "ends", between(job["estimate"]["end"], render.clock)
         yield "will cost", between(job["estimate"]["cost"], render.money)
+        for note in job.get("estimate_notes", ()):
+            yield "note", note
+    elif job.get("no_estimate"):
+        yield "starts", f"no estimate: {job['no_estimate']}"
     if job.get("expected") and job["placed_at"] is not None:
         yield from _expected(job, job["expected"])
     yield "wants", job_line(job)

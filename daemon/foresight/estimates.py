@@ -17,7 +17,7 @@ import structlog
 from daemon.contract import RejectedError
 from daemon.database import StoreError
 from daemon.foresight.cases import Present
-from daemon.foresight.expected import Coverage, Estimate, KeptEstimates
+from daemon.foresight.expected import Coverage, Estimate, KeptEstimates, Made
 from daemon.foresight.foresight import JobAhead, PolicyAhead
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Calibration, Interval
@@ -68,6 +68,7 @@ class Estimates:
         """`acting` says who decides: name and options."""
         self._foresight, self._acting, self._keeper = foresight, acting, keeper
         self._latest: Mapping[str, Estimate] = {}
+        self._made = Made()
         #: Of jobs whose truth is still to come; and those of them that the keeper does not have so.
         self._followed: dict[str, KeptEstimates] = {}
         self._unkept: set[str] = set()
@@ -94,6 +95,12 @@ class Estimates:
     def of_all(self) -> Mapping[str, Estimate]:
         """The latest of each job that waited when it was made, by id."""
         return self._latest
+
+    def why_not(self, record: JobRecord) -> str:
+        """Why there is none of a job that waits; empty where there is one, or nothing to expect."""
+        if record.state != "queued" or record.job.id in self._latest:
+            return ""
+        return self._made.why_not(record)
 
     def coverage(self) -> Coverage:
         """How well they did so far."""
@@ -204,7 +211,7 @@ class Estimates:
                 drawn = Estimate(at, job.start.later(at), job.end.later(at), job.cost)
                 self._followed[job_id] = KeptEstimates(told, drawn)
                 self._unkept.add(job_id)
-        self._latest = latest
+        self._latest, self._made = latest, Made(at, found.failure, found.never)
 
     def _keep(self) -> None:
         if not self._unkept:

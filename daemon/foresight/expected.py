@@ -1,5 +1,6 @@
 """What was expected of jobs, and how often that came true: values; who makes them is `estimates.py`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from environment.model.records import JobRecord
@@ -33,6 +34,46 @@ class Estimate:
         if record.state != "finished" or record.finished_at is None:
             return Came(start)
         return Came(start, self.end.where(record.finished_at, SECONDS_BESIDE), self.cost.where(record.cost))
+
+
+#: So many starts have to be known for intervals to be corrected by them.
+_FEW = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How estimates were made last: when (None: never), why not at all, and who would not run, with why."""
+
+    at: float | None = None
+    failure: str = ""
+    never: Mapping[str, str] = field(default_factory=dict)
+
+    def why_not(self, record: JobRecord) -> str:
+        """Why there is none of a job that waits; as a clause."""
+        if record.held:
+            return "it is told once nothing but its turn keeps it"
+        if self.at is None:
+            return "none was made yet, which takes a few seconds"
+        if self.failure:
+            return f"the queue could not be played: {self.failure}"
+        if why := self.never.get(record.job.id):
+            return f"it would not run, as far as can be seen: {why}"
+        if record.waits_since > self.at:
+            return "it waits since after the last ones were made, which takes a few seconds"
+        return "it is not among those that are played: a limit or a pause keeps it aside, or it is far behind"
+
+
+def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
+    """What is to be known of an estimate: what is guessed in it, and how far it is held to what came."""
+    notes = []
+    if record.job.expected_duration is None:
+        notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
+    known = coverage.start.within + coverage.start.before + coverage.start.after
+    if known < _FEW:
+        notes.append(
+            f"of {known} jobs only it is known how far estimates were off: they are not corrected yet"
+        )
+    return notes
 
 
 @dataclass(frozen=True, slots=True)

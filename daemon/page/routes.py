@@ -55,8 +55,9 @@ def add_page(
     index: cluster_schemas.IndexBody,
 ) -> Stream:
     """Add them; the stream, which is to be closed before the server ends. `index` is `/` for programs."""
-    stream = Stream(scheduler, store)
-    _add_files(app, index)
+    found = _read()
+    stream = Stream(scheduler, store, _edition(found))
+    _add_files(app, found, index)
     _add_sessions(app, doorkeeper, sessions)
 
     @app.get("/v1/stream", include_in_schema=False)
@@ -104,9 +105,7 @@ def add_page(
     return stream
 
 
-def _add_files(app: FastAPI, index: cluster_schemas.IndexBody) -> None:
-    found = _read()
-
+def _add_files(app: FastAPI, found: "Mapping[str, _File]", index: cluster_schemas.IndexBody) -> None:
     @app.get("/", response_model=cluster_schemas.IndexBody)
     async def root(request: Request) -> Response:
         """Say where to go from here; to a browser, show the page."""
@@ -164,11 +163,11 @@ class _File:
     def __init__(self, name: str, body: bytes) -> None:
         self._body = body
         self._kind = _KINDS["." + name.rpartition(".")[2]]
-        self._tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        self.tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
     def answer(self, request: Request) -> Response:
-        headers = {**SAFE, "ETag": self._tag, "Vary": "Accept"}
-        if request.headers.get("if-none-match") == self._tag:
+        headers = {**SAFE, "ETag": self.tag, "Vary": "Accept"}
+        if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
         return Response(self._body, headers=headers, media_type=self._kind)
 
@@ -177,3 +176,9 @@ def _read() -> Mapping[str, _File]:
     there = files("daemon.page").joinpath("files")
     names = [each.name for each in there.iterdir() if "." + each.name.rpartition(".")[2] in _KINDS]
     return {name: _File(name, there.joinpath(name).read_bytes()) for name in names}
+
+
+def _edition(found: Mapping[str, _File]) -> str:
+    """Which page that is: another where any file is."""
+    tags = "".join(found[name].tag for name in sorted(found))
+    return hashlib.sha256(tags.encode()).hexdigest()[:16]

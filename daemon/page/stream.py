@@ -6,6 +6,7 @@ buffer of its own but its place among them. Who falls behind them, or comes back
 
 import asyncio
 import contextlib
+import json
 import secrets
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -47,7 +48,9 @@ class _State:
 class Stream:
     """What `/v1/stream` answers. For one thread, the event loop's."""
 
-    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+    def __init__(self, scheduler: Scheduler, store: Store, page: str = "") -> None:
+        """`page` says which page this daemon has: one that is open may be that of another."""
+        self._page = page
         self._scene = Scene(scheduler, store)
         self._told = lru_cache(maxsize=4)(self._scene.told)
         #: How many listen, by the name of their user.
@@ -99,6 +102,7 @@ class Stream:
         try:
             yield b""  # taken by `listen`
             yield b"retry: 2000\n\n"
+            yield self._message("page", json.dumps(self._page))
             at = self._resumed(last)
             while not state.over and asyncio.get_running_loop().time() < began + _LONGEST:
                 if at is None or not self._has(at):

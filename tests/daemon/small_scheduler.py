@@ -24,7 +24,7 @@ from daemon.contract import (
     Standing,
 )
 from daemon.foresight.cases import Present
-from daemon.foresight.expected import Coverage, Estimate, Held
+from daemon.foresight.expected import Coverage, Estimate, Held, Made
 from daemon.foresight.foresight import Foresight, JobAhead
 from daemon.intake import Intake
 from daemon.launcher import Launcher
@@ -193,6 +193,11 @@ class SmallScheduler:
     def estimates(self) -> Mapping[str, Estimate]:
         """What a test says."""
         return self.expected
+
+    def no_estimate(self, record: JobRecord) -> str:
+        """As where none was ever made."""
+        waits = record.state == "queued" and record.job.id not in self.expected
+        return Made().why_not(record) if waits else ""
 
     def mended(self, drawn: JobAhead) -> JobAhead:
         """As it was drawn."""

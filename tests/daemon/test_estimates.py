@@ -16,7 +16,7 @@ from daemon.database import StoreError
 from daemon.foresight import estimates as made
 from daemon.foresight.cases import Present
 from daemon.foresight.estimates import Estimates
-from daemon.foresight.expected import Came, Coverage, Estimate, Held, KeptEstimates
+from daemon.foresight.expected import Came, Coverage, Estimate, Held, KeptEstimates, Made, notes_of
 from daemon.foresight.foresight import JobAhead, PolicyAhead
 from daemon.job_bodies import job_detail
 from daemon.store import Store
@@ -93,6 +93,33 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
     assert (found.end.low, found.cost.high) == (1120.0, 0.7)
     assert foreseen.asked[0][0] == [("ff", {"overtake": "easy"})]
     estimates.stop()
+
+
+def test_why_there_is_none_is_said() -> None:
+    """Of whoever waits; not of whom something is told, and who waits for nothing."""
+    waits = record(1, released_at=900.0)
+    held = replace(waits, released_at=None, job=replace(waits.job, start_at=5000.0))
+    never = Made(1000.0, never={"job-1": "it fits no VM"})
+    assert Made().why_not(held) == "it is told once nothing but its turn keeps it"
+    assert Made().why_not(waits) == "none was made yet, which takes a few seconds"
+    assert Made(1000.0, "no draw was finished within 4 s").why_not(waits).endswith("was finished within 4 s")
+    assert never.why_not(waits) == "it would not run, as far as can be seen: it fits no VM"
+    assert Made(800.0).why_not(waits).startswith("it waits since after the last ones were made")
+    assert "a limit or a pause keeps it aside" in Made(1000.0).why_not(waits)
+    estimates = ready()
+    assert estimates.why_not(record(1, state="running")) == ""
+    assert estimates.why_not(record(1)) == ""
+    assert "a limit or a pause" in estimates.why_not(record(7))
+
+
+def test_what_is_guessed_in_one_is_said() -> None:
+    """Of types that nobody knows, and as long as little came of what was told."""
+    unknown = replace(record(1), job=replace(record(1).job, expected_duration=None, type="new"))
+    known = replace(unknown, job=replace(unknown.job, expected_duration=9.0))
+    enough = Coverage(Held(15, 2, 3))
+    assert notes_of(known, enough) == []
+    assert notes_of(unknown, enough) == ["how long it takes is guessed: nothing is known of jobs of type new"]
+    assert notes_of(known, Coverage(Held(15, 2, 2)))[0].startswith("of 19 jobs only")
 
 
 @pytest.mark.parametrize(

@@ -126,4 +126,5 @@ addEventListener("keydown", (event) => {
   if (event.key === "/" && event.target !== find) { event.preventDefault(); find.focus(); }
 });
 find.addEventListener("input", sift);
+dispatchEvent(new Event("began"));
 begin();

@@ -107,11 +107,12 @@ function executorsAsked(job) {
 /** What is believed of its start and cost, where the daemon says so. */
 function expected(job) {
   const found = job.estimate;
-  if (!found) return job.state === "queued" ? [["Will start", "no estimate yet"]] : [];
+  if (!found) return job.state === "queued" ? [["Will start", "no estimate", job.no_estimate ? h("div.soft", null, job.no_estimate) : null]] : [];
   const soon = found.start.mean - Date.now() / 1000;
   const between = (interval, told) => `${told(interval.low)} – ${told(interval.high)}`;
   return [
-    ["Will start", between(found.start, clock), soon > 0 ? ` · in about ${duration(soon)}` : ""],
+    ["Will start", between(found.start, clock), soon > 0 ? ` · in about ${duration(soon)}` : "",
+      ...(job.estimate_notes ?? []).map((note) => h("div.soft", null, note))],
     ["Will end", between(found.end, clock)],
     ["Will cost", between(found.cost, money)],
   ];

@@ -65,6 +65,13 @@ async function heard(on) {
   }
 }
 
+/** The daemon that answers now has another page than this. */
+function upgraded() {
+  if (document.querySelector(".upgraded")) return;
+  main.before(h("p.upgraded", { role: "alert" }, "The daemon was upgraded: this page is that of the one before. ",
+    h("button", { onclick: () => location.reload() }, "Reload")));
+}
+
 async function begin() {
   disconnect();
   leave();
@@ -86,7 +93,7 @@ async function begin() {
   button.hidden = !document.cookie && !sessionStorage.getItem("session");
   button.title = state.me.name ? `You are ${state.me.name} (${state.me.role})` : `Your role: ${state.me.role}`;
   hasQueues = Boolean((await may("/v1/queues").catch(() => null))?.queues?.length);
-  connect(heard);
+  connect(heard, upgraded);
   navigate();
 }
 
@@ -127,4 +134,5 @@ document.getElementById("leave").addEventListener("click", async () => {
 window.addEventListener("hashchange", navigate);
 document.addEventListener("keydown", key);
 follow((what) => what.all && performance.mark("snapshot"));
+window.dispatchEvent(new Event("began"));
 begin();

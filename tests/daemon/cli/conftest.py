@@ -29,7 +29,7 @@ from daemon.contract import (
     RejectedError,
     ShadowStatus,
 )
-from daemon.foresight.expected import Coverage, Estimate, Held
+from daemon.foresight.expected import Coverage, Estimate, Held, Made
 from daemon.foresight.foresight import JobAhead
 from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
@@ -149,6 +149,11 @@ class Cast:
     def sight(self) -> QueueSight | None:
         """What a test says."""
         return self.seen
+
+    def no_estimate(self, record: JobRecord) -> str:
+        """As where none was made for who waits."""
+        waits = record.state == "queued" and record.job.id not in self.expected
+        return Made().why_not(record) if waits else ""
 
     def estimates(self) -> Mapping[str, Estimate]:
         """What a test says."""

@@ -12,6 +12,7 @@ from daemon.chronicle import Happening
 from daemon.contract import LogChunk
 from daemon.foresight.cases import Present
 from daemon.foresight.expected import Estimate, KeptEstimates
+from daemon.page import stream
 from daemon.store import Store
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
@@ -23,6 +24,7 @@ from tests.builders import make_job, make_view, make_vms
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
 from tests.daemon.page.crowd import Crowd, served
 from tests.daemon.small_scheduler import ESTIMATE, Foreseeing
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed (Debian: chromium)")
 
@@ -112,7 +114,41 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.sees("$0.40")
         page.go(f"{url}/#/jobs/job-59")
         page.sees("job-59")
-        page.sees("no estimate yet")
+        page.sees("no estimate")
+        page.sees("none was made yet, which takes a few seconds")
+        well(page, url)
+
+
+def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: Crowd) -> None:
+    """And is whole again when it is loaded once more."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page("about:blank")
+        page.ask("Network.setBlockedURLs", urls=["*/page/format.js"])
+        page.go(url)
+        page.sees("This page could not be loaded whole", "#main")
+        page.ask("Network.setBlockedURLs", urls=[])
+        page.run("document.querySelector('.failed button').click()")
+        page.sees("Who decides")
+        page.go(f"{url}/docs")
+        page.sees("/v1/jobs")
+
+
+def test_a_page_of_an_earlier_daemon_says_so(
+    chromium: Browser, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the stream comes from one that has other files; not where it has the same."""
+    monkeypatch.setattr(stream, "_LONGEST", 0.3)
+    app = app_of(crowd)
+    with served(app) as url:
+        page = chromium.page(url)
+        page.sees("Who decides")
+        until(lambda: page.asked.count(f"{url}/v1/stream") > 1, "it is connected again")
+        assert page.run("document.querySelector('.upgraded')") is None
+        app.state.stream._page = "another"
+        page.sees("The daemon was upgraded", ".upgraded")
+        page.run("document.querySelector('.upgraded button').click()")
+        page.until("!document.querySelector('.upgraded')")
+        page.sees("Who decides")
         well(page, url)
 
 

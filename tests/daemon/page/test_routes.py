@@ -226,6 +226,9 @@ def events(url: str, until: Callable[[str, Any], object], **headers: str) -> lis
             name, _, value = line.partition(": ")
             if line:
                 found[name] = value
+            elif found.get("event") == "page":  # which says to whom the answer is
+                assert json.loads(found["data"])
+                found = {}
             elif "event" in found:
                 heard.append((found.get("id", ""), found["event"], json.loads(found["data"])))
                 if until(found["event"], heard[-1][2]):
