@@ -59,6 +59,13 @@ class EstimateRows:
             ]
         return [(record, kept) for record, kept in told if kept is not None]
 
+    def finished(self, most: int) -> list[JobRecord]:
+        """So many jobs that have finished, the newest, in their order."""
+        query = sa.select(jobs.c.number, jobs.c.record).where(jobs.c.state == "finished")
+        with self._access.read() as connection:
+            rows = connection.execute(query.order_by(jobs.c.number.desc()).limit(most)).all()
+            return [self._access.damages.job(connection, row.number, row.record) for row in reversed(rows)]
+
 
 def _read(body: str) -> KeptEstimates | None:
     """None for what nobody wrote so: it is no more than a memory of what was thought."""

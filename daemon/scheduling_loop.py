@@ -63,6 +63,7 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
 from environment.pools import Keeping
+from environment.simulation.learned_errors import LearnedErrors
 from environment.sizing import Sizes
 from environment.types import Job, Vm
 from framework.link import MesosLink
@@ -200,9 +201,10 @@ class SchedulingLoop:
         self._subscription = 0
         self._picture = Picture()
         keeping = Keeping(config.keep.name, config.keep.seconds)
-        self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed, keeping)
+        sizes, errors = Sizes.configured(config.sizes), LearnedErrors()
+        self._foresight = Foresight(sizes, self._policies.check_allowed, keeping, errors.now)
         self._stages = Stages(now())
-        self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates)
+        self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates, errors)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
         self._past_use, self._allowances = PastUse(), Allowances(now, store.get)

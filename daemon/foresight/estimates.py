@@ -2,7 +2,8 @@
 
 What is made of it for users is a part of their job's body. The first estimate of a job and the last before it
 started are kept with it, and held to what came, so that nobody has to take estimates on trust; later ones are
-mended by how far the first ones were off.
+mended by how far the first ones were off. Of all jobs that end it is learned how wrong beliefs about their
+durations are, which draws go by.
 """
 
 import threading
@@ -21,6 +22,8 @@ from daemon.foresight.expected import Coverage, Estimate, KeptEstimates, Made
 from daemon.foresight.foresight import JobAhead, PolicyAhead
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Calibration, Interval
+from environment.simulation.learned_errors import LearnedErrors
+from environment.view import RunningJob
 
 log = structlog.get_logger("estimates")
 
@@ -58,15 +61,25 @@ class Keeper(Protocol):
         """Of so many jobs that are over, the newest, and of all that are not, each in their order."""
         ...
 
+    def finished(self, most: int) -> list[JobRecord]:
+        """So many jobs that have finished, the newest, in their order."""
+        ...
+
 
 class Estimates:
     """Keeps estimates of those who wait; `start`, `stop` and `observe` are for the loop."""
 
     def __init__(
-        self, foresight: Asked, acting: Callable[[], tuple[str, dict[str, Any]]], keeper: Keeper
+        self,
+        foresight: Asked,
+        acting: Callable[[], tuple[str, dict[str, Any]]],
+        keeper: Keeper,
+        errors: LearnedErrors,
     ) -> None:
-        """`acting` says who decides: name and options."""
-        self._foresight, self._acting, self._keeper = foresight, acting, keeper
+        """`acting` says who decides: name and options. `errors` learns how wrong beliefs are."""
+        self._foresight, self._acting, self._keeper, self._errors = foresight, acting, keeper, errors
+        #: Jobs that ran when it was last looked, and have not ended since.
+        self._running: dict[str, RunningJob] = {}
         self._latest: Mapping[str, Estimate] = {}
         self._made = Made()
         #: Of jobs whose truth is still to come; and those of them that the keeper does not have so.
@@ -158,7 +171,9 @@ class Estimates:
             self._over.wait(_REST * (time.monotonic() - began))
 
     def _take_up(self) -> None:
-        """Follow what an earlier daemon told, and learn from what came of it."""
+        """Follow what an earlier daemon told, and learn from what came of it and of its jobs."""
+        for record in self._keeper.finished(TAKEN_UP):
+            self._learn(record)
         for record, kept in self._keeper.latest(TAKEN_UP):
             self._followed.setdefault(record.job.id, kept)
             self._settle_one(record, self._coverage)
@@ -169,8 +184,20 @@ class Estimates:
         while not self._came.empty():
             record = self._came.get()
             moved.add(record.job.id)
+            if record.ended:
+                self._learn(record)
             self._coverage = self._settle_one(record, self._coverage)
         return moved
+
+    def _learn(self, record: JobRecord) -> None:
+        """How wrong it was what was believed of a job that has finished, on the places that it had."""
+        running, job = self._running.pop(record.job.id, None), record.job
+        if record.state != "finished" or record.placed_at is None or record.finished_at is None:
+            return
+        if running is None and (job.dynamic or job.min_executors or job.min_cpus):
+            return  # what was believed depends on what it was given
+        believed = job.expected_duration if running is None else running.expected
+        self._errors.learn(job, believed, record.finished_at - record.placed_at)
 
     def _settle_one(self, record: JobRecord, was: Coverage) -> Coverage:
         job_id = record.job.id
@@ -202,6 +229,8 @@ class Estimates:
     def _make(self) -> None:
         present, (found,) = self._foresight.ask([self._acting()], draws=_DRAWS, seconds=_SECONDS, own=True)
         at, latest, moved = present.view.at, dict[str, Estimate](), self._settle()
+        seen = {each.job.id: each for each in present.view.running if each.expected != 0.0}  # 0: it is over
+        self._running |= {job_id: each for job_id, each in seen.items() if job_id not in moved}
         for job_id, job in found.jobs.items():
             if job_id in moved:  # while it was played: nothing is to be told of it any more
                 continue

@@ -32,6 +32,7 @@ from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.intervals import Interval
+from environment.simulation.learned_errors import Errors
 from environment.simulation.outlook import Ahead, Followed, Played
 from environment.sizing import Sizes
 
@@ -83,12 +84,19 @@ class PolicyAhead:
 class Foresight:
     """Answers what would come of the queue; may be asked from any thread."""
 
-    def __init__(self, sizes: Sizes, check: Callable[[str], None], keeping: Keeping = BREAK_EVEN) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        check: Callable[[str], None],
+        keeping: Keeping = BREAK_EVEN,
+        errors: Callable[[], Errors | None] = lambda: None,
+    ) -> None:
         """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
 
-        `keeping` says for how long idle VMs of pools are kept.
+        `keeping` says for how long idle VMs of pools are kept, `errors` how wrong beliefs about durations are
+        as is known now.
         """
-        self._check, self._sizes, self._keeping = check, sizes, keeping
+        self._check, self._sizes, self._keeping, self._errors = check, sizes, keeping, errors
         #: Who wants to know what there is now.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
         self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
@@ -157,6 +165,7 @@ class Foresight:
                     each.keeping,
                     each.jvms,
                     each.follow,
+                    self._errors(),
                     {} if past is None else past.took,
                 )
                 for each in shown

@@ -7,6 +7,7 @@ from typing import Any
 
 from environment.pools import Keeping
 from environment.sharing.terms import Sharing
+from environment.simulation.learned_errors import Errors
 from environment.simulation.outlook import Ahead, Followed, Played
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
@@ -32,6 +33,8 @@ class Scene:
     jvms: int | None
     #: Jobs, by id, of which is told what comes of them as one.
     follow: tuple[str, ...] = ()
+    #: How wrong beliefs about durations are together; None: each job by itself alone.
+    errors: Errors | None = None
     #: What those of its jobs took that are over, seconds.
     took: Mapping[str, float] = field(default_factory=dict)
 

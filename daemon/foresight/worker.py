@@ -53,6 +53,7 @@ def answers(question: Question) -> Iterator[Answer]:
                         options=_rules_of(scene),
                         follow=scene.follow,
                         took=scene.took,
+                        errors=scene.errors,
                     )
             except _OverError:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down

@@ -22,6 +22,7 @@ from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.simulation.decided import Traced
+from environment.simulation.learned_errors import DrawnErrors, Errors
 from environment.simulation.options import SimulationOptions
 from environment.simulation.outlook import Ahead, Followed, Played
 from environment.simulation.simulator import play
@@ -48,13 +49,14 @@ def play_ahead(
     fallback: Policy | None = None,
     follow: Sequence[str] = (),
     took: Mapping[str, float] | None = None,
+    errors: Errors | None = None,
 ) -> Played:
     """Play the queue forward from the view until all of it, and what runs now, is over.
 
-    With a `seed` what jobs take is drawn, of those that run given that they run still; without one it is what
-    is believed of them. What jobs took that are over is known, by id, from `took`, though not to the policy.
-    Of jobs to `follow`, by id, it is told what comes of them as one, if all run.
-    StuckError when the policy waits for ever.
+    With a `seed` what jobs take is drawn, of those that run given that they run still, and with `errors` by
+    what is known of how wrong beliefs are together; without a seed it is what is believed of them. What
+    jobs took that are over is known, by id, from `took`, though not to the policy. Of jobs to `follow`, by
+    id, it is told what comes of them as one, if all run. StuckError when the policy waits for ever.
     """
     options = options or SimulationOptions()
     draw = None if seed is None else np.random.default_rng(seed)
@@ -69,9 +71,12 @@ def play_ahead(
     waiting = [job for job in waiting if job.id not in never]
     if not (running or waiting):
         return Played({}, 0.0, 0.0, never)
-    began = [held.job if draw is None else held.drawn(view.at, draw) for held in running]
+    parts = None
+    if draw is not None and errors is not None:
+        parts = errors.draw(waiting, [held.running for held in running], view.at, draw)
+    began = [held.job if draw is None else held.drawn(view.at, draw, parts) for held in running]
     world = World(
-        [*began, *(_taking(job, draw, took or {}) for job in waiting)],
+        [*began, *(_taking(job, draw, took or {}, parts) for job in waiting)],
         vms,
         options,
         told=[*(held.job for held in running), *waiting],
@@ -145,10 +150,13 @@ class _Held:
         share = cores / (self.job.cpus * self.job.executors) if cores else 1.0
         return replace(self.job, expected_duration=max(seconds, _SOON) * share)
 
-    def drawn(self, at: float, draw: np.random.Generator) -> Job:
+    def drawn(self, at: float, draw: np.random.Generator, errors: DrawnErrors | None) -> Job:
         """The job, with what is left of it drawn, given that it runs still."""
-        expected, passed = self.running.expected, at - self.running.started_at
-        seconds, spread = _known(expected, self.job.spread)
+        passed = at - self.running.started_at
+        if errors is None:
+            seconds, spread = _known(self.running.expected, self.job.spread)
+        else:
+            seconds, spread = errors.of_running(self.running)
         # Of what it may take in all, only what is longer than it has taken already.
         least = _NORMAL.cdf(_deviations(passed, seconds, spread)) if spread else 0.0
         chance = min(least + (1.0 - least) * draw.random(), _SUREST)
@@ -178,11 +186,13 @@ def _from_now(job: Job, now: float) -> Job:
     return replace(job, submitted_at=max(came, 0.0), start_at=None, deadline=deadline, driver=None)
 
 
-def _taking(job: Job, draw: np.random.Generator | None, took: Mapping[str, float]) -> Job:
+def _taking(
+    job: Job, draw: np.random.Generator | None, took: Mapping[str, float], errors: DrawnErrors | None
+) -> Job:
     """A job that waits, with what it will really take."""
     if job.id in took:
         return replace(job, expected_duration=took[job.id])
-    seconds, spread = _known(job.expected_duration, job.spread)
+    seconds, spread = _known(job.expected_duration, job.spread) if errors is None else errors.of(job)
     if draw is not None:
         seconds = _drawn(seconds, spread, draw.random())
     return replace(job, expected_duration=seconds)

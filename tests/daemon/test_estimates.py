@@ -23,6 +23,7 @@ from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Interval
+from environment.simulation.learned_errors import LearnedErrors
 from tests.builders import make_job, make_view, make_vms
 
 AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7))
@@ -71,6 +72,10 @@ class Kept:
         """Of the records of a test."""
         return [(each, self.found[each.job.id]) for each in self.records[-most:]]
 
+    def finished(self, most: int) -> list[JobRecord]:
+        """Of the records of a test."""
+        return [each for each in self.records[-most:] if each.state == "finished"]
+
 
 def record(number: int, **fields: Any) -> JobRecord:
     """A job that waits, unless it is told otherwise."""
@@ -81,7 +86,7 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
     """Whatever is the matter once; the latest is told, the first is held to what comes."""
     monkeypatch.setattr(made, "_PAUSE", 0.01)
     foreseen = Foreseen()
-    estimates = Estimates(foreseen, lambda: ("ff", {"overtake": "easy"}), Kept())
+    estimates = Estimates(foreseen, lambda: ("ff", {"overtake": "easy"}), Kept(), LearnedErrors())
     estimates.start()
     estimates.observe((), waiting=False)
     assert not foreseen.again.wait(0.1)
@@ -151,7 +156,7 @@ def test_ends_and_costs_are_held_to_what_was_told() -> None:
     estimates._keep()
     found = kept.found["job-1"]
     assert (found.first.start, found.last) == (Interval(1050.0, 1040.0, 1090.0), found.first)
-    later = Estimates(Foreseen(), lambda: ("ff", {}), kept)
+    later = Estimates(Foreseen(), lambda: ("ff", {}), kept, LearnedErrors())
     kept.records = [running]
     later._take_up()
     done = {"state": "finished", "placed_at": 1050.0, "finished_at": 1150.0, "cost": 0.9}
@@ -167,7 +172,7 @@ def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
     """Or it would be for ever, as nothing more comes of it; who does so behind that is settled later."""
     kept, foreseen = Kept(), Foreseen()
     foreseen.asked = [0, 0]
-    estimates = Estimates(foreseen, lambda: ("ff", {}), kept)
+    estimates = Estimates(foreseen, lambda: ("ff", {}), kept, LearnedErrors())
     over = record(1, state="finished", placed_at=1001.0, finished_at=1002.0)
     foreseen.meanwhile = lambda: estimates.observe([over], waiting=True)
     estimates._make()
@@ -180,7 +185,7 @@ def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
 
 def test_nobody_is_told_to_end_before_the_start() -> None:
     """Many have started late and none has ended yet: so late as a job may start, it may end."""
-    estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept())
+    estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept(), LearnedErrors())
     for _ in range(30):
         estimates._start.learn(Interval(2.0, 0.0, 5.0), 200.0)
     drawn = JobAhead(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7))
@@ -221,7 +226,7 @@ def ready(kept: "Kept | None" = None) -> Estimates:
     """With what is expected of two jobs made."""
     foreseen = Foreseen()
     foreseen.asked = [0, 0]
-    estimates = Estimates(foreseen, lambda: ("ff", {}), kept or Kept())
+    estimates = Estimates(foreseen, lambda: ("ff", {}), kept or Kept(), LearnedErrors())
     estimates._make()
     return estimates
 
