@@ -253,7 +253,7 @@ def test_of_an_array_so_many_are_played_at_once(house: House) -> None:
     free, all_of_them, one = (
         each["job"]["estimate"]["end"]["mean"] - each["job"]["estimate"]["at"] for each in tried
     )
-    assert free == pytest.approx(all_of_them, abs=1.0)
+    assert free == pytest.approx(all_of_them, rel=0.1)  # time passes between the two
     assert one > 1.2 * free
     assert [each["no_estimate"] for each in tried] == ["", "", ""]
     assert any(said.startswith("1 jobs of its array run at once") for said in tried[2]["assumes"])
