@@ -50,7 +50,7 @@ def _shown(found: Json, files: int) -> "Iterator[RenderableType]":
         rows.append(("placed now", "; ".join(map(_place, found["placement"]))))
         rows.append(("price", f"{render.money(found['dollars_per_hour'])} an hour"))
     elif estimate is not None:
-        before = f"{render.count(job['place'], 'job')} placed before it. " if job["place"] else ""
+        before = f"{render.count(job['place'], 'job')} placed before it; " if job["place"] else ""
         rows.append(("waits", f"{before}{job['reason'] or 'it is not its turn yet'}"))
     if estimate is not None:
         at = estimate["at"]

@@ -70,9 +70,7 @@ def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
         notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
-        notes.append(
-            f"of {known} jobs only it is known how far estimates were off: they are not corrected yet"
-        )
+        notes.append(f"not corrected yet by what came of earlier ones: {known} are known, {_FEW} have to be")
     return notes
 
 

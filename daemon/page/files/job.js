@@ -97,7 +97,7 @@ function history(events) {
   const head = h("div.head", null, h("h2", null, "Events"), h("span.chip", null, count(events.length)));
   if (!events.length) return [head, h("p.empty", null, "Nothing is known of it any more.")];
   return [head, h("div.scroll", null, h("table", null, h("tbody", null, events.map((event) => h("tr", null,
-    h("td.faint", null, clock(event.at)), h("td", null, event.kind), h("td", null, event.message))))))];
+    h("td.faint.tight", null, clock(event.at)), h("td.tight", null, event.kind), h("td", null, event.message))))))];
 }
 
 function executorsAsked(job) {
@@ -139,11 +139,11 @@ function placed(job) {
   const head = h("div.head", null, h("h2", null, "Executors"), h("span.chip", null, count(job.tasks.length)));
   if (!job.tasks.length) return [head, h("p.empty", null, "It has none yet.")];
   const columns = ["Executor", "VM", "State", "Cores", "Memory", "From", "For", "Cost"];
-  return [head, h("div.scroll", null, h("table", null,
+  return [head, h("div.scroll.tall", { tabindex: "0", "aria-label": "Executors" }, h("table", null,
     h("thead", null, h("tr", null, columns.map((name, i) => h(i > 2 ? "th.num" : "th", null, name)))),
     h("tbody", null, job.tasks.slice(-200).map((task) => h("tr", null,
       h("td", null, task.number === null ? "driver" : String(task.number)),
-      h("td", null, task.vm, h("span.faint", null, ` ${task.vm_type}`)),
+      h("td.tight", null, task.vm, h("span.faint", null, ` ${task.vm_type}`)),
       h("td", { title: task.message }, chip(task.state), task.state === "failed" || task.state === "lost" ? h("div.soft", null, task.message) : null),
       h("td.num", null, cores(task.cpus)), h("td.num", null, memory(task.memory_mib)),
       h("td.num", null, clock(task.launched_at)), h("td.num", null, duration((task.ended_at ?? now) - task.launched_at)),

@@ -157,7 +157,7 @@ function lanes(tasks) {
 }
 
 function ticks(since, until, most) {
-  const step = [300, 600, 900, 1800, 3600, 7200, 14400, 21600].find((each) => (until - since) / each <= most) ?? 43200;
+  const step = [10, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600].find((each) => (until - since) / each <= most) ?? 43200;
   const found = [];
   for (let at = Math.ceil(since / step) * step; at < until; at += step) found.push(at);
   return found;
@@ -166,7 +166,7 @@ function ticks(since, until, most) {
 function decisions(told) {
   if (!told.decisions.length) return [h("p.empty", null, "None in this time.")];
   const rows = told.decisions.slice(0, 60).map((one) => h("tr", null,
-    h("td.mono", null, clock(one.at)), h("td", null, h("a", { href: `#/jobs/${one.job_id}` }, one.job_id)),
+    h("td.mono.tight", null, clock(one.at)), h("td.tight", null, h("a", { href: `#/jobs/${one.job_id}` }, one.job_id)),
     h("td", null, one.faults.length ? h("span.chip.failed", null, `fallback ${one.policy}`) : one.policy),
     h("td", null, one.reason, one.faults.map((fault) => h("div.warn", null, fault)))));
   return [h("div.scroll", null, h("table", null, h("thead", null, h("tr", null, ["At", "Job", "Who", "Decision"].map((name) => h("th", null, name)))), h("tbody", null, rows)))];

@@ -8,8 +8,9 @@ const MOST = 8;
 /** The panel for an answer of /explain. */
 export function decisions(found) {
   const all = [...found.explanations].reverse();
-  const head = h("div.head", null, h("h2", null, all.some((one) => one.decision === "wait") && found.state === "queued" ? "Why it waits" : "Why there"), h("span.chip", null, String(all.length)));
-  if (!all.length) return [head, h("p.empty", null, "Nothing was decided about it yet.")];
+  const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
+  const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), h("span.chip", null, String(all.length)));
+  if (!all.length) return [head, h("p.empty", null, waits ? `No policy was asked about it yet: ${found.reason || "it waits for its turn"}.` : "No policy decided anything about it.")];
   return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
 }
 
@@ -41,7 +42,7 @@ function choice(one, executors) {
     one.candidates.length ? h("div.scroll", null, h("table", null,
       h("thead", null, h("tr", null, ["VM", "Free", scored ? "Score" : null, "Lacks"].filter(Boolean).map((name) => h(name === "Free" || name === "Score" ? "th.num" : "th", null, name)))),
       h("tbody", null, one.candidates.map((each) => h("tr", { class: each.chosen ? "chosen" : each.lacks.length ? "unfit" : "" },
-        h("td", null, each.chosen ? "● " : "", each.vm, h("span.faint", null, ` ${each.type}`)),
+        h("td.tight", null, each.chosen ? "● " : "", each.vm, h("span.faint", null, ` ${each.type}`)),
         h("td.num", null, `${cores(each.free_cpus)} · ${memory(each.free_memory_mib)}`),
         scored ? h("td.num", { title: more(each) }, each.score === null ? "–" : score(each.score, worst, best)) : null,
         h("td.soft", null, each.lacks.join(", "))))))) : null,

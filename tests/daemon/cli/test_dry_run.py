@@ -57,7 +57,7 @@ def test_why_it_would_wait_is_shown(daemon: Daemon, app: Path, capsys: Capture) 
     with patch.object(Foreseeing, "_present", lambda _: present):
         assert daemon.run("submit", "--dry-run", str(app)) == 0
     shown = capsys.readouterr().out
-    assert "1 job placed before it. job-7 waits first: room for 0 of 8 executors" in shown
+    assert "1 job placed before it; job-7 waits first: room for 0 of 8 executors" in shown
     assert "placed now" not in shown
 
 
