@@ -1,5 +1,6 @@
 """Which agents a cluster has, from what its master tells operators: offers show only what is free of some."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -62,13 +63,25 @@ def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
 def quota_in_all(told: Any, roles: Collection[str]) -> dict[str, float]:
     """The most that our roles together may have by a master's answer to GET /roles, by Mesos' names.
 
-    What one of them may have any amount of is not in it. A role has no more than those above it.
+    What they may have any amount of is not in it. A role's limit is that of all below it together, as what
+    these have counts as the role's, too.
     """
-    found = _quotas(told)
-    limits = [[found[name]["limit"] for name in _lineage(role) if name in found] for role in roles]
-    bounds = [{n: min(q[n] for q in of if n in q) for q in of for n in q} for of in limits]
-    bounded = set.intersection(*map(set, bounds)) if bounds else set()
-    return {name: round(sum(bound[name] for bound in bounds), 3) for name in sorted(bounded)}
+    limits = {name: quota["limit"] for name, quota in _quotas(told).items()}
+    top = {role.partition("/")[0] for role in roles}
+    names = sorted({name for limit in limits.values() for name in limit})
+    most = {name: sum(_most(role, roles, limits, name) for role in top) for name in names}
+    return {name: round(amount, 3) for name, amount in most.items() if top and amount < math.inf}
+
+
+def _most(role: str, roles: Collection[str], limits: Mapping[str, Mapping[str, float]], name: str) -> float:
+    """The most of a resource that those of our roles may have together which are this one, or below it."""
+    own = limits.get(role, {}).get(name, math.inf)
+    if role in roles:
+        return own
+    below = {
+        "/".join(each.split("/")[: role.count("/") + 2]) for each in roles if each.startswith(f"{role}/")
+    }
+    return min(own, sum(_most(each, roles, limits, name) for each in below))
 
 
 def _quotas(told: Any) -> dict[str, dict[str, dict[str, float]]]:

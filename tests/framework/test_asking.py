@@ -125,7 +125,7 @@ def test_quotas_of_our_roles_are_told() -> None:
 
 
 def test_the_most_that_our_roles_may_have_is_told() -> None:
-    """All of them together, none more than the roles above it; what has no limit for one is left out."""
+    """All of them together, and all below a role no more than it; what has no limit for one is left out."""
 
     def role(name: str, **limit: float) -> dict[str, Any]:
         return {"name": name, "quota": {"limit": limit, "consumed": {}}}
@@ -134,7 +134,13 @@ def test_the_most_that_our_roles_may_have_is_told() -> None:
     assert quota_in_all(told, ("a",)) == {"cpus": 4.0, "mem": 100.0}
     assert quota_in_all(told, ("a", "b")) == {"cpus": 6.0}
     assert quota_in_all(told, ("a", "free")) == {}
-    assert quota_in_all(told, ("c/d", "c/e")) == {"cpus": 6.0}
+    assert quota_in_all(told, ("c/d", "c/e")) == {"cpus": 3.0}, "what is below c is c's"
+    assert quota_in_all(told, ("c", "c/d")) == {"cpus": 3.0}
+    assert quota_in_all(told, ("a", "c/d", "c/e/f")) == {"cpus": 7.0}
+    within = {"roles": [role("c", cpus=9), role("c/d", cpus=2), role("c/e", cpus=3), role("c/f/g", mem=5)]}
+    assert quota_in_all(within, ("c/d", "c/e")) == {"cpus": 5.0}
+    assert quota_in_all(within, ("c/d", "c/f/g")) == {"cpus": 9.0}, "g may have any number, so c's is theirs"
+    assert quota_in_all(within, ("c/f/g",)) == {"cpus": 9.0, "mem": 5.0}
     assert "lets role c have 3 cpus" in " ".join(quotas(told, ("c/e",)))
     assert quota_in_all({"roles": [{"name": "a"}]}, ("a",)) == {}
 
