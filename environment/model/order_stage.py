@@ -3,6 +3,7 @@
 The order itself is in `environment.sharing`; who waits, and for what else, in `waiting.py`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from environment.model.accounts import day_of
@@ -126,7 +127,7 @@ class OrderStage:
         if job is None:
             return Holding("", "", NOTHING, 0.0)
         tasks = self._roster.open_tasks(job)
-        per_hour = sum(task.price_per_hour * task.share for task in tasks)
+        per_hour = math.fsum(task.price_per_hour * task.share for task in tasks)
         return Holding(job.job.queue, job.job.owner, total(task.resources for task in tasks), per_hour)
 
     # ---- what it is asked --------------------------------------------------------------------------

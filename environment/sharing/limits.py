@@ -11,6 +11,9 @@ from environment.resources import BASIC, Resources, told
 from environment.sharing.shares import Scope, Standings
 from environment.sharing.terms import Most, Queues
 
+#: Of dollars per hour, when prices are compared with what may be paid: thirds of a price are the price.
+_DECIMALS = 9
+
 
 class Over(NamedTuple):
     """A limit that is in the way: of which queue or user, and what is said of it.
@@ -97,15 +100,20 @@ def _is_full(standings: Standings, scope: Scope, most: Most) -> bool:
             if name in BASIC
         )
         or (most.running is not None and use.running >= most.running)
-        or (most.dollars_per_hour is not None and use.per_hour >= most.dollars_per_hour)
+        or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
         or (most.dollars_per_day is not None and standings.spent.get(scope, 0.0) >= most.dollars_per_day)
     )
+
+
+def _beyond(per_hour: float, most: Most) -> float:
+    """How much dearer that is than may be, dollars per hour; 0 when just as dear but for rounding."""
+    return round(per_hour - (most.dollars_per_hour or 0.0), _DECIMALS)
 
 
 def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
     """Whether so much may be had where nothing is held, and nothing was spent."""
     fits = all(takes.get(name) <= round(amount * 1000) for name, amount in most.resources.items())
-    dear = most.dollars_per_hour is not None and per_hour > most.dollars_per_hour
+    dear = most.dollars_per_hour is not None and _beyond(per_hour, most) > 0.0
     return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0
 
 
@@ -121,7 +129,7 @@ def _crossed(
             return f"may have {told(name, amount)} at most and has {has:.10g}; this takes {it:.10g}"
     if more_jobs and most.running is not None and use.running + more_jobs > most.running:
         return f"may have {most.running} running jobs at most and has {use.running}"
-    if most.dollars_per_hour is not None and use.per_hour + per_hour > most.dollars_per_hour:
+    if most.dollars_per_hour is not None and _beyond(use.per_hour + per_hour, most) > 0.0:
         return (
             f"may cost ${most.dollars_per_hour:.10g} per hour at most and costs ${use.per_hour:.4g}; "
             f"this adds ${per_hour:.4g} at least"

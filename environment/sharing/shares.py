@@ -22,6 +22,8 @@ PAST = 10.0
 _STEPS = 16
 #: To so many decimals shares are compared: sums of the same amounts in another order are the same share.
 _DECIMALS = 12
+#: Of a dollar, in which prices are added up.
+_PARTS = 10**12
 #: A share of what there is that is forgotten altogether.
 _DUST = 1e-6
 
@@ -35,9 +37,14 @@ class Holding(NamedTuple):
     per_hour: float
     new: bool = True
 
+    @property
+    def picodollars(self) -> int:
+        """What that costs in whole parts of a dollar: sums of these are the same in any order."""
+        return round(self.per_hour * _PARTS)
+
 
 class Use(NamedTuple):
-    """What is held now, by how many jobs, at what price, and what was held before.
+    """What is held now, by how many jobs, at what price per hour, and what was held before.
 
     `past` is the mean of what was held, by name in thousandths, in which what is older counts less: by half
     for every half-life. It is that of the time `at`, seconds.
@@ -45,9 +52,14 @@ class Use(NamedTuple):
 
     held: Resources = NOTHING
     running: int = 0
-    per_hour: float = 0.0
+    picodollars: int = 0
     past: Mapping[str, float] = {}
     at: float = 0.0
+
+    @property
+    def per_hour(self) -> float:
+        """What it costs, dollars per hour."""
+        return self.picodollars / _PARTS
 
     def past_at(self, at: float, half_life: float) -> dict[str, float]:
         """What `past` is at a later time, if what is held has not changed."""
@@ -112,7 +124,7 @@ class Standings:
                 uses[scope] = Use(
                     use.held + holding.held,
                     use.running + holding.new,
-                    use.per_hour + holding.per_hour,
+                    use.picodollars + holding.picodollars,
                     use.past_at(self.step, self.sharing.half_life),
                     max(self.step, use.at),
                 )
@@ -208,8 +220,7 @@ class Shares:
             self._uses[scope] = Use(
                 held,
                 use.running + times,
-                # What rounding leaves of nothing is nothing.
-                use.per_hour + times * holding.per_hour if held else 0.0,
+                use.picodollars + times * holding.picodollars,
                 use.past_at(at, self._sharing.half_life),
                 max(at, use.at),
             )
@@ -247,14 +258,15 @@ class Shares:
         self, used: Iterable[Used], spent: Iterable[Spent], holdings: Mapping[str, Holding], at: float
     ) -> None:
         """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
-        self._standings, self._uses, self._holdings = None, {}, {}
+        # Those of before come first, in their order: so the state is the same as if nothing had ended.
+        known = {(queue, user): Use(past=dict(past), at=since) for queue, user, past, since in used}
+        self._standings, self._uses, self._holdings = None, dict.fromkeys(known, NO_USE), {}
         for job_id, holding in holdings.items():
             self.holds(job_id, holding, at)
+        new = Use(at=step_of(at, self._sharing.half_life))
         for scope, use in self._uses.items():
-            self._uses[scope] = use._replace(past={}, at=step_of(at, self._sharing.half_life))
-        for queue, user, past, since in used:
-            known = self._uses.get((queue, user), NO_USE)
-            self._uses[queue, user] = known._replace(past=dict(past), at=since)
+            before = known.get(scope, new)
+            self._uses[scope] = use._replace(past=before.past, at=before.at)
         self._spent = {(each.queue, each.user): each.dollars for each in spent}
         self._day = max((each.day for each in spent), default=self._day)
 

@@ -5,6 +5,7 @@ it in a thread of its own. A policy is shown the order alone: neither shares nor
 deadlines.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -214,4 +215,4 @@ def _holding(view: ClusterView, request: PlacementRequest, place: Place) -> Hold
     prices = (
         view.vms[vm].price_per_hour * min(size.share_of(view.vms[vm].resources), 1.0) for size, vm in on
     )
-    return Holding(job.queue, job.owner, total(sizes), sum(prices), new=not request.joins)
+    return Holding(job.queue, job.owner, total(sizes), math.fsum(prices), new=not request.joins)

@@ -401,6 +401,7 @@ def test_what_comes_free_in_parts_goes_to_nobody_else_until_all_is_there() -> No
     world.offer()
     assert world.job("job-9").state == "placing"
     assert [took.executors for took in world.job("job-9").took] == [1] * 4
+    check_replay(world)
 
 
 def test_nothing_is_taken_for_who_has_begun() -> None:
@@ -415,3 +416,4 @@ def test_nothing_is_taken_for_who_has_begun() -> None:
     assert world.job("job-9").state == "placing"
     assert not {"YieldDriver", "Decommission"} & set(names(seek(world)))
     assert world.job("job-2").gave == ()
+    check_replay(world)

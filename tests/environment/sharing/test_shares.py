@@ -1,0 +1,42 @@
+"""What queues hold, and at what price, is the same in whatever order it is found again."""
+
+from itertools import permutations
+
+from environment.resources import NOTHING, Resources
+from environment.sharing.limits import Limits
+from environment.sharing.shares import Holding, Shares
+from environment.sharing.terms import Most, Queue, Queues, Sharing
+
+_EACH = Resources.of(1.0)
+_QUEUES = Queues((Queue("a", most=Most(dollars_per_hour=0.6)), Queue("b")))
+_HELD = {
+    "one": Holding("a", "ann", _EACH, 0.1),
+    "two": Holding("a", "ann", _EACH, 0.2),
+    "three": Holding("a", "bob", _EACH, 0.3),
+    "four": Holding("b", "bob", _EACH, 0.7),
+    "over": Holding("b", "cyd", _EACH, 1e-3),
+}
+
+
+def test_what_is_known_after_a_restart_is_what_was_known() -> None:
+    """Prices too: they add up to the same, and a limit that is met just so is met, and not crossed."""
+    assert 0.3 + 0.2 + 0.1 != 0.1 + 0.2 + 0.3, "floats do not"
+    limits = Limits(_QUEUES)
+    for order in permutations(_HELD):
+        before = Shares(Sharing(order=("fair",), queues=_QUEUES))
+        for job in order:
+            before.holds(job, _HELD[job], 5.0)
+        before.holds("over", _HELD["over"]._replace(held=NOTHING), 6.0)
+        after = Shares(Sharing(order=("fair",), queues=_QUEUES))
+        left = {job: holding for job, holding in _HELD.items() if job != "over"}
+        after.resume(before.state(), before.spent(), left, 6.0)
+        assert after.state() == before.state()
+        for shares in (before, after):
+            met = shares.standings(Resources.of(9.0), 6.0)
+            assert [met.of((path, None)).per_hour for path in ("a", "b")] == [0.6, 0.7]
+            over = limits.over(met, "a", "ann", _EACH, per_hour=1e-6)
+            assert over is not None
+            assert over.full
+            shares.holds("two", _HELD["two"]._replace(held=NOTHING), 7.0)
+            room = shares.standings(Resources.of(9.0), 7.0)
+            assert limits.over(room, "a", "ann", _EACH, per_hour=0.2) is None
