@@ -3,7 +3,9 @@
 import { h } from "./dom.js";
 import { clock, cores, memory } from "./format.js";
 
+/** So many decisions are shown, and so many choices of each. */
 const MOST = 8;
+const CHOICES = 4;
 
 /** The panel for an answer of /explain. */
 export function decisions(found) {
@@ -11,14 +13,17 @@ export function decisions(found) {
   const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
   const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), h("span.chip", null, String(all.length)));
   if (!all.length) return [head, h("p.empty", null, waits ? `No policy was asked about it yet: ${found.reason || "it waits for its turn"}.` : "No policy decided anything about it.")];
-  return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
+  return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
 }
 
-function decision(one, open) {
+function decision(one, open, id) {
+  const found = groups(one.choices);
+  const others = found.slice(CHOICES).flatMap(([, executors]) => executors).length;
   return h("details", { open },
     h("summary", null, h("span.mono.faint", null, clock(one.at)), h("b", null, one.policy), h("span", null, one.reason)),
     one.faults.map((fault) => h("p.warn", null, fault)),
-    groups(one.choices).slice(0, MOST).map(([choices, names]) => choice(choices, names)));
+    found.slice(0, CHOICES).map(([choices, names]) => choice(choices, names)),
+    others ? h("p.soft", null, `${others} other executors: stoker explain ${id}`) : null);
 }
 
 /** Executors for which the same was looked at in the same way are told of once. */
