@@ -1,11 +1,12 @@
 """How fair a run was: what each queue, or each user of a queue, held, and what weights would have given it.
 
 At every moment what all held together is divided by the weights of the tree among those who had jobs that
-were not over, to nobody more than his jobs asked for: that is a party's fair part. Everything here is a
-function of a result and of the queues; who was to go first, a run has not been asked.
+were not over, to nobody more than his jobs asked for and he may have at once, and to nobody who asks for it
+less than he is guaranteed: that is a party's fair part. Limits of money and of jobs that run are no part of
+it. Everything here is a function of a result and of the queues; who was to go first, a run was not asked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -176,21 +177,33 @@ def jain(values: Sequence[float]) -> float:
     return sum(values) ** 2 / (len(values) * squares) if squares > 0 else 1.0
 
 
-def divided(amount: FloatArray, wanted: FloatArray, weights: FloatArray) -> FloatArray:
+def divided(
+    amount: FloatArray, wanted: FloatArray, weights: FloatArray, floors: FloatArray | None = None
+) -> FloatArray:
     """Amounts, [T], divided by weights, [G], to nobody more than is wanted, [T, G]: weighted max-min.
 
-    What is left where all have what they want stays undivided.
+    Nobody who wants it gets less than his floor, [T, G], as long as there is that much for all; where there
+    is not, floors are cut to the same part. What is left where all have what they want stays undivided.
     """
-    order = np.argsort(wanted / weights, axis=1, kind="stable")
-    want, weight = np.take_along_axis(wanted, order, 1), weights[order]
-    # With the k least demanding served, the rest shares what is left by weight: the level for each k.
-    before = np.cumsum(want, axis=1) - want
-    rest = np.cumsum(weight[:, ::-1], axis=1)[:, ::-1]
-    level = (amount[:, None] - before) / rest
-    served = level * weight >= want
-    first = np.where(served.all(axis=1), len(weights) - 1, np.argmin(served, axis=1))
-    found = level[np.arange(len(amount)), first][:, None]
-    return np.minimum(np.clip(found, 0.0, None) * weights, wanted)
+    least = np.zeros_like(wanted) if floors is None else np.minimum(floors, wanted)
+    sure = least.sum(axis=1)
+    least = least * np.divide(amount, sure, out=np.ones_like(sure), where=sure > amount)[:, None]
+    # Water rises: from the level at which it is above his floor each has his part of it, until he is served.
+    levels = np.concatenate((least / weights, wanted / weights), axis=1)
+    slopes = np.broadcast_to(np.concatenate((weights, -weights)), levels.shape)
+    order = np.argsort(levels, axis=1, kind="stable")
+    levels = np.take_along_axis(levels, order, 1)
+    slope = np.cumsum(np.take_along_axis(slopes, order, 1), axis=1)
+    risen = np.cumsum(slope[:, :-1] * np.diff(levels, axis=1), axis=1)
+    filled = least.sum(axis=1)[:, None] + np.pad(risen, ((0, 0), (1, 0)))
+    # The last of the levels that are reached, and how far the water rises above it.
+    at = np.maximum((filled <= amount[:, None]).sum(axis=1) - 1, 0)
+    rows = np.arange(len(amount))
+    rises = np.where(slope[rows, at] > _DUST, slope[rows, at], 1.0)
+    level = levels[rows, at] + np.clip(amount - filled[rows, at], 0.0, None) / rises
+    level = np.minimum(level, levels[rows, np.minimum(at + 1, levels.shape[1] - 1)])
+    parts: FloatArray = np.clip(level[:, None] * weights, least, wanted)
+    return parts
 
 
 class _Division:
@@ -251,34 +264,86 @@ class _Division:
             np.add.at(changes[1], (which[of] - first, self._whose[of]), self._wants[of])
             now = np.cumsum(changes, axis=1) + np.stack((had, wanted))[:, None]
             had, wanted = now[:, -1]
-            dominant = now.max(axis=3)
-            dominant[dominant < _DUST] = 0.0
-            held, wants = dominant
+            now[now < _DUST] = 0.0
             # Growth beyond what was asked at first, and lost ones elsewhere, are wanted too.
-            wants = np.maximum(wants, held)
+            asked = now.max(axis=0)
+            held, wants = now[0].max(axis=2), asked.max(axis=2)
             fair = np.zeros_like(held)
-            self._divide(self._tree, held.sum(axis=1), wants, fair)
+            bounds: dict[int, tuple[FloatArray, FloatArray]] = {}
+            self._bound(self._tree, asked, bounds)
+            self._divide(self._tree, held.sum(axis=1), bounds, fair)
             yield times[first:last], length[first:last], held, fair, wants
 
-    def _divide(self, node: "_Node", amount: FloatArray, wants: FloatArray, fair: FloatArray) -> None:
+    def _bound(
+        self, node: "_Node", asked: FloatArray, bounds: dict[int, tuple[FloatArray, FloatArray]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a node is sure of, and the most it wants and may have, [T]; `bounds` has both by identity.
+
+        Of what is `asked`, [T, G, R]: guarantees and limits are met when one thing that they name is.
+        """
+        if node.party is not None:
+            most = asked[:, node.party].max(axis=1)
+            sure = np.zeros_like(most)
+        else:
+            below = [self._bound(child, asked, bounds) for child in node.below]
+            sure = np.sum([least for least, _ in below], axis=0)
+            most = np.sum([each for _, each in below], axis=0)
+        if node.guaranteed or node.limits:
+            together = asked[:, node.members]
+            everything, each = together.max(axis=2).sum(axis=1), together.sum(axis=1)
+            sure = np.maximum(sure, everything * self._part(each, node.guaranteed))
+            for limit in node.limits:
+                most = np.minimum(most, everything * self._part(each, limit))
+        bounds[id(node)] = np.minimum(sure, most), most
+        return bounds[id(node)]
+
+    def _part(self, asked: FloatArray, bound: Mapping[str, float]) -> FloatArray:
+        """Which part of what is asked, [T, R], is within a bound, [T]."""
+        part = np.ones(len(asked)) if bound else np.zeros(len(asked))
+        for number, name in enumerate(self._names):
+            if name in bound:
+                share, some = bound[name] * 1000 / self._whole.get(name), asked[:, number] > 0.0
+                part[some] = np.minimum(part[some], share / asked[some, number])
+        return part
+
+    def _divide(
+        self,
+        node: "_Node",
+        amount: FloatArray,
+        bounds: Mapping[int, tuple[FloatArray, FloatArray]],
+        fair: FloatArray,
+    ) -> None:
         """Divide what a node gets among what is below it, [T], down to the parties, [T, G]."""
         if node.party is not None:
             fair[:, node.party] = amount
             return
-        below = np.stack([wants[:, child.members].sum(axis=1) for child in node.below], axis=1)
-        parts = divided(amount, below, np.array([child.weight for child in node.below]))
+        least, most = (
+            np.stack([bounds[id(child)][which] for child in node.below], axis=1) for which in (0, 1)
+        )
+        parts = divided(amount, most, np.array([child.weight for child in node.below]), least)
         for number, child in enumerate(node.below):
-            self._divide(child, parts[:, number], wants, fair)
+            self._divide(child, parts[:, number], bounds, fair)
 
 
 @dataclass(slots=True)
 class _Node:
-    """A queue of the tree, or a party: then it has its number and nothing below it."""
+    """A queue of the tree, or a party: then it has its number and nothing below it.
+
+    `guaranteed` is what it is sure of and `limits` are what it may have at most, by Mesos' names, as told.
+    """
 
     weight: float
+    guaranteed: Mapping[str, float] = field(default_factory=dict)
+    limits: tuple[Mapping[str, float], ...] = ()
     members: list[int] = field(default_factory=list)
     below: "list[_Node]" = field(default_factory=list)
     party: int | None = None
+
+
+def _bounds(queue: Queue) -> tuple[Mapping[str, float], tuple[Mapping[str, float], ...]]:
+    """What a queue is sure of, and what it may have at most."""
+    sure = {name: amount / 1000 for name, amount in queue.guaranteed.thousandths.items()}
+    return sure, (queue.most.resources,) if queue.most.resources else ()
 
 
 def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
@@ -288,13 +353,14 @@ def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
         above = root
         for queue in queues.line(path):
             if queue.path not in nodes:
-                nodes[queue.path] = _Node(queue.weight)
+                nodes[queue.path] = _Node(queue.weight, *_bounds(queue))
                 above.below.append(nodes[queue.path])
             above.members.append(number)
             above = nodes[queue.path]
         above.members.append(number)
         if user is not None:
-            above.below.append(_Node(_weight(path, user, queues), [number], party=number))
+            each = tuple(q.most_per_user.resources for q in queues.line(path) if q.most_per_user.resources)
+            above.below.append(_Node(_weight(path, user, queues), {}, each, [number], party=number))
         else:
             above.party = number
     return root

@@ -111,6 +111,30 @@ def test_jobs_of_nobody_share_as_one_user() -> None:
     assert found.jain == pytest.approx(1.0)
 
 
+def test_guarantees_and_limits_count_for_what_is_fair() -> None:
+    """A queue that is sure of three cpus, one that may have one, and one without bounds; of one weight."""
+    names = ("sure", "bound", "free")
+    queues = tree({"sure": {"guaranteed": {"cpus": 3}}, "bound": {"most": {"cpus": 1}}, "free": {}})
+    jobs = [work(f"of {name}", 0, 10, executors=4, queue=name) for name in names]
+    # Of twelve cpus each gets what it asks for, but for who may have one.
+    found = fairness(run(jobs, vms=3), queues)
+    assert [party.fair for party in found.parties] == pytest.approx([4 / 12, 1 / 12, 4 / 12])
+    # Of four, while all three want them: three, and a half of the one that is left.
+    sure = next(party for party in fairness(run(jobs), queues).parties if party.queue == "sure")
+    assert (sure.demand, sure.share, sure.fair) == pytest.approx((10.0, 1.0, 3 / 4))
+
+
+def test_bounds_of_queues_hold_for_all_below_them_and_of_users_for_each() -> None:
+    """Two queues below one that may have two cpus, of which one is sure of both; and users of one each."""
+    above = {"queues": {"x": {"guaranteed": {"cpus": 2}}, "y": {}}, "most": {"cpus": 2}, "weight": 5}
+    queues = tree({"a": above, "b": {"most_per_user": {"cpus": 1}}})
+    jobs = [work(f"of {name}", 0, 10, executors=4, queue=name, owner="ann") for name in ("a.x", "a.y", "b")]
+    found = fairness(run(jobs, vms=3), queues)
+    assert [party.fair for party in found.parties] == pytest.approx([2 / 12, 0.0, 4 / 12])
+    found = fairness(run(jobs, vms=3), queues, by="user")
+    assert [party.fair for party in found.parties] == pytest.approx([2 / 12, 0.0, 1 / 12])
+
+
 def test_shares_over_time() -> None:
     """The means of parts of a run: the whole of it adds up to what was held."""
     jobs = [work(f"of {name}", 0, 10, executors=4, queue=name) for name in "ab"]
@@ -130,15 +154,23 @@ def test_jain() -> None:
 
 @given(
     st.floats(0, 10),
-    st.lists(st.tuples(st.floats(0, 3), st.floats(0.1, 5)), min_size=1, max_size=6),
+    st.lists(st.tuples(st.floats(0, 3), st.floats(0.1, 5), st.floats(0, 2)), min_size=1, max_size=6),
 )
-def test_the_division_is_that_of_water_that_rises(amount: float, parties: list[tuple[float, float]]) -> None:
-    """In small steps: who still wants something gets by weight, until there is no more."""
-    wanted, weights = (np.array(column) for column in zip(*parties, strict=True))
-    found = divided(np.array([amount]), wanted[None], weights)[0]
-    assert found.sum() == pytest.approx(min(amount, wanted.sum()))
-    assert (found <= wanted + 1e-9).all()
-    hungry = found < wanted - 1e-9
-    level = found / weights
-    # Who did not get all that he wants has no less by weight than anybody.
-    assert not hungry.any() or level[hungry].min() >= level.max() - 1e-9
+def test_the_division_is_that_of_water_that_rises(
+    amount: float, parties: list[tuple[float, float, float]]
+) -> None:
+    """Who still wants something gets by weight, until there is no more, and nobody less than his floor."""
+    wanted, weights, floors = (np.array(column) for column in zip(*parties, strict=True))
+    without = divided(np.array([amount]), wanted[None], weights)[0]
+    for least, found in (
+        (np.zeros_like(wanted), without),
+        (np.minimum(floors, wanted), divided(np.array([amount]), wanted[None], weights, floors[None])[0]),
+    ):
+        assert found.sum() == pytest.approx(min(amount, wanted.sum()))
+        assert (found <= wanted + 1e-9).all()
+        least *= amount / least.sum() if least.sum() > amount else 1.0
+        assert (found >= least - 1e-9).all()
+        hungry, above = found < wanted - 1e-9, found > least + 1e-9
+        level = found / weights
+        # Who did not get all that he wants has no less by weight than anybody who has more than his floor.
+        assert not (hungry.any() and above.any()) or level[hungry].min() >= level[above].max() - 1e-7
