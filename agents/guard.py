@@ -35,18 +35,18 @@ class Guard:
         in; None: it never does.
         """
         self._policy, self._fallback, self._name = policy, fallback, name
-        self._patience, self._idle = patience, idle
+        self._patience, self.idle = patience, idle
         #: How many decisions the guard has taken.
         self.guarded = 0
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """As the policy does; where it waits and a job has fitted for too long, the fallback places that."""
-        if self._idle is None:
+        if self.idle is None:
             return self._policy.decide(view, queue)
         watched = list(islice(queue, WATCHED))
         self._notice(view, watched)
         decision = self._policy.decide(view, queue)
-        if isinstance(decision, Place) or _idle(view) < self._idle:
+        if isinstance(decision, Place) or _idle(view) < self.idle:
             return decision
         for number in range(self._patience.reach(watched)):
             waited = self._patience.held_for(watched[number], view.at)
@@ -61,14 +61,22 @@ class Guard:
         self, view: ClusterView, watched: Sequence[PlacementRequest], number: int, waited: float, place: Place
     ) -> Place:
         """The fallback's placement of the job of that number, and why it is placed."""
-        why = (
-            f"the guard: it has fitted for {waited:.0f} s and waits no longer with {_idle(view):.0%} "
-            f"of the cluster idle, so {self._name} places it"
-        )
-        if number:
-            why += f", which overtakes {self._patience.told(watched, number)}"
+        overtakes = self._patience.told(watched, number) if number else ""
         self.guarded += 1
         self._patience.let_pass(watched, number)
+        return self.told(place, waited, _idle(view), overtakes)
+
+    def told(self, place: Place, waited: float, idle: float, overtakes: str) -> Place:
+        """The fallback's placement of a job that had fitted for so many seconds, with why it is placed.
+
+        `idle` is which share of the cluster was, and whom it `overtakes`, if anybody, is in words.
+        """
+        why = (
+            f"the guard: it has fitted for {waited:.0f} s and waits no longer with {idle:.0%} "
+            f"of the cluster idle, so {self._name} places it"
+        )
+        if overtakes:
+            why += f", which overtakes {overtakes}"
         reasons = place.why or ("it gave no reason",) * len(place.placement)
         return replace(place, why=tuple(f"{why}: {reason}" for reason in reasons))
 

@@ -121,10 +121,11 @@ class Compiled(Protocol):
 
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
-    ) -> Player:
+    ) -> Player | None:
         """For these jobs, with what is believed of them; some run already, by number.
 
-        `exact`: of jobs that will run is believed what is true.
+        `exact`: of jobs that will run is believed what is true. None where its options, or the VMs, are such
+        that it does not: then it is asked decision by decision.
         """
         ...
 

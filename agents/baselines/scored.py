@@ -13,13 +13,16 @@ from environment.check import shortage
 from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
+#: What best fit says of the VM that it fills.
+LEAST_FREE = "keeps the least free"
+
 
 class BestFit:
     """Best fit: the VM that keeps the least cpus and memory free after taking the executor."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Fill the tightest VMs first, or wait."""
-        return _fill_best(view, queue[0], "keeps the least free", -_left(view, queue[0]))
+        return _fill_best(view, queue[0], LEAST_FREE, -_left(view, queue[0]))
 
 
 class MostAllocated:
@@ -70,8 +73,13 @@ def _fill_best(view: ClusterView, request: PlacementRequest, which: str, score: 
     placement = fill(view.room_for(request), order, request.count)
     if len(placement) < request.count:
         return Wait(shortage(view, request))
-    why = tuple(f"{view.vms[i].name} {which} of the VMs with room for it" for i in placement)
+    why = tuple(why_filled(view.vms[i].name, which) for i in placement)
     return Place(request.job.id, tuple(placement), why, tuple(score.tolist()))
+
+
+def why_filled(vm: str, which: str) -> str:
+    """Why an executor goes to the VM of that name."""
+    return f"{vm} {which} of the VMs with room for it"
 
 
 def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> tuple[int, ...]:

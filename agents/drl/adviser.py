@@ -43,11 +43,12 @@ class Adviser:
         from agents.drl.kernel.placing import make_desk
 
         shown = model.spec.meant_for if beta is None else beta
-        self._options = replace(model.spec.options, beta=shown)
-        self._network = network_of(model.weights)
-        self._layout = self._options.layout
-        self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
-        self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
+        self.options = replace(model.spec.options, beta=shown)
+        self.network = network_of(model.weights)
+        self._layout = self.options.layout
+        #: What is said of a choice, by number, in words.
+        self.says = _probability if model.spec.algorithm == "reinforce" else _estimate
+        self._desk = make_desk(self.network, self._layout, model.spec.vms or 1)
         #: The last view and queue that were summed up, and what came of it.
         self._summed: tuple[object, object, tuple[float, float, float]] = None, None, (0.0, 0.0, 0.0)
         self._compile(model.spec.vms)
@@ -61,7 +62,7 @@ class Adviser:
         """
         from agents.drl.kernel.placing import gain_of
 
-        gain = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
+        gain = gain_of(self._scene(view, queue, number, counted), self._layout, self.network, self._desk)
         return None if gain == -math.inf else Scored(float(gain), self._desk.scores)
 
     def gains(
@@ -85,7 +86,7 @@ class Adviser:
             scene = self._scene(view, queue, 0, counted, view)
             first = self._jobs(known, range(min(len(known), self._layout.upcoming + 1)))
             jobs = self._jobs(known, plain)
-            gains_of(scene, first, jobs, self._layout, self._network, self._desk, found)
+            gains_of(scene, first, jobs, self._layout, self.network, self._desk, found)
         gains = dict(zip(plain, found.tolist(), strict=True))
         for number in {*numbers} - {*plain}:
             scored = self.score(view, queue, number, counted)
@@ -110,13 +111,13 @@ class Adviser:
         request, vms = queue[number], len(view.vms)
         scene = self._scene(view, queue, number, counted)
         draft = make_draft(vms, scene.placed, request.count)
-        found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
+        found = decide(scene, self._layout, self.network, self._desk, draft, may_wait)
         if found == NO_ROOM:
             raise ValueError(f"there should be room for all of {request.job.id}")
         if found == WAITS:
-            return Wait(self._says(draft.choices, 0, view.vms))
+            return Wait(self.says(draft.choices, 0, view.vms))
         placement = tuple(draft.placed[len(scene.placed) :].tolist())
-        why = tuple(self._says(draft.choices, i, view.vms) for i in range(found))
+        why = tuple(self.says(draft.choices, i, view.vms) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
@@ -126,13 +127,13 @@ class Adviser:
         chosen = [queue[number] for number in numbers]
         return QueuedJobs(
             number=np.array(numbers, np.int64),
-            type=np.array([type_of(request, self._options) for request in chosen], np.int64),
+            type=np.array([type_of(request, self.options) for request in chosen], np.int64),
             milli_cpus=np.array([request.size.get(CPUS) for request in chosen], np.int64),
             memory_mib=np.array([request.memory_mib for request in chosen], np.int64),
             executors=np.array([request.job.executors for request in chosen], np.int64),
             left=np.array([request.count for request in chosen], np.int64),
             arrival=np.array([request.job.submitted_at for request in chosen], np.float64),
-            seconds=np.array([expected_of(request, self._options) for request in chosen], np.float64),
+            seconds=np.array([expected_of(request, self.options) for request in chosen], np.float64),
             prefers=np.array([PREFERENCES[request.job.prefers] for request in chosen], np.int64),
         )
 
@@ -152,14 +153,14 @@ class Adviser:
         from environment.training.scenes import scene_of, sums_of
 
         if len(self._desk.mask) != len(view.vms) + 1:
-            self._desk = make_desk(self._network, self._layout, len(view.vms))
+            self._desk = make_desk(self.network, self._layout, len(view.vms))
         first = list(islice(queue, max(number, self._layout.upcoming) + 1))
         shown = [first.pop(number), *first]
         seen = view.seen_by(queue[number]) if seen is None else seen
         if self._summed[0] is not view or self._summed[1] is not queue:  # else they are as they were
-            self._summed = view, queue, sums_of(view, queue, self._options)
+            self._summed = view, queue, sums_of(view, queue, self.options)
         seconds, work, longest = self._summed[2]
-        scene = scene_of(seen, shown, self._options, counted)
+        scene = scene_of(seen, shown, self.options, counted)
         scene = scene._replace(usual_seconds=seconds, waiting_work=work, longest_seconds=longest)
         return scene._replace(waiting=len(queue))
 

@@ -3,9 +3,10 @@
 What the network makes of a view is said in `adviser.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
@@ -14,8 +15,11 @@ from agents.guard import Guard
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy
-from environment.types import Decision, Place, PlacementRequest, Wait
-from environment.view import ClusterView
+from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
+
+if TYPE_CHECKING:
+    from agents.drl.player import LearnedPlayer
 
 #: How often a job may wait though it fits, when neither options nor model say it. Chosen: more often than
 #: trained policies do on the paper's workloads.
@@ -89,7 +93,7 @@ class LearnedPolicy:
         #: What the jobs have borne, which the guard minds too.
         self.patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit, options.patience))
         self._fallback: Policy = create(options.fallback)
-        self._adviser = Adviser(model, options.beta)
+        self.adviser = Adviser(model, options.beta)
         #: The oldest job, and how many were the oldest before it.
         self._oldest, self._number = "", -1
         #: What was seen when all waited, and why they did: the decision stands until that changes, as in
@@ -103,8 +107,8 @@ class LearnedPolicy:
         self._count(oldest)
         if not view.vms:
             return Wait(shortage(view, oldest))
-        if (vms := self._spec.vms) not in (None, len(view.vms)):
-            return self._instead(view, queue, f"the model is for {vms} VMs, not {len(view.vms)}")
+        if not self.serves(len(view.vms)):
+            return self._instead(view, queue, f"the model is for {self._spec.vms} VMs, not {len(view.vms)}")
         seen = self._seen(view, queue)
         if self._waits_for == seen:
             return Wait(self._reason)
@@ -116,14 +120,23 @@ class LearnedPolicy:
             return Wait(shortage(view, oldest))
         number = max(gains, key=gains.__getitem__)
         may_wait = number > 0 or not enough
-        decision = self._adviser.decide(view, queue, number, self._number, may_wait=may_wait)
+        decision = self.adviser.decide(view, queue, number, self._number, may_wait=may_wait)
         if isinstance(decision, Place):
             return self._placed(view, queue, number, len(gains), decision)
         if fits:
             patience.hold_back(oldest)
-        head = "" if fits else f"{shortage(view, oldest)}; for the next job, "
-        self._waits_for, self._reason = seen, f"{head}{decision.reason}"
+        lacks = "" if fits else shortage(view, oldest)
+        self._waits_for, self._reason = seen, told_wait(lacks, decision.reason)
         return Wait(self._reason)
+
+    @property
+    def considered(self) -> int:
+        """How many jobs of the queue are looked at."""
+        return self._spec.considered
+
+    def serves(self, vms: int) -> bool:
+        """Whether the network is for so many VMs."""
+        return self._spec.vms in (None, vms)
 
     def _count(self, request: PlacementRequest) -> None:
         """Count the oldest jobs; lost executors, which go before, are none."""
@@ -144,11 +157,11 @@ class LearnedPolicy:
 
         With `alone`, none behind the oldest is looked at where that fits.
         """
-        if alone and (gains := self._adviser.gains(view, queue, [0], self._number)):
+        if alone and (gains := self.adviser.gains(view, queue, [0], self._number)):
             return gains
         shown = list(islice(queue, self._spec.considered))
         numbers = _that_fit(view, shown[: self.patience.reach(shown)])
-        return self._adviser.gains(view, queue, numbers, self._number)
+        return self.adviser.gains(view, queue, numbers, self._number)
 
     def _placed(
         self,
@@ -164,13 +177,8 @@ class LearnedPolicy:
         """
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
-        said, passed_over = "", self.patience.waits(queue[0])
-        if number == 0 and passed_over >= max(1, self.patience.limits.wait_limit):
-            said = f"; passed over {passed_over} times though it fits, it may wait no longer"
-        elif fit > 1:
-            said = f"; of the {fit} jobs that fit it is the best to place now"
-        if number > 0:
-            said += f"; it overtakes {self.patience.told(queue, number)}"
+        overtakes = self.patience.told(queue, number) if number else ""
+        said = told_placed(self.patience.limits, self.patience.waits(queue[0]), fit, overtakes)
         self.patience.let_pass(queue, number)
         return replace(place, why=tuple(f"{why}{said}" for why in place.why))
 
@@ -183,6 +191,22 @@ class LearnedPolicy:
         self.patience.let_pass(queue, number)
         whys = decision.why or ("it gave no reason",) * len(decision.placement)
         return replace(decision, why=tuple(f"{why}, so {name} decides: {reason}" for reason in whys))
+
+
+def told_placed(limits: Limits, passed_over: int, fit: int, overtakes: str) -> str:
+    """Why a job is placed, behind what the network says, and whom it overtakes, if anybody.
+
+    The oldest has been `passed_over` so often, and so many jobs `fit`.
+    """
+    said = f"; it overtakes {overtakes}" if overtakes else ""
+    if not overtakes and passed_over >= max(1, limits.wait_limit):
+        return f"; passed over {passed_over} times though it fits, it may wait no longer"
+    return f"; of the {fit} jobs that fit it is the best to place now{said}" if fit > 1 else said
+
+
+def told_wait(lacks: str, reason: str) -> str:
+    """Why all wait, by the network's reason, and where the oldest does not fit, by what it lacks."""
+    return f"{lacks}; for the next job, {reason}" if lacks else reason
 
 
 def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[int]:
@@ -205,6 +229,22 @@ class _Learned(Guard):
         policy, fallback = LearnedPolicy(algorithm, options), create(options.fallback)
         idle = options.idle if options.guard else None
         super().__init__(policy, fallback, options.fallback, policy.patience, idle)
+        self._learned, self._falls_back_on = policy, options.fallback
+
+    def player(
+        self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
+    ) -> "LearnedPlayer | None":
+        """The same in compiled code: `environment.policy.Compiled`.
+
+        None with another fallback than best fit, or where the network looks at the oldest job alone, or is
+        for another number of VMs.
+        """
+        from agents.drl.player import LearnedPlayer  # here, since it brings numba
+
+        policy = self._learned
+        if self._falls_back_on != "best_fit" or not (policy.considered > 1 and policy.serves(len(vms))):
+            return None
+        return LearnedPlayer(self, policy, jobs, vms, running, exact=exact)
 
 
 class Reinforce(_Learned):

@@ -13,7 +13,7 @@ import numpy as np
 from environment.check import told_shortage
 from environment.kernel import playing
 from environment.kernel.playing import CPUS, MADE, MEMORY, ROOM, WAITS, Trace
-from environment.policy import Compiled, Player
+from environment.policy import Player
 from environment.resources import CPUS as CPUS_NAME
 from environment.resources import MEMORY as MEMORY_NAME
 from environment.simulation.decided import Decisions, StuckError, Told, Traced
@@ -26,14 +26,13 @@ MANY = 10_000
 
 
 def play_compiled(
-    world: World, policy: Compiled, report: Callable[[int], None], every: int
+    world: World, player: Player, report: Callable[[int], None], every: int
 ) -> tuple[Decisions, FloatArray]:
     """Play a plain world to its end: what was decided, and how many seconds each decision took on average.
 
     `report` is told how many jobs are placed, each time that it is a multiple of `every`, and at the end.
     """
     jobs, trace, seconds = len(world.jobs), playing.blank_trace(len(world.jobs)), []
-    player = policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
     while world.head < jobs:
         until = min(jobs, (world.head // every + 1) * every)
         made, began = int(trace.counts[MADE]), perf_counter()

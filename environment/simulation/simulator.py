@@ -14,7 +14,7 @@ from time import perf_counter
 
 from conf.collecting import uncollected
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.policy import Compiled, Decide, Guarded, Policy, Timed
+from environment.policy import Compiled, Decide, Guarded, Player, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.compiled import MANY, play_compiled
 from environment.simulation.decided import Kept, StuckError, Traced
@@ -92,11 +92,13 @@ def play(
     """Run the policy in a world until all jobs have ended, as `simulate` does; it refused these before."""
     options, jobs = world.options, len(world.jobs)
     many = jobs >= MANY if compiled is None else compiled
-    if many and isinstance(policy, Compiled) and not isinstance(policy, Observer) and world.plain:
+    cut_short, guarded = _cut_short(policy), _guarded(policy)
+    if many and (player := _player(world, policy)) is not None:
         every = max(1, jobs // _REPORTS)
-        made, seconds = play_compiled(world, policy, lambda placed: _report(progress, placed, jobs), every)
-        return result_of(world, made, refused or {}, seconds)
-    watch, cut_short, guarded = _Stopwatch(policy), _cut_short(policy), _guarded(policy)
+        made, seconds = play_compiled(world, player, lambda placed: _report(progress, placed, jobs), every)
+        result = result_of(world, made, refused or {}, seconds)
+        return replace(result, guarded=_guarded(policy) - guarded)
+    watch = _Stopwatch(policy)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
     decide = partial(
@@ -111,6 +113,13 @@ def play(
             _report(progress, world.head, jobs)
     result = result_of(world, Kept(trace), refused or {}, watch.seconds)
     return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
+
+
+def _player(world: World, policy: Policy) -> Player | None:
+    """The policy in compiled code, where it and the world are such that it can be played there."""
+    if not isinstance(policy, Compiled) or isinstance(policy, Observer) or not world.plain:
+        return None
+    return policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
 
 
 def _cut_short(policy: object) -> int:

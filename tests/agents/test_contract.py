@@ -129,7 +129,7 @@ def test_compiled_policies_need_no_second_thought(
         found = policy._player.play(view, queue, seed=0, may_wait=True, reach=len(queue) - 1)
         place = None if found.job is None else Place(queue[found.job].job.id, found.placement)
     else:
-        adviser = policy._policy._adviser
+        adviser = policy._policy.adviser
         place = adviser.decide(view, queue, 0) if adviser.score(view, queue, 0) else None
     if isinstance(place, Place):
         (request,) = [request for request in queue if request.job.id == place.job_id]

@@ -26,7 +26,7 @@ from environment.types import Place, Vm
 from profiles.generators import generate
 from profiles.workload import Workload
 
-POLICIES = ("ff", "greedy")
+POLICIES = ("ff", "greedy", "reinforce", "dqn")
 
 
 def workload(jobs: int, jobs_per_hour: float, seed: int) -> Workload:
@@ -113,6 +113,34 @@ def test_greedy_bears_alike(options: dict[str, object]) -> None:
     )
     assert isinstance(compiled.decisions, Told)
     assert told(compiled) == told(asked)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "dqn-cost", "patience": 0.0, "idle": 0.0, "wait_limit": 500},
+        {"model": "dqn-cost", "patience": 1.0, "idle": 0.2, "wait_limit": 500, "overtaken_at_most": 2},
+        {"wait_limit": 1, "overtaken_at_most": 0},
+        {"guard": False},
+    ],
+)
+def test_learned_policies_and_their_guard_bear_alike(options: dict[str, object]) -> None:
+    """Whom the guard places, after how long, and who is passed over: the same in both, and told alike."""
+    jobs, cluster = workload(90, 30.0, 4), load_cluster("paper")
+    asked, compiled = (
+        simulate(create("dqn", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
+    )
+    assert isinstance(compiled.decisions, Told)
+    assert told(compiled) == told(asked)
+    assert compiled.guarded == asked.guarded
+    assert (asked.guarded > 0) == ("idle" in options)
+
+
+def test_learned_policies_with_another_fallback_are_asked() -> None:
+    """The guard's other fallbacks are not compiled."""
+    jobs, cluster = workload(20, 20.0, 1), load_cluster("paper")
+    result = simulate(create("reinforce", {"fallback": "ff"}), jobs, cluster, compiled=True)
+    assert isinstance(result.decisions, Kept)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
