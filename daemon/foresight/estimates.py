@@ -30,7 +30,8 @@ log = structlog.get_logger("estimates")
 #: Draws of each estimate, and for how many seconds one is made at most: of 19 draws, the least and the
 #: greatest are the ends of an interval of 90 %.
 _DRAWS, _SECONDS = 20, 4.0
-#: Seconds between two at least, and how much longer than an estimate took it is rested.
+#: Seconds between two at least, and how much longer than an estimate took it is rested. A daemon's first, for
+#: which policies are compiled, may take minutes, and counts for no more than its draws may take.
 _PAUSE, _REST = 2.0, 10.0
 #: So many jobs whose truth is still to come are followed.
 _KEPT = 20_000
@@ -168,7 +169,7 @@ class Estimates:
                 if (why := repr(error)) != failed:
                     log.warning("no estimates are made", why=why)
                 failed = why
-            self._over.wait(_REST * (time.monotonic() - began))
+            self._over.wait(_REST * min(time.monotonic() - began, _SECONDS))
 
     def _take_up(self) -> None:
         """Follow what an earlier daemon told, and learn from what came of it and of its jobs."""

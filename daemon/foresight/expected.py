@@ -70,7 +70,9 @@ def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
         notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
-        notes.append(f"not corrected yet by what came of earlier ones: {known} are known, {_FEW} have to be")
+        notes.append(
+            f"not widened yet by how far earlier ones were off: {known} are known, {_FEW} have to be"
+        )
     return notes
 
 

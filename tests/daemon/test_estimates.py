@@ -2,8 +2,10 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,23 @@ def test_what_is_guessed_in_one_is_said() -> None:
     assert notes_of(known, enough) == []
     assert notes_of(unknown, enough) == ["how long it takes is guessed: nothing is known of jobs of type new"]
     assert notes_of(known, Coverage(Held(15, 2, 2)))[0].endswith(": 19 are known, 20 have to be")
+
+
+def test_after_a_first_that_took_minutes_there_is_no_rest_of_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For which policies were compiled: each look at the clock is a hundred seconds after the one before."""
+    estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept(), LearnedErrors())
+    clock, rests = count(), list[float]()
+
+    def wait(seconds: float) -> bool:
+        rests.append(seconds)
+        return len(rests) > 4
+
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 * next(clock))
+    monkeypatch.setattr(estimates._over, "wait", wait)
+    estimates._waits = True
+    estimates._wake.set()
+    estimates._run()
+    assert max(rests) <= 40.0
 
 
 @pytest.mark.parametrize(
