@@ -1,0 +1,84 @@
+"""Arrays that `playing.py` works on: what is believed, borne and said of jobs while they are played."""
+
+from typing import NamedTuple
+
+from agents.drl.kernel.placing import Choices, QueuedJobs
+from environment.kernel.state import BoolArray, SmallIntArray
+from environment.types import FloatArray, IntArray
+
+#: Who decided: the network; the guard; nobody, as none fits.
+NETWORK, GUARD, NOBODY = range(3)
+
+
+class Believed(NamedTuple):
+    """What is believed of jobs, and what a network sees of them, by arrival, [M] each."""
+
+    expected: FloatArray  # seconds; NaN when nobody knows
+    spread: FloatArray
+    patience: FloatArray  # for how many seconds it may be held back in all
+    type: IntArray  # as the network tells them apart
+    prefers: IntArray
+    kind: IntArray  # equal of those that fit alike
+
+
+class Means(NamedTuple):
+    """What does not change: limits, and how much is looked at."""
+
+    considered: int
+    overtaken_at_most: int
+    wait_limit: int
+    watched: int  # by the guard; 0 where there is none
+    idle: float  # which share of the cpus must be for the guard to step in
+    unknown: float  # seconds that a job takes of which that is not known
+    exact: bool  # whether is believed of running jobs what is true
+
+
+class Borne(NamedTuple):
+    """What changes beside the kernel's state."""
+
+    order: IntArray  # [M] number by arrival of each of the kernel's numbers
+    expects: FloatArray  # [M] what running jobs were expected to take, by the kernel's numbers; NaN: unknown
+    since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
+    overtaken: IntArray  # [M] by arrival: how often while it was the oldest
+    waits: IntArray  # [M] by arrival: how often it was held back while it was the oldest
+    fits: BoolArray  # [W] whether each of the first that wait fits now
+    fitting: BoolArray  # [K] the same by kind, as of the decision in the next
+    noted: IntArray  # [K]
+    oldest: IntArray  # [2] by arrival: who is, and how many were before
+
+
+class Space(NamedTuple):
+    """Arrays to work in, whose contents mean nothing between decisions but for the first.
+
+    They are made outside: compiled code that makes none counts no references (`environment.kernel.compiled`).
+    """
+
+    runs: IntArray  # [M] the jobs that run, in the order in which they began
+    running: IntArray  # [1] how many of these there are
+    seen: IntArray  # [M] by the kernel's numbers: the decision at which a job was last seen to run
+    numbers: IntArray  # [C] of the jobs that fit, in the queue
+    gains: FloatArray  # [C]
+    asked: QueuedJobs  # [C]
+    shown: QueuedJobs  # [U + 1]
+    busy_until: FloatArray  # [N]
+    free_cpus: IntArray  # [N]
+    free_memory: IntArray  # [N]
+    held: IntArray  # [N]
+    used: BoolArray  # [N]
+    ready_at: FloatArray  # [0]
+    is_open: IntArray  # [0]
+
+
+class Said(NamedTuple):
+    """What there is to tell of decisions, [D] each."""
+
+    by: SmallIntArray  # NETWORK, GUARD or NOBODY
+    oldest: IntArray  # by arrival
+    passed: IntArray  # how many older jobs are overtaken
+    held_back: IntArray  # how often the oldest had been
+    fitted: IntArray  # how many jobs the network could have placed
+    waited: FloatArray  # seconds for which the job had fitted that the guard places
+    idle: FloatArray  # which share of the cpus was, then
+    begin: IntArray  # where its choices begin in the next
+    choices: Choices  # of all executors and waits
+    counts: IntArray  # [2] how many choices there are, and how many decisions the guard took
