@@ -29,6 +29,9 @@ from environment.view import RunningJob
 #: Standard deviations of the common part and of a type's, before anything was learned. Chosen: a profile of
 #: another machine is off by two thirds one way or the other, and one of another input by half.
 _COMMON, _TYPE = 0.5, 0.4
+#: By how much the common part may have changed since the latest jobs ended, however many did. Chosen: with
+#: real Spark, jobs of one round took up to a seventh longer than those of another (docs/results/real.md).
+_DRIFT = 0.15
 #: The same of a type of which nothing is believed, and of its jobs around it: together 1, as of one such job.
 _UNKNOWN_TYPE, _UNKNOWN_OWN = 0.85, 0.53
 #: Added to a type's measured spread: no two runs are alike.
@@ -78,7 +81,9 @@ class Errors:
         """The parts of all types of these jobs and of those that run at `at`, drawn together."""
         kinds = sorted({_kind(job) for job in jobs} | {_kind_of(each) for each in running})
         common = self.mean + math.sqrt(self.variance) * draw.standard_normal(_PARTICLES)
-        parts = {kind: self._part(kind, common, draw) for kind in kinds}
+        drift = _DRIFT * draw.standard_normal(_PARTICLES)
+        # A type's part is told by what its jobs took before the common one changed.
+        parts = {kind: self._part(kind, common, draw) + drift for kind in kinds}
         chosen = int(draw.choice(_PARTICLES, p=self._chances(parts, running, at)))
         return DrawnErrors(self, {kind: float(part[chosen]) for kind, part in parts.items()})
 

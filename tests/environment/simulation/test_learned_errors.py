@@ -40,6 +40,7 @@ def test_parts_are_those_of_the_normal_posterior(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(learned_errors, "_PRIOR", 1e12)
     monkeypatch.setattr(learned_errors, "_WIDER", 1.0)
     monkeypatch.setattr(learned_errors, "_HALF", 1e12)
+    monkeypatch.setattr(learned_errors, "_DRIFT", 0.0)
     learned, kinds = LearnedErrors(), {"a": (1.0, 1.2, 0.7), "b": (0.2,), "c": ()}
     rows, errors, noise = [], [], []
     for number, (kind, seen) in enumerate(kinds.items()):
