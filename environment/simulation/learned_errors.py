@@ -30,7 +30,7 @@ from environment.view import RunningJob
 #: another machine is off by two thirds one way or the other, and one of another input by half.
 _COMMON, _TYPE = 0.5, 0.4
 #: By how much the common part may have changed since the latest jobs ended, however many did. Chosen: with
-#: real Spark, jobs of one round took up to a seventh longer than those of another (docs/results/real.md).
+#: real Spark, the same jobs took up to an eighth longer in one round than in another (docs/results/real.md).
 _DRIFT = 0.15
 #: The same of a type of which nothing is believed, and of its jobs around it: together 1, as of one such job.
 _UNKNOWN_TYPE, _UNKNOWN_OWN = 0.85, 0.53
