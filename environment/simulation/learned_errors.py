@@ -27,8 +27,8 @@ from environment.types import FloatArray, Job
 from environment.view import RunningJob
 
 #: Standard deviations of the common part and of a type's, before anything was learned. Chosen: a profile of
-#: another machine is off by two thirds one way or the other, and one of another input by half.
-_COMMON, _TYPE = 0.5, 0.4
+#: another machine is off by a factor of two one way or the other, and one of another input by two thirds.
+_COMMON, _TYPE = 0.7, 0.5
 #: By how much the common part may have changed since the latest jobs ended, however many did. Chosen: with
 #: real Spark, the same jobs took up to an eighth longer in one round than in another (docs/results/real.md).
 _DRIFT = 0.15
@@ -66,7 +66,7 @@ class Errors:
     `own` is the factor of the variances of jobs' own parts.
     """
 
-    mean: float = 0.0
+    mean: float = -(_COMMON**2) / 2
     variance: float = _COMMON**2
     own: float = _WIDER
     types: Mapping[_Kind, _TypeErrors] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Errors:
         """The parts of all types of these jobs and of those that run at `at`, drawn together."""
         kinds = sorted({_kind(job) for job in jobs} | {_kind_of(each) for each in running})
         common = self.mean + math.sqrt(self.variance) * draw.standard_normal(_PARTICLES)
-        drift = _DRIFT * draw.standard_normal(_PARTICLES)
+        drift = _DRIFT * draw.standard_normal(_PARTICLES) - _DRIFT**2 / 2
         # A type's part is told by what its jobs took before the common one changed.
         parts = {kind: self._part(kind, common, draw) + drift for kind in kinds}
         chosen = int(draw.choice(_PARTICLES, p=self._chances(parts, running, at)))
@@ -90,7 +90,7 @@ class Errors:
     def _part(self, kind: _Kind, common: FloatArray, draw: np.random.Generator) -> FloatArray:
         """A type's part with the common one, [`_PARTICLES`], given the common one."""
         before, noise = _prior(kind), draw.standard_normal(_PARTICLES)
-        centre = common if kind[1] else np.zeros(_PARTICLES)
+        centre = (common if kind[1] else np.zeros(_PARTICLES)) - before / 2
         if (seen := self.types.get(kind)) is None:
             return np.asarray(centre + math.sqrt(before) * noise)
         share = before / (before + seen.variance)
@@ -168,11 +168,11 @@ class LearnedErrors:
     def _fitted(self, own: float) -> Errors:
         """The parts, where variances of own parts are so many times what is assumed."""
         types = {kind: _summed(seen, own) for kind, seen in self._seen.items()}
-        weights, means = [_COMMON**-2], [0.0]
+        weights, means = [_COMMON**-2], [-(_COMMON**2) / 2]
         for kind, seen in types.items():
             if kind[1]:
                 weights.append(1.0 / (_prior(kind) + seen.variance))
-                means.append(seen.mean)
+                means.append(seen.mean + _prior(kind) / 2)
         variance = 1.0 / sum(weights)
         mean = variance * sum(weight * mean for weight, mean in zip(weights, means, strict=True))
         return Errors(mean, variance, own, types)
@@ -182,7 +182,8 @@ class LearnedErrors:
         total, weight = _PRIOR * _WIDER, _PRIOR
         for kind, seen in self._seen.items():
             errors = known.types[kind]
-            before, centre = _prior(kind), known.mean if kind[1] else 0.0
+            before = _prior(kind)
+            centre = (known.mean if kind[1] else 0.0) - before / 2
             part = centre + before / (before + errors.variance) * (errors.mean - centre)
             for (error, spread), counts in zip(seen, _weights(len(seen)), strict=True):
                 total += counts * (error + spread**2 / 2 - part) ** 2 / spread**2
@@ -204,7 +205,7 @@ def _kind_of(running: RunningJob) -> _Kind:
 
 
 def _prior(kind: _Kind) -> float:
-    """The variance of a type's part before anything was learned."""
+    """The variance of a type's part before anything was learned; less half of it, so that means are right."""
     return _TYPE**2 if kind[1] else _UNKNOWN_TYPE**2
 
 
