@@ -19,7 +19,8 @@ from conf.schema import Webhook
 from conf.schema.webhooks import MOST
 from daemon.contract import RejectedError
 from daemon.store import DeposedError, Store, StoreError
-from daemon.webhooks.courier import FIRST_PAUSE, Courier
+from daemon.webhooks.courier import Courier
+from daemon.webhooks.follower import FIRST_PAUSE, Source
 from daemon.webhooks.posting import Post, secret_of, trust_of
 from daemon.webhooks.schemas import TriedBody, WebhookBody
 
@@ -143,17 +144,9 @@ class Office:
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
         kept, last = await self._begin(loop, readers)
+        source = Source(self._store, readers, self._may_tell, self._first_pause)
         self._couriers = {
-            name: Courier(
-                name,
-                webhook,
-                Post(webhook, *self._keys[name]),
-                self._store,
-                readers,
-                kept[name],
-                self._may_tell,
-                self._first_pause,
-            )
+            name: Courier(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
             for name, webhook in self._webhooks.items()
         }
         try:

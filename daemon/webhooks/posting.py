@@ -26,10 +26,15 @@ _LONGEST_WHY = 200
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a request, and why it was not taken; empty when it was."""
+    """What came of a request, and why it was not taken; empty when it was.
+
+    What is `final` will not be taken if it is sent again; `pause` is how many seconds the receiver asks for.
+    """
 
     came: Came
     why: str = ""
+    final: bool = False
+    pause: float = 0.0
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
