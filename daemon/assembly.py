@@ -62,7 +62,9 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
     uploads = Uploads(setting.data_dir / "uploads", config.uploads)
     launcher = _launcher(setting, uploads, None)
-    Office(config.webhooks, store)  # whose secrets should be there before anything is begun
+    Office(
+        config.webhooks, store, telemetry=config.telemetry
+    )  # whose secrets should be there before all else
     election = election_on(store, config.leader)
 
     @contextmanager
@@ -70,7 +72,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
         own = store.during(term)
         with (
             retention(own, setting.data_dir, config.retention, uploads),
-            telling(config.webhooks, own, lambda: term.holds) as webhooks,
+            telling(config, own, lambda: term.holds) as webhooks,
             _embedded_mesos(setting, store) as watch,
         ):
             embedded = watch.embedded if watch else None

@@ -21,14 +21,15 @@ from sqlalchemy.engine import make_url
 from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
-from conf.schema import Config, PolicyChoice, Webhook, promised
+from conf.schema import Config, PolicyChoice, Telemetry, Webhook, promised
 from conf.schema.sharing import paths
 from daemon.providing import foreign_provider, places_of
 from daemon.rights import own_rights
+from daemon.telemetry.collector import target_of
 from daemon.tls import Certificate
 from daemon.users.examining import cannot_run, doubtful_proxies, lacks_admin
 from daemon.users.users_file import read_users, users_path
-from daemon.webhooks.posting import secret_of, trust_of
+from daemon.webhooks.posting import secret_of, trusted
 from environment.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -40,6 +41,8 @@ from profiles.job_profile import load_profiles
 
 #: Seconds that a server may take to answer.
 _PATIENCE = 3
+#: The port at which collectors speak what we do not.
+_GRPC = 4317
 
 Verdict = Literal["ok", "warning", "error"]
 
@@ -83,6 +86,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("provider", lambda: _provider(config, folder)),
         ("budget", lambda: _budget(config, folder)),
         *((f"webhooks.{name}", partial(_webhook, name, one)) for name, one in config.webhooks.items()),
+        ("telemetry", lambda: _telemetry(config.telemetry)),
         ("queues", lambda: _queues(config, folder)),
         ("sharing", lambda: _sharing(config)),
         ("spark.default", lambda: _default_spark(homes)),
@@ -261,13 +265,26 @@ def _budget(config: Config, folder: Path) -> str:
 def _webhook(name: str, webhook: Webhook) -> str:
     """Its secret is there; nothing is sent to it."""
     secret_of(name, webhook)
-    trust_of(name, webhook)
+    trusted(webhook.ca, f"webhooks.{name}.ca")
     secret = f"secret in {webhook.secret_env}"
     if webhook.secret_file is not None:
         secret = f"its secret: {_secret(webhook.secret_file)}"
     if webhook.url.startswith("http:"):
         raise _DoubtError(f"{webhook.place}: not encrypted: anybody on the way reads what is sent; {secret}")
     return f"{webhook.place}; {secret}"
+
+
+def _telemetry(telemetry: Telemetry | None) -> str:
+    """Where traces go, and as whom; nothing is sent there."""
+    if telemetry is None:
+        return "none"
+    target = target_of(telemetry)
+    private = f"; its headers: {_secret(telemetry.headers_file)}" if telemetry.headers_file else ""
+    if urlsplit(target.url).port == _GRPC:
+        raise _DoubtError(f"{target.place}: is the port of OTLP over gRPC; that over HTTP has 4318{private}")
+    if target.headers and target.url.startswith("http:"):
+        raise _DoubtError(f"{target.place}: not encrypted: anybody on the way reads its headers{private}")
+    return f"traces of jobs go to {target.place}{private}"
 
 
 def _queues(config: Config, folder: Path) -> str:

@@ -4,12 +4,13 @@ What happens to a lease is decided in `environment.model.fleet`.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
+from conf.units import SECONDS_PER_HOUR
 from daemon import sealing
 from daemon.damage import Damage, Damages, keep
 from daemon.sealing import UnreadableRowError
@@ -47,6 +48,23 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
     rows = connection.execute(sa.select(*_KEPT).where(_OPEN).order_by(leases.c.asked_at, leases.c.id)).all()
     found = (damages.read("leases", key, None, read_lease, text) for key, text in rows)
     return [lease for lease in found if lease is not None]
+
+
+def leases_of(
+    connection: Connection, damages: Damages, agents: Collection[str], since: float, until: float
+) -> list[Lease]:
+    """Those of the VMs of these agents that booted after the one time and were asked for before the other.
+
+    Times are seconds since the epoch; those that took longer than an hour to boot may be missing.
+    """
+    asked = leases.c.asked_at.between(since - SECONDS_PER_HOUR, until)
+    rows = connection.execute(sa.select(*_KEPT).where(asked).order_by(leases.c.asked_at, leases.c.id)).all()
+    found = (damages.read("leases", key, None, read_lease, text) for key, text in rows)
+    return [
+        each
+        for each in found
+        if each is not None and each.agent_id in agents and (each.ready_at or 0) > since
+    ]
 
 
 def forget_leases(connection: Connection, before: float) -> None:

@@ -77,6 +77,7 @@ class _State(Collector):
                 *self._stages(),
                 *self._cluster(),
                 *self._webhooks(),
+                *self._traces(),
                 *of_queues(self._scheduler.queues.all()),
             ]
         except ElsewhereError:
@@ -166,6 +167,21 @@ class _State(Collector):
             failing.add_metric([webhook.name], 0.0 if since is None else max(0.0, time.time() - since))
         yield deliveries
         yield failing
+
+    def _traces(self) -> Iterator[Metric]:
+        if (tracing := self._scheduler.webhooks.traces()) is None:
+            return
+        text = "What came of requests with the trace of a job since this daemon leads"
+        traces = CounterMetricFamily("stoker_traces", text, labels=["came"])
+        for came, number in tracing.came.items():
+            traces.add_metric([came], number)
+        yield traces
+        text = "Spans that the collector rejected of traces that it took, since this daemon leads"
+        yield CounterMetricFamily("stoker_spans_rejected", text, tracing.rejected)
+        text = "For how many seconds the collector has taken no trace; 0 when it took the last one"
+        since = tracing.fails_since
+        failing = 0.0 if since is None else max(0.0, time.time() - since)
+        yield GaugeMetricFamily("stoker_traces_failing_seconds", text, failing)
 
     def _cluster(self) -> Iterator[Metric]:
         if (budget := self._scheduler.budget()) is not None:

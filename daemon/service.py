@@ -48,7 +48,10 @@ class Service(SchedulingLoop):
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`."""
         with self._stages.timed("accept"):
-            yield from self._intake.accept(submitted)
+            came = self._clock.now()
+            for admissions in self._intake.accept(submitted):
+                self._webhooks.accepted.note(admissions.values(), came, self._clock.now())
+                yield admissions
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
         """What a submission would be; see `Scheduler.trial`."""

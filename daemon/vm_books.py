@@ -4,7 +4,7 @@ How that becomes rows is in `lease_rows.py`, `sealed_rows.py` and `bill_rows.py`
 `environment.model`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlalchemy.engine import Connection
 
@@ -51,6 +51,11 @@ class VmBooks:
         """The VMs that may still cost something, in order of asking."""
         with self._access.read() as connection:
             return lease_rows.open_leases(connection, self._access.damages)
+
+    def leases_of(self, agents: Collection[str], since: float, until: float) -> list[Lease]:
+        """Those of VMs of these agents that booted after the one time and were asked for before the other."""
+        with self._access.read() as connection:
+            return lease_rows.leases_of(connection, self._access.damages, agents, since, until)
 
     def accounts(self) -> list[Account]:
         """The accounts of VMs that are paid for."""

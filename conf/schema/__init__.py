@@ -32,6 +32,7 @@ from conf.schema.sharing import (
     promised,
     stricter,
 )
+from conf.schema.telemetry import Telemetry
 from conf.schema.webhooks import Webhook
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "Spot",
     "SpotUse",
     "Strict",
+    "Telemetry",
     "Text",
     "Tls",
     "UploadsSection",

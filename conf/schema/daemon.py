@@ -29,6 +29,7 @@ from conf.schema.fields import (
 from conf.schema.job import Driver
 from conf.schema.provider import Provider
 from conf.schema.sharing import QueueSpecs, SharingSpec
+from conf.schema.telemetry import Telemetry
 from conf.schema.users import UsersSection
 from conf.schema.webhooks import Webhooks
 
@@ -288,6 +289,7 @@ class Config(Strict):
     keep: Keep = Keep()
     budget: Budget | None = None
     webhooks: Webhooks = Field(default={})
+    telemetry: Telemetry | None = None
     sizes: SizesSection = SizesSection()
     queues: QueueSpecs = Field(default={})
     sharing: SharingSpec | None = None

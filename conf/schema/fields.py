@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -21,6 +22,20 @@ def like(pattern: str, otherwise: str) -> Callable[[str], str]:
         return text
 
     return check
+
+
+def web_address(url: str) -> str:
+    """A check that a POST can be sent there; who asks is not shown by a password in it."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or url != "".join(url.split()) or not url.isascii():
+        raise ValueError("should be a URL such as https://example.org/stoker")
+    if parts.username is not None or parts.fragment:
+        raise ValueError("should be without a user, a password and a fragment")
+    return url
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from conf.happenings import Kind
-from conf.schema.fields import Strict, Text, like
+from conf.schema.fields import Strict, Text, like, web_address
 from conf.units import SECONDS_PER_DAY
 
 #: The three ends of a job, and what is told of budgets, in a word each.
@@ -27,24 +27,10 @@ WebhookName = Annotated[
 On = Literal["ended", "budget", Kind]
 
 
-def _url(url: str) -> str:
-    """One that a POST can be sent to; who asks is shown by a signature, and by no password."""
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        whole = False
-    if not whole or url != "".join(url.split()) or not url.isascii():
-        raise ValueError("should be a URL such as https://example.org/stoker")
-    if parts.username is not None or parts.fragment:
-        raise ValueError("should be without a user, a password and a fragment")
-    return url
-
-
 class Webhook(Strict):
     """Where what happens is sent to, as signed JSON."""
 
-    url: Annotated[Text, AfterValidator(_url), Field(repr=False)]
+    url: Annotated[Text, AfterValidator(web_address), Field(repr=False)]
     """Where it is posted to."""
     secret_file: Annotated[Text, Field(min_length=1)] | None = None
     """The file of the secret with which it is signed."""

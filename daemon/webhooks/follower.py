@@ -1,7 +1,7 @@
 """Follows what happens, in order, and has each event of some kinds told again and again until it is taken.
 
-What is told, and to whom, says who inherits it: `courier.py` for webhooks. Who runs them, and keeps how far
-they are, is in `office.py`.
+What is told, and to whom, says who inherits it: `courier.py` for webhooks, `telemetry/tracer.py` for traces.
+Who runs them, and keeps how far they are, is in `office.py`.
 """
 
 import asyncio
@@ -62,6 +62,9 @@ class Source:
 
 class Follower(ABC):
     """For one event loop. `done` is the number of the last event it is done with."""
+
+    #: Who is told, in a log.
+    whom = "a webhook"
 
     def __init__(self, name: str, source: Source, sender: Sender, done: int) -> None:
         self.name, self.done = name, done
@@ -139,12 +142,12 @@ class Follower(ABC):
         self.came[outcome.came] += 1
         if outcome.came == "delivered":
             if self.fails_since is not None:
-                log.info("a webhook takes requests again", webhook=self.name)
+                log.info(f"{self.whom} takes requests again", webhook=self.name)
             self._delivered_at, self.fails_since, self._failure = time.time(), None, ""
             return
         if self.fails_since is None:
             self.fails_since = time.time()
-            log.warning("a webhook takes no request", webhook=self.name, why=outcome.why)
+            log.warning(f"{self.whom} takes no request", webhook=self.name, why=outcome.why)
         self._failure = outcome.why
 
     async def _job(self, event: Numbered) -> JobRecord | None:

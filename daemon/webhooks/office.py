@@ -1,4 +1,4 @@
-"""The couriers of all webhooks in a thread of their own, and how far each is, kept in the store.
+"""The couriers of all webhooks, and who traces jobs, in a thread; how far each is, kept in the store.
 
 What happened is read from the store, so that nothing is lost with a daemon that is killed: whoever leads next
 goes on where this one was, and tells at most what was told in the last moment once more.
@@ -7,21 +7,24 @@ goes on where this one was, and tells at most what was told in the last moment o
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import structlog
 
-from conf.schema import Webhook
+from conf.schema import Config, Telemetry, Webhook
 from conf.schema.webhooks import MOST
 from daemon.contract import RejectedError
 from daemon.store import DeposedError, Store, StoreError
+from daemon.telemetry.collector import target_of
+from daemon.telemetry.tracer import NAME as TRACER
+from daemon.telemetry.tracer import Accepted, Tracer
 from daemon.webhooks.courier import Courier
-from daemon.webhooks.follower import FIRST_PAUSE, Source
-from daemon.webhooks.posting import Post, secret_of, trust_of
+from daemon.webhooks.follower import FIRST_PAUSE, Follower, Source
+from daemon.webhooks.posting import Came, Post, secret_of, trusted
 from daemon.webhooks.schemas import TriedBody, WebhookBody
 
 log = structlog.get_logger("webhooks")
@@ -38,6 +41,18 @@ _PATIENCE = 5.0
 _SLACK = 5.0
 
 
+class Tracing(NamedTuple):
+    """How well traces of jobs are taken, since this daemon leads.
+
+    `came` counts requests, of which each is a trace; `rejected` spans of traces that were taken. Since
+    `fails_since` none is taken.
+    """
+
+    came: Mapping[Came, int]
+    rejected: int
+    fails_since: float | None
+
+
 class Office:
     """Every method may be called from any thread; nothing is told before `start` and after `stop`."""
 
@@ -47,17 +62,26 @@ class Office:
         store: Store,
         may_tell: Callable[[], bool] = lambda: True,
         *,
+        telemetry: Telemetry | None = None,
         first_pause: float = FIRST_PAUSE,
     ) -> None:
-        """ConfigError when a secret, or a file of certificates, is not there. The pause is in seconds.
+        """ConfigError when a secret, a collector or certificates are not there. The pause is in seconds.
 
         `may_tell` says whether it is certain that no other daemon leads.
         """
         self._webhooks = webhooks
-        self._keys = {name: (secret_of(name, one), trust_of(name, one)) for name, one in webhooks.items()}
+        self._keys = {
+            name: (secret_of(name, one), trusted(one.ca, f"webhooks.{name}.ca"))
+            for name, one in webhooks.items()
+        }
         self._store = store
         self._may_tell, self._first_pause = may_tell, first_pause
+        self._telemetry = telemetry
+        self._target = None if telemetry is None else target_of(telemetry)
+        #: When jobs were accepted, as their traces tell.
+        self.accepted = Accepted(wanted=telemetry is not None)
         self._couriers: dict[str, Courier] = {}
+        self._tracer: Tracer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self._begun = threading.Event()
@@ -65,18 +89,32 @@ class Office:
 
     def start(self) -> None:
         """Begin to tell, in a thread."""
-        if self._webhooks:
+        if self._names:
             self._thread.start()
 
     def stop(self) -> None:
         """End, and keep how far each is."""
-        if not self._webhooks:
+        if not self._names:
             return
         self._begun.wait()
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # it is over
                 loop.call_soon_threadsafe(self._cancel)
         self._thread.join(_PATIENCE)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        """Of all who are told."""
+        return [*self._webhooks, *((TRACER,) if self._telemetry else ())]
+
+    def traces(self) -> Tracing | None:
+        """How well traces of jobs are taken; None where none are sent."""
+        tracer = self._tracer
+        if self._telemetry is None:
+            return None
+        if tracer is None:
+            return Tracing(dict.fromkeys(get_args(Came), 0), 0, None)
+        return Tracing(dict(tracer.came), tracer.rejected, tracer.fails_since)
 
     def status(self) -> list[WebhookBody]:
         """How each webhook does."""
@@ -149,17 +187,22 @@ class Office:
             name: Courier(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
             for name, webhook in self._webhooks.items()
         }
+        if self._telemetry is not None and self._target is not None:
+            self._tracer = Tracer(self._target, self._telemetry.give_up, self.accepted, source, kept[TRACER])
         try:
             async with asyncio.TaskGroup() as group:
-                for courier in self._couriers.values():
-                    group.create_task(courier.run())
+                for follower in self._followers():
+                    group.create_task(follower.run())
                 group.create_task(self._look(loop, readers, last))
                 group.create_task(self._keep_now_and_then(loop, readers))
         finally:
             with suppress(StoreError):
                 self._keep()  # at once: whoever waits for the end of it waits a write at most
-            for courier in self._couriers.values():
-                await courier.close()
+            for follower in self._followers():
+                await follower.close()
+
+    def _followers(self) -> Sequence[Follower]:
+        return [*self._couriers.values(), *((self._tracer,) if self._tracer else ())]
 
     async def _begin(
         self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor
@@ -178,7 +221,7 @@ class Office:
         """How far each was, and the last event that there is: one that is new is told what comes after it."""
         last = self._store.events.last()
         found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
-        kept = {name: int(found.get(name, last)) for name in self._webhooks}
+        kept = {name: int(found.get(name, last)) for name in self._names}
         if kept != found:
             self._store.put(FACT, json.dumps(kept))
         return kept, last
@@ -190,8 +233,8 @@ class Office:
                 found = await loop.run_in_executor(readers, self._store.events.last)
                 if found != last:
                     last = found
-                    for courier in self._couriers.values():
-                        courier.news.set()
+                    for follower in self._followers():
+                        follower.news.set()
             await asyncio.sleep(_LOOK)
 
     async def _keep_now_and_then(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
@@ -205,7 +248,7 @@ class Office:
                 log.warning("how far webhooks are is not kept", why=str(error))
 
     def _keep(self) -> None:
-        kept = json.dumps({name: courier.done for name, courier in self._couriers.items()})
+        kept = json.dumps({follower.name: follower.done for follower in self._followers()})
         if kept != self._store.get(FACT):
             self._store.put(FACT, kept)
 
@@ -215,9 +258,9 @@ def _too_busy() -> RejectedError:
 
 
 @contextmanager
-def telling(webhooks: Mapping[str, Webhook], store: Store, may_tell: Callable[[], bool]) -> Iterator[Office]:
-    """Webhooks are told within; see `Office`."""
-    office = Office(webhooks, store, may_tell)
+def telling(config: Config, store: Store, may_tell: Callable[[], bool]) -> Iterator[Office]:
+    """Webhooks are told within, and traces sent; see `Office`."""
+    office = Office(config.webhooks, store, may_tell, telemetry=config.telemetry)
     office.start()
     try:
         yield office

@@ -57,13 +57,13 @@ def secret_of(name: str, webhook: Webhook) -> str:
     return secret
 
 
-def trust_of(name: str, webhook: Webhook) -> ssl.SSLContext:
-    """Which certificates are believed; ConfigError when the config's file is none of these."""
+def trusted(ca: str | None, key: str) -> ssl.SSLContext:
+    """Which certificates are believed; ConfigError when the file of that key of the config has none."""
     try:
-        return ssl.create_default_context(cafile=webhook.ca)
+        return ssl.create_default_context(cafile=ca)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ConfigError(f"webhooks.{name}.ca: {webhook.ca}: {why}") from None
+        raise ConfigError(f"{key}: {ca}: {why}") from None
 
 
 class Post:

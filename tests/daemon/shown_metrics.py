@@ -28,7 +28,7 @@ from daemon.metrics import Metrics
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
 from daemon.store import Store
-from daemon.webhooks.office import Office
+from daemon.webhooks.office import Office, Tracing
 from daemon.webhooks.posting import Came
 from daemon.webhooks.schemas import WebhookBody
 from environment.model.accounts import Charge
@@ -52,6 +52,8 @@ class Rigged(SmallScheduler):
         self.spent = BudgetStatus("2026-11-22", 5.0, 1.0, hold=False)
         #: What is not well with the webhook that there is.
         self.hook: dict[str, Any] = {}
+        #: What is not well with the traces that are sent.
+        self.tracing: dict[str, Any] = {}
         self.queues = QueueDesk(LiveQueues(Config(queues={"prod": QueueSpec()}), store), lambda: self.seen)
 
     @property
@@ -70,6 +72,11 @@ class Rigged(SmallScheduler):
                         fails_since=since, failure="", next_at=None, behind=0.0, came=came,
                     )
                 ]  # fmt: skip
+
+            def traces(self) -> Tracing:
+                """As set."""
+                came = dict.fromkeys(get_args(Came), 0) | {"given up": scheduler.tracing.get("given_up", 0)}
+                return Tracing(came, 0, scheduler.tracing.get("fails_since"))
 
         return One({}, self.store)
 

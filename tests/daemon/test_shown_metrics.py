@@ -128,6 +128,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "StokerExecutorsLost": {"lost": 11},
     "StokerWebhookFails": {"hook": {"fails_since": 1.0}},
     "StokerWebhookGivesUp": {"hook": {"given_up": 1}},
+    "StokerTracesFail": {"tracing": {"fails_since": 1.0}},
+    "StokerTracesGivenUp": {"tracing": {"given_up": 1}},
 }
 
 

@@ -1,4 +1,4 @@
-"""A receiver of webhooks that answers as a test says, over real HTTP."""
+"""A receiver of webhooks, or of traces, that answers as a test says, over real HTTP."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ class Receiver:
 
     url: str
     answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
-    #: Requests as they come: headers, body.
+    #: Requests as they come: headers, with the path under `:path`; body.
     came: "SimpleQueue[tuple[dict[str, str], bytes]]" = field(default_factory=SimpleQueue)
     #: Set at the end: those that hang do no more.
     over: threading.Event = field(default_factory=threading.Event)
@@ -64,14 +64,15 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def status(code: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    """An answer with that status."""
+def status(code: int, said: bytes = b"", **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """An answer with that status, that body and these headers, of whose names `_` is a dash."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(code)
-        for name, value in {"Content-Length": "0", **headers}.items():
-            handler.send_header(name, value)
+        for name, value in {"Content_Length": str(len(said)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
         handler.end_headers()
+        handler.wfile.write(said)
 
     return answer
 
@@ -87,7 +88,7 @@ def receiving(answers: Sequence[Callable[[BaseHTTPRequestHandler], None]] = ()) 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             answer = receiver.answers.pop(0) if receiver.answers else taken
-            receiver.came.put((dict(self.headers.items()), body))
+            receiver.came.put(({**self.headers, ":path": self.path}, body))
             try:
                 answer(self)
             except OSError:

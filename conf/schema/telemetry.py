@@ -1,0 +1,25 @@
+"""The config's section `telemetry`: to which OpenTelemetry collector the traces of jobs go."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from conf.schema.fields import Strict, Text, web_address
+from conf.units import SECONDS_PER_DAY
+
+
+class Telemetry(Strict):
+    """Where the traces of jobs are sent to, by OTLP over HTTP; what is left out, OTEL_* variables say."""
+
+    endpoint: Annotated[Annotated[Text, AfterValidator(web_address)] | None, Field(repr=False)] = None
+    """Where the collector is, such as http://localhost:4318; null: as OTEL_EXPORTER_OTLP_ENDPOINT says."""
+    headers_file: Annotated[Text, Field(min_length=1)] | None = None
+    """A file of headers that requests have besides, a line each, as `Authorization: Bearer ...`."""
+    service_name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    """What traces call this daemon; null: as OTEL_SERVICE_NAME says, or stoker."""
+    timeout: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 10.0
+    """Seconds for an answer."""
+    give_up: Annotated[float, Field(ge=1, le=30 * SECONDS_PER_DAY, allow_inf_nan=False)] = SECONDS_PER_DAY
+    """Seconds after its job's end after which a trace is sent no more."""
+    ca: Annotated[Text, Field(min_length=1)] | None = None
+    """The file of the certificates that are trusted; null: those that the system trusts."""
