@@ -64,7 +64,7 @@ class Reach:
             return ""
         job = request.job
         driver = None if request.joins else job.driver
-        kind = (_least(request), request.fewest, driver, request.avoided, job.spot, job.spot_driver)
+        kind = kind_of(request)
         if kind not in self._found:
             self._found[kind] = "" if self._has_room(request) else self._beyond_vms(request, driver)
         return self._found[kind]
@@ -130,6 +130,13 @@ class Reach:
             if room >= request.fewest:
                 return True
         return False
+
+
+def kind_of(request: PlacementRequest) -> object:
+    """What decides whether a request could be placed: those of a kind could, or could not."""
+    job = request.job
+    driver = None if request.joins else job.driver
+    return _least(request), request.fewest, driver, request.avoided, job.spot, job.spot_driver
 
 
 def _least(request: PlacementRequest) -> Resources:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from heapq import merge
 
+from environment.model.alike import Alike
 from environment.model.events import Waiting
 from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
@@ -57,6 +58,7 @@ class WaitingLine:
         #: Whose reason is a limit of a queue.
         self._kept_back: set[str] = set()
         self._queue: dict[str, PlacementRequest] = {}
+        self._alike = Alike()
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
         self._growing = Growing(roster, by_itself=grows_by_itself)
@@ -97,6 +99,7 @@ class WaitingLine:
             job.job, count, first_number=job.next_executor, released_at=job.released_at
         )
         self._unseen[job.job.id] = None
+        self._alike.add(self._queue[job.job.id])
         self._stage.join(self._queue[job.job.id])
         if why := self._stage.late(job.job):
             self._say(job, why)
@@ -146,6 +149,7 @@ class WaitingLine:
         kept = self._reservations.release(job.job.id) is not None
         grew = self._growing.leave(job.job.id)
         queued = self._queue.pop(job.job.id, None) is not None
+        self._alike.drop(job.job.id)
         self._stage.leave(job.job.id)
         return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew or kept
 
@@ -270,11 +274,12 @@ class WaitingLine:
 
         Looks at those of whom that may have changed, or `again` at all.
         """
-        if again or reach != self._reach:
-            self._reach = reach
-            self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at, *self._growing))
-        reach = self._reach  # the same as before, with what was found by it
         quickly = not (reach.quota or self._setbacks)
+        if again or reach != self._reach:
+            queued = self._queue if self._reach is None or not quickly else self._out_of(reach)
+            self._unseen.update(dict.fromkeys((*queued, *self._relaunch_at, *self._growing)))
+            self._reach = reach
+        reach = self._reach  # the same as before, with what was found by it
         for job_id in self._unseen:
             job = self._roster.job(job_id)
             if job is None or (quickly and self._stays(job, reach)):
@@ -283,15 +288,25 @@ class WaitingLine:
                 self._look_at(job, reach)
         self._unseen.clear()
 
+    def _out_of(self, reach: Reach) -> Iterable[str]:
+        """Who waits aside, and who could not run now: of 100,000 that wait few are, when a VM comes or goes.
+
+        Where there are neither quotas nor setbacks.
+        """
+        return (*self._aside, *self._alike.of_whom(lambda one: self._bars(one, reach)))
+
+    def _bars(self, request: PlacementRequest, reach: Reach) -> bool:
+        return bool(reach.beyond_vms(request) or self._stage.never(request))
+
     def _stays(self, job: JobRecord, reach: Reach) -> bool:
         """Whether a job waits as a whole, not aside, and may, where there are neither quotas nor setbacks.
 
-        True of nearly all: many are looked at whenever a VM comes or goes.
+        True of nearly all.
         """
         request = self._queue.get(job.job.id)
         if request is None or job.job.id in self._aside or job.reason.startswith(_ASIDE):
             return False
-        return not (reach.beyond_vms(request) or self._stage.never(request))
+        return not self._bars(request, reach)
 
     def _look_at(self, job: JobRecord, reach: Reach) -> None:
         job_id, quota, why = job.job.id, "", ""

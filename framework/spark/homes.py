@@ -3,6 +3,7 @@
 What a process does with a home is in `launch`. Nothing is fetched here.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -94,8 +95,13 @@ class SparkHomes:
 
     def fetched(self) -> dict[str, Path]:
         """The homes of those that were fetched, by their names."""
-        homes = sorted(self.folder.glob("*/spark"), key=lambda home: home.parent.name)
-        return {home.parent.name: home for home in homes if re.fullmatch(r"\d+\.\d+", home.parent.name)}
+        try:
+            with os.scandir(self.folder) as entries:  # quicker than glob: asked of every job
+                names = sorted(entry.name for entry in entries if re.fullmatch(r"\d+\.\d+", entry.name))
+        except OSError:  # nothing was fetched
+            return {}
+        homes = {name: self.folder / name / "spark" for name in names}
+        return {name: home for name, home in homes.items() if home.exists()}
 
     def names(self) -> tuple[str, ...]:
         """All that are served, the default one first."""
