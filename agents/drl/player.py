@@ -64,6 +64,7 @@ class LearnedPlayer:
             fitting=np.zeros(kinds, np.bool_),
             noted=np.full(kinds, -1),
             oldest=np.full(2, -1),
+            stands=np.full(3, -1),
         )
         self._said = _nothing_said(3 * count + 1, sum(job.executors for job in jobs))
         self._space = _make_space(count, len(vms), policy.considered, adviser.options.layout.upcoming)

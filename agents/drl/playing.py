@@ -73,18 +73,20 @@ def play_learned(
             if borne.fits[i]:
                 numbers[fit] = i
                 fit += 1
-        if fit > 0:
+        if borne.stands[0] >= 0 and borne.stands[1] == waits and borne.stands[2] == state.running[0]:
+            said.by[made], said.begin[made] = NETWORK, said.begin[borne.stands[0]]  # who came was not let in
+        elif fit > 0:
             job, executors = _ask(
                 batch, made, waits, fit, alone, believed, means, borne, layout, network, desk, draft, space
             )
-            said.by[made], said.fitted[made] = NETWORK, fit
-            said.held_back[made] = borne.waits[oldest]
+            said.by[made], said.fitted[made], said.held_back[made] = NETWORK, fit, borne.waits[oldest]
             _tell(draft.choices, max(executors, 1), said)
             if executors > 0:
                 _place(batch, trace, believed, means, borne, said, space, made, job, draft.placed[:executors])
                 continue
             if borne.fits[0]:
                 borne.waits[oldest] += 1
+            borne.stands[0], borne.stands[1], borne.stands[2] = made, waits, state.running[0]
         late = _late(batch, min(reach, waits, means.watched), means, believed, borne)
         if late >= 0:
             now, number = state.clock[0], borne.order[state.head[0] + late]
@@ -379,6 +381,7 @@ def _place(
         borne.order[head] = number
         borne.overtaken[said.oldest[made]] += 1
     trace.job[made], said.passed[made] = number, job
+    borne.stands[0] = -1
     used = 0
     for i in range(len(placement)):
         new = True

@@ -45,6 +45,7 @@ class Borne(NamedTuple):
     fitting: BoolArray  # [K] the same by kind, as of the decision in the next
     noted: IntArray  # [K]
     oldest: IntArray  # [2] by arrival: who is, and how many were before
+    stands: IntArray  # [3] the network's last decision to wait, or -1; how many waited then, and how many ran
 
 
 class Space(NamedTuple):

@@ -14,8 +14,9 @@ from environment.kernel.sized import Spared, advance_sized
 from environment.kernel.state import Batch, SmallIntArray
 from environment.types import FloatArray
 
-#: Of a `Trace`: how many decisions there are, of them to wait, and how many jobs have arrived.
-MADE, WAITS, ARRIVED = range(3)
+#: Of a `Trace`: how many decisions there are, of them to wait, and how many jobs have arrived; and how many
+#: JVMs run at once at most, 0: any number.
+MADE, WAITS, ARRIVED, JVMS = range(4)
 #: Columns of `Trace.lacks`.
 ROOM, CPUS, MEMORY = range(3)
 
@@ -23,7 +24,7 @@ ROOM, CPUS, MEMORY = range(3)
 class Trace(NamedTuple):
     """Decisions as columns, [D] each, of which only the first have been made."""
 
-    counts: SmallIntArray  # [3] see above
+    counts: SmallIntArray  # [4] see above
     at: FloatArray  # when, seconds
     job: SmallIntArray  # number, by arrival, of the job that was placed, or else of the first that waited
     waiting: SmallIntArray  # how many waited
@@ -32,11 +33,14 @@ class Trace(NamedTuple):
     lacks: SmallIntArray
 
 
-def blank_trace(jobs: int) -> Trace:
-    """Room for all decisions about so many jobs: after each wait one of them has arrived or ended."""
+def blank_trace(jobs: int, jvms: int | None = None) -> Trace:
+    """Room for all decisions about so many jobs: after each wait one of them has arrived or ended.
+
+    One machine carries so many JVMs; None: any number.
+    """
     most = 3 * jobs + 1
     return Trace(
-        np.zeros(3, np.int32),
+        np.array((0, 0, 0, jvms or 0), np.int32),
         np.empty(most),
         np.empty(most, np.int32),
         np.empty(most, np.int32),
@@ -46,14 +50,40 @@ def blank_trace(jobs: int) -> Trace:
 
 @njit()
 def waiting(batch: Batch, spared: Spared, b: int, trace: Trace) -> int:
-    """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must."""
+    """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must.
+
+    Or until so many have ended that the machine carries the first. Seen are those that `environment.carried`
+    lets in.
+    """
     state, jobs = batch.state, batch.jobs
     head, arrived = state.head[b], max(trace.counts[ARRIVED], state.head[b])
     if jobs.arrival[b, head] > state.clock[b]:
         advance_sized(batch, spared, b, jobs.arrival[b, head])
-    while arrived < jobs.jobs[b] and jobs.arrival[b, arrived] <= state.clock[b]:
-        arrived += 1
-    trace.counts[ARRIVED] = arrived
+    while True:
+        while arrived < jobs.jobs[b] and jobs.arrival[b, arrived] <= state.clock[b]:
+            arrived += 1
+        trace.counts[ARRIVED] = arrived
+        if trace.counts[JVMS] == 0:
+            return int(arrived - head)
+        let_in = _let_in(batch, b, arrived, trace.counts[JVMS])
+        if let_in > 0:
+            return let_in
+        advance_sized(batch, spared, b, next_completion(batch, b))
+
+
+@njit()
+def _let_in(batch: Batch, b: int, arrived: int, most: int) -> int:
+    """How many of those that have arrived so many JVMs have room for, beside those that run.
+
+    Each job has one for its driver; a job alone is always let in.
+    """
+    state, executors, head, taken = batch.state, batch.jobs.executors, batch.state.head[b], 0
+    for i in range(state.running[b]):
+        taken += executors[b, state.heap[b, i]] + 1
+    for job in range(head, arrived):
+        if taken > 0 and taken + executors[b, job] + 1 > most:
+            return int(job - head)
+        taken += executors[b, job] + 1
     return int(arrived - head)
 
 

@@ -32,7 +32,7 @@ def play_compiled(
 
     `report` is told how many jobs are placed, each time that it is a multiple of `every`, and at the end.
     """
-    jobs, trace, seconds = len(world.jobs), playing.blank_trace(len(world.jobs)), []
+    jobs, trace, seconds = len(world.jobs), playing.blank_trace(len(world.jobs), world.options.jvms), []
     while world.head < jobs:
         until = min(jobs, (world.head // every + 1) * every)
         made, began = int(trace.counts[MADE]), perf_counter()

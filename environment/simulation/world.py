@@ -165,11 +165,11 @@ class World:
         """Whether the kernel knows all that decides here: it can be played there alone, to its end.
 
         VMs that are always there, of which jobs ask for cpus and memory; gangs, first come, first served, who
-        nothing holds up but those before them.
+        nothing holds up but those before them, and that one machine carries so many JVMs.
         """
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
-        asked = self.pace is not None or options.jvms is not None or options.scores
+        asked = self.pace is not None or options.scores
         if special or asked or self._growing or self._arrivals.held:
             return False
         gangs = all(job.min_executors is None and job.min_cpus is None for job in self.jobs)

@@ -71,6 +71,22 @@ def test_the_same_comes_out(policy: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_comes_out_on_a_machine_that_carries_so_many_jvms(policy: str, seed: int) -> None:
+    """Jobs are let in alike: so few that some run alone, one after the other, up to as many as ever run."""
+    chance = random.Random(seed)  # noqa: S311  no secrets
+    jvms = (1, 5, 9, 16, 40, 10_000)[seed]
+    belief = chance.choice([Belief(), Belief("exact"), Belief("sigma", 0.5)])
+    options = SimulationOptions(seed=seed, belief=belief, jvms=jvms)
+    jobs = workload(150, chance.choice([3.0, 10.0, 30.0]), seed)
+    asked, compiled = both(policy, jobs, load_cluster("paper"), options)
+    assert (type(asked.decisions), type(compiled.decisions)) == (Kept, Told)
+    assert told(compiled) == told(asked)
+    free = simulate(create(policy), jobs, load_cluster("paper"), options=replace(options, jvms=None))
+    assert (told(free) != told(asked)) if jvms < 10 else (jvms < 10_000 or told(free) == told(asked))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_jobs_that_come_and_end_at_once_do_so_in_the_same_order(policy: str) -> None:
     """Whole seconds and few sizes, so that much happens at one moment; some jobs fit no VM."""
     jobs = workload(120, 60.0, 3).jobs
@@ -86,11 +102,12 @@ def test_jobs_that_come_and_end_at_once_do_so_in_the_same_order(policy: str) -> 
     assert told(compiled) == told(asked)
 
 
+@pytest.mark.parametrize("jvms", [None, 7, 30])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_runs_already_is_played_on_with(policy: str) -> None:
+def test_what_runs_already_is_played_on_with(policy: str, jvms: int | None) -> None:
     """Jobs that run when it begins, on fewer and smaller executors than they ask for, end in both alike."""
     found, vms = workload(60, 1000.0, 5).jobs, load_cluster("paper")
-    options = SimulationOptions()
+    options = SimulationOptions(jvms=jvms)
     jobs = jobs_of(Workload(tuple(replace(job, submitted_at=0.0) for job in found)), options.profiles)
     results = []
     for compiled in (False, True):
@@ -162,12 +179,11 @@ def test_progress_is_told_alike(policy: str) -> None:
     "options",
     [
         SimulationOptions(sharing=Sharing()),
-        SimulationOptions(jvms=50),
         SimulationOptions(scores=True),
         SimulationOptions(sizes=Sizes(floor=0.5)),
         SimulationOptions(losses=(Loss(1.0, vm="vm-1"),)),
     ],
-    ids=["sharing", "jvms", "scores", "sizes", "losses"],
+    ids=["sharing", "scores", "sizes", "losses"],
 )
 def test_what_the_kernel_does_not_know_is_asked_for(options: SimulationOptions) -> None:
     """Whatever is asked for, policies are asked one by one where anything else decides too."""
