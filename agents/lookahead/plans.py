@@ -26,6 +26,8 @@ FIRST_VARIATION, GRID = 4, 24
 ORDER, GENE = 0, 1
 #: In place of the job that a candidate places first: it waits.
 NOBODY = -1
+#: In place of the number of a draw: what is believed of all jobs.
+BELIEVED = -1
 #: Value of a candidate that cannot be.
 NOTHING = np.inf
 
@@ -79,6 +81,12 @@ class Search(NamedTuple):
     #: [M, N] the most executors of each job of the queue by what they take beside cpus and memory; [0, N] if
     #: none takes anything. What is held of that is taken to stay held.
     most: IntArray
+    trial_values: FloatArray  # [1 + K] values of a candidate on what is believed, and by draw
+    best_values: FloatArray  # [1 + K] the same of the best so far
+    kept: IntArray  # [2, M + 1] a candidate, in the order in which it was played on what is believed
+    #: [K, R] when what runs ends, by draw; K is 0 if nothing is drawn.
+    ends: FloatArray
+    factors: FloatArray  # [K, M] what each job of the queue takes, by draw, as a multiple of what is believed
 
 
 def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
@@ -98,6 +106,11 @@ def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
         chosen=np.zeros(executors, np.int32),
         other=np.zeros(executors, np.int32),
         most=np.zeros((0, vms), np.int64),
+        trial_values=np.zeros(1),
+        best_values=np.zeros(1),
+        kept=np.zeros((2, jobs + 1), np.int64),
+        ends=np.zeros((0, 0)),
+        factors=np.zeros((0, 0)),
     )
 
 
@@ -128,6 +141,15 @@ def vary(aim: Aim, found: Search, c: int, jobs: int) -> None:
     trial[GENE, trial[ORDER, at]] = mix(drawn + 1) >> 8
     if at == 0:
         trial[ORDER, -1] = drawn >> 4 & 3 == 1
+
+
+@njit()
+def copy_plan(plan: IntArray, other: IntArray, jobs: int) -> None:
+    """The other becomes what the plan for so many jobs is."""
+    for i in range(jobs):
+        other[ORDER, i] = plan[ORDER, i]
+        other[GENE, i] = plan[GENE, i]
+    other[ORDER, -1] = plan[ORDER, -1]
 
 
 @njit()

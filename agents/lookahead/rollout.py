@@ -10,7 +10,19 @@ import math
 
 import numpy as np
 
-from agents.lookahead.plans import BASE, GENE, NEAR_ILP, NOBODY, NOTHING, ORDER, PLAN, Aim, Search, vary
+from agents.lookahead.plans import (
+    BASE,
+    BELIEVED,
+    NEAR_ILP,
+    NOBODY,
+    NOTHING,
+    ORDER,
+    PLAN,
+    Aim,
+    Search,
+    copy_plan,
+    vary,
+)
 from agents.lookahead.proposals import propose
 from environment.kernel import ends, rules
 from environment.kernel.compiled import njit
@@ -22,6 +34,9 @@ from environment.types import FloatArray
 #: it is paid as far as they use it, since jobs that nobody knows yet will use the rest. Chosen: of 0, 0.3,
 #: 0.6, 0.8 and 1, it gave the least cost on the paper's workloads.
 _SHARED = 0.3
+#: A candidate is surely worse than another when it is so by that many standard errors, of that many draws at
+#: least. Chosen.
+_SURE, _FEWEST = 2.0, 4
 
 
 @njit()
@@ -33,36 +48,58 @@ def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None
         best = min(best, found.values[c])
     for c in range(first, last):
         vary(aim, found, c, jobs)
-        found.values[c] = NOTHING
         found.firsts[c] = NOBODY
-        copy(batch)
-        _line_up(batch, found, jobs)
-        if found.trial[ORDER, -1] and not _wait(batch, aim):
-            continue
-        play(batch, aim, found, c)
-        if found.firsts[c] > aim.reach or (found.firsts[c] == NOBODY and not aim.may_wait):
-            continue
-        found.values[c] = value(batch, aim)
+        found.values[c] = _value_over_draws(batch, aim, found, c, jobs, best)
         if found.values[c] < best:
             best = found.values[c]
-            for i in range(jobs):
-                found.best[ORDER, i] = found.trial[ORDER, i]
-                found.best[GENE, i] = found.trial[GENE, i]
-            found.best[ORDER, -1] = found.trial[ORDER, -1]
+            copy_plan(found.trial, found.best, jobs)
+            for i in range(len(found.trial_values)):
+                found.best_values[i] = found.trial_values[i]
+
+
+@njit()
+def _value_over_draws(batch: Batch, aim: Aim, found: Search, c: int, jobs: int, best: float) -> float:
+    """Play the candidate on what is believed and on all draws: the mean of its values, or NOTHING.
+
+    With what it begins is the same in all. It is played on no more draws when it is surely worse than the
+    best so far: then it is worse by what those played say.
+    """
+    total, gap, squares, draws = 0.0, 0.0, 0.0, len(found.factors)
+    for draw in range(BELIEVED, draws):
+        _begin(batch, found, jobs, draw)
+        could_wait = found.trial[ORDER, -1] == 0 or _wait(batch, aim)
+        if draw == BELIEVED and not could_wait:
+            return NOTHING
+        play(batch, aim, found, c, draw)
+        if draw == BELIEVED:
+            if found.firsts[c] > aim.reach or (found.firsts[c] == NOBODY and not aim.may_wait):
+                return NOTHING
+            copy_plan(found.trial, found.kept, jobs)
+        else:
+            copy_plan(found.kept, found.trial, jobs)
+        at, played = draw - BELIEVED, 1 + draw - BELIEVED
+        found.trial_values[at] = value(batch, aim)
+        total += found.trial_values[at]
+        if math.isinf(best):
+            continue  # there is nothing yet that it would be worse than
+        gap += found.trial_values[at] - found.best_values[at]
+        squares += (found.trial_values[at] - found.best_values[at]) ** 2
+        noise = _SURE * _SURE * (squares - gap * gap / played)
+        if _FEWEST <= played <= draws and gap > 0.0 and gap * gap > noise:
+            return float(best + gap / played)
+    return float(total / (1 + draws))
 
 
 @njit()
 def replay(batch: Batch, aim: Aim, found: Search) -> None:
     """Play the best plan in row 1 once more, to see where and when it places whom."""
+    # Numbers that are no constants, or what is called would be compiled once more, for these.
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
-    for i in range(jobs):
-        found.trial[ORDER, i], found.trial[GENE, i] = found.best[ORDER, i], found.best[GENE, i]
-    found.trial[ORDER, -1] = found.best[ORDER, -1]
-    copy(batch)
-    _line_up(batch, found, jobs)
+    copy_plan(found.best, found.trial, jobs)
+    _begin(batch, found, jobs, int(np.int64(BELIEVED)))
     if found.trial[ORDER, -1]:
         _wait(batch, aim)
-    play(batch, aim, found, PLAN)
+    play(batch, aim, found, int(np.int64(PLAN)), int(np.int64(BELIEVED)))
 
 
 @njit()
@@ -70,14 +107,22 @@ def score(batch: Batch, aim: Aim, found: Search, scores: FloatArray) -> None:
     """What the base policy makes of each job of the queue [M], were it placed now; infinite without room."""
     head, jobs = batch.state.head[0], batch.jobs.jobs[0] - batch.state.head[0]
     vary(aim, found, BASE, jobs)
-    copy(batch)
-    _line_up(batch, found, jobs)
+    _begin(batch, found, jobs, int(np.int64(BELIEVED)))
     for job in range(jobs):
         scores[job] = propose(batch, aim, found, head + job, job)
 
 
 @njit()
-def _line_up(batch: Batch, found: Search, jobs: int) -> None:
+def _begin(batch: Batch, found: Search, jobs: int, draw: int) -> None:
+    """Row 1 becomes the situation, by that draw of what jobs take; the queue is in the order of the trial."""
+    copy(batch)
+    if len(found.factors) > 0:
+        _draw_ends(batch, found, draw)
+    _line_up(batch, found, jobs, draw)
+
+
+@njit()
+def _line_up(batch: Batch, found: Search, jobs: int, draw: int) -> None:
     """The jobs of the queue stand in row 1 in the order of the trial."""
     head, all_jobs = batch.state.head[0], batch.jobs
     for reals in all_jobs[REALS]:
@@ -86,6 +131,9 @@ def _line_up(batch: Batch, found: Search, jobs: int) -> None:
     for numbers in all_jobs[NUMBERS]:
         for i in range(jobs):
             numbers[1, head + i] = numbers[0, head + found.trial[ORDER, i]]
+    if draw != BELIEVED:
+        for i in range(jobs):
+            all_jobs.duration[1, head + i] *= found.factors[draw, found.trial[ORDER, i]]
     at = all_jobs.first[0, head]
     for job in range(head, head + jobs):
         all_jobs.first[1, job] = at
@@ -127,19 +175,40 @@ def copy(batch: Batch) -> None:
 
 
 @njit()
-def play(batch: Batch, aim: Aim, found: Search, c: int) -> None:
+def _draw_ends(batch: Batch, found: Search, draw: int) -> None:
+    """What runs ends in row 1 as it does in that draw, or as is believed."""
+    state, jobs = batch.state, batch.jobs
+    for job in range(state.running[0]):
+        state.end[1, job] = state.end[0, job] if draw == BELIEVED else found.ends[draw, job]
+    if draw == BELIEVED:
+        return
+    for vm in range(state.held.shape[1]):
+        state.busy_until[1, vm] = 0.0
+    for job in range(state.running[0]):
+        for i in range(jobs.first[0, job], jobs.first[0, job] + jobs.executors[0, job]):
+            vm = state.placement[0, i]
+            state.busy_until[1, vm] = max(state.busy_until[1, vm], state.end[1, job])
+    ends.reorder_ends(batch, 1)
+
+
+@njit()
+def play(batch: Batch, aim: Aim, found: Search, c: int, draw: int) -> None:
     """Place what is left of the queue in row 1; wait only for room.
 
     The first in the order of `found.trial` that fits is placed, by its genes. Of the first candidates it is
     the one for which there is the best place, or the next in turn where the base policy looks at no other.
     Then `found.trial` has the order in which they were placed.
 
-    Where its first job goes at once is kept, since that is what may be decided. There is one call of
+    Where its first job goes at once is kept, since that is what may be decided. In a draw it goes there
+    again, since nobody knows what jobs take when it is decided. There is one call of
     `propose` in all: with a second one it is not inlined, and everything takes four times as long.
     """
     state, jobs = batch.state, batch.jobs
     order = found.trial[ORDER]
     at_once, begin = order[-1] == 0, 0
+    if draw != BELIEVED and at_once and found.firsts[c] != NOBODY:
+        rules.place_job(batch, 1, found.placements[c, : state.left[1]])
+        at_once = False
     best_first, in_turn = c < PLAN and aim.base == NEAR_ILP, c < PLAN and aim.base != NEAR_ILP
     while state.head[1] < jobs.jobs[1]:
         head, best, chosen = state.head[1], np.inf, -1

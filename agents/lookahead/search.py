@@ -12,6 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from agents.estimates import dollars_per_cpu_second
+from agents.lookahead.draws import NO_DRAWS, Draws
 from agents.lookahead.narrowing import vms_to_play
 from agents.lookahead.plans import (
     ADAPTIVE,
@@ -93,15 +94,16 @@ class CandidatePlayer:
         time_limit: float,
         unknown: float,
         model: "TrainedModel | None" = None,
+        draws: Draws = NO_DRAWS,
     ) -> None:
-        """`model` is what a base that is a trained policy judges by."""
+        """`model` is what a base that is a trained policy judges by; `draws` are played beside beliefs."""
         self._base = BASES[base]
         self._judge: Judge | None = None
         if model is not None:
             from agents.lookahead import judging  # here, since the other bases do without networks
 
             self._judge = judging.Judge(model, beta)
-        self._situations, self._unknown = Situations(rules, unknown), unknown
+        self._situations, self._unknown = Situations(rules, unknown, draws), unknown
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
@@ -159,7 +161,15 @@ class CandidatePlayer:
             best = self._play(view, queue, seed, may_wait, within, whole=False, began=began)
             return best if best.job is None else best._replace(job=shown[best.job])
         batch = self._situations.load(view, queue)
-        found = self._arrays_for(batch)._replace(most=_most(view, queue))
+        ends, factors = self._situations.drawn(view, queue)
+        by_draw = np.zeros((2, 1 + len(factors)))
+        found = self._arrays_for(batch)._replace(
+            most=_most(view, queue),
+            ends=ends,
+            factors=factors,
+            trial_values=by_draw[0],
+            best_values=by_draw[1],
+        )
         self._take_up(found, queue)
         aim = self._aim(view, seed, may_wait, reach, _shown(batch, queue, self._unknown))
         candidates = min(self._candidates, max(_MOST_WORK // (len(view.vms) * len(queue)), _LEAST_CANDIDATES))

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.estimates import duration_of, effective_prices
+from agents.lookahead.draws import NO_DRAWS, Draws
 from environment.kernel.leases import BOOT, CLOSES, GRANULARITY, KEEP, MINIMUM, READY, TAKEN
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
-from environment.types import PlacementRequest, Vm
+from environment.types import FloatArray, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
 #: A job is that many grains, or less than twice as many.
@@ -45,6 +46,8 @@ class Group(NamedTuple):
     milli_cpus: int
     memory_mib: int
     vms: list[int]
+    #: The same by draw; empty where nothing is drawn.
+    drawn: tuple[float, ...] = ()
 
 
 class Situations:
@@ -53,8 +56,10 @@ class Situations:
     The batch has two rows: 0 is the situation, 1 has its machines and jobs and no state of its own.
     """
 
-    def __init__(self, rules: Rules, unknown_duration: float) -> None:
+    def __init__(self, rules: Rules, unknown_duration: float, draws: Draws = NO_DRAWS) -> None:
         self._rules = rules
+        self._draws = draws
+        self._loaded: list[Group] = []
         self._unknown = unknown_duration
         self._grain = 0.0
         self._vms: tuple[Vm, ...] = ()
@@ -72,7 +77,22 @@ class Situations:
         self._load_jobs(batch, groups, queue)
         _load_state(batch, view, groups, queue)
         _load_leases(batch, view, self._grain)
+        self._loaded = groups
         return batch
+
+    def drawn(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[FloatArray, FloatArray]:
+        """Of what was loaded last: by draw when what runs ends, [K, R], and `Draws.of_waiting`, [K, M].
+
+        K is 0 where nothing is drawn, and where all durations are certain.
+        """
+        jobs = (*(request.job for request in queue), *(running.job for running in view.running))
+        certain = all(job.spread <= 0.0 and job.expected_duration is not None for job in jobs)
+        count = 0 if certain else self._draws.count
+        if count == 0:
+            return np.zeros((0, 0)), np.zeros((0, 0))
+        ends = [group.drawn or (group.end,) * count for group in self._loaded]
+        by_draw = np.ascontiguousarray(np.array(ends).reshape(len(ends), count).T)
+        return by_draw, self._draws.of_waiting(queue)
 
     def _groups(self, view: ClusterView) -> list[Group]:
         """What runs, by its end. Executors of a VM that are of no running job of the view are one group."""
@@ -90,9 +110,9 @@ class Situations:
                     memory[vm] -= memory_mib
                     unexplained[vm] -= 1
                     alike.setdefault(size, []).append(vm)
+            left, drawn = self._seconds_left(view, job), self._drawn_left(view, job)
             for size, vms in alike.items():
-                left = self._seconds_left(view, job)
-                groups.append(Group(left, size.get(CPUS), size.memory_mib, sorted(vms)))
+                groups.append(Group(left, size.get(CPUS), size.memory_mib, sorted(vms), drawn))
         if any(count > 0 for count in unexplained):
             ends = view.busy_until_assuming(self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)
@@ -105,6 +125,12 @@ class Situations:
 
     def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
         return self._left(job.end_assuming(view.at, self._unknown) - view.at)
+
+    def _drawn_left(self, view: ClusterView, job: RunningJob) -> tuple[float, ...]:
+        if not self._draws.count:
+            return ()
+        seconds = self._draws.seconds_left(job, view.at)
+        return tuple(map(self._left, seconds))
 
     def _left(self, seconds: float) -> float:
         return max(round(seconds / self._grain), 1) * self._grain

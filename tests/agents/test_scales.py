@@ -27,11 +27,13 @@ MORE: dict[str, tuple[str, dict[str, object]]] = {
     "ff, easy": ("ff", {"overtake": "easy"}),
     "aep, best": ("aep", {"overtake": "best"}),
     "ilp, best": ("ilp", {"overtake": "best"}),
+    "lookahead, draws": ("lookahead", {"candidates": 20, "draws": 6}),
 }
 CASES = {name: (name, dict[str, object]()) for name in POLICIES} | MORE
 #: Those that do depend on it yet, and why; `lookahead` where VMs come and go only.
 BY_TIME = {
     "lookahead-pools": "idle VMs are believed to be kept for 30 s at most",
+    "lookahead, draws-pools": "idle VMs are believed to be kept for 30 s at most",
     "dqn": "its network sees t / (t + 240 s)",
 }
 BY_PRICE = {"dqn": "its network sees dollars"}

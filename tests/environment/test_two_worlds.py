@@ -53,6 +53,7 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     "rr, best": ("rr", {"overtake": "best", "beta": 0.8}),
     "random, best": ("random", {"overtake": "best"}),
     "lookahead, reinforce": ("lookahead", {"candidates": 30, "base": "reinforce"}),
+    "lookahead, draws": ("lookahead", {"candidates": 20, "draws": 6}),
     "cuts": ("tests.environment.test_two_worlds:Cuts", {}),
 }
 

@@ -1,0 +1,69 @@
+"""What jobs may really take: draws of durations that are believed to be off by so much. Nothing is played.
+
+A draw is the same for a job whenever it is asked for, while it waits and while it runs, so that plans of one
+decision and of the next are compared on the same chances (common random numbers).
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from zlib import crc32
+
+import numpy as np
+
+from conf.assumptions import UNKNOWN_DURATION
+from environment.types import FloatArray, Job, PlacementRequest
+from environment.view import RunningJob
+
+_NORMAL = NormalDist()
+#: No chance is taken to be less.
+_LEAST = 1e-300
+#: Standard deviation of the logarithm of what a job takes of which nothing is known. Chosen: a factor of
+#: three either way.
+_UNKNOWN_SPREAD = 1.0
+
+
+class Draws:
+    """So many draws, by a seed: the same whoever asks for them."""
+
+    def __init__(self, count: int, seed: int = 0, unknown: float = UNKNOWN_DURATION) -> None:
+        """A job of which nothing is known is believed to take `unknown` seconds, or anything about that."""
+        self.count = count
+        self._seed, self._unknown = seed, unknown
+        self._deviations = lru_cache(maxsize=4096)(self._drawn)
+
+    def of_waiting(self, queue: Sequence[PlacementRequest]) -> FloatArray:
+        """What jobs of a queue of M take, as multiples of what is believed; float64 [count, M], of mean 1."""
+        spread = np.array([_spread(request.job, request.job.expected_duration) for request in queue])
+        deviations = np.array([self._deviations(request.job.id) for request in queue]).T
+        factors: FloatArray = np.exp(spread * deviations - spread**2 / 2.0)
+        return factors
+
+    def seconds_left(self, job: RunningJob, now: float) -> tuple[float, ...]:
+        """For how many seconds a job still runs, by draw, given that it has not ended."""
+        believed = self._unknown if job.expected is None else job.expected
+        passed, spread = now - job.started_at, _spread(job.job, job.expected)
+        if spread <= 0.0 or believed <= 0.0:  # it is certain, or over
+            return (job.end_assuming(now, self._unknown) - now,) * self.count
+        deviations, median = self._deviations(job.job.id), believed * math.exp(-(spread**2) / 2.0)
+        if passed > 0.0:
+            # By how likely it is that it takes longer, which is exact however late it is.
+            longer = _NORMAL.cdf(math.log(median / passed) / spread)
+            chances = (max(longer * _NORMAL.cdf(-deviation), _LEAST) for deviation in deviations)
+            deviations = tuple(-_NORMAL.inv_cdf(chance) for chance in chances)
+        return tuple(median * math.exp(spread * deviation) - passed for deviation in deviations)
+
+    def _drawn(self, job_id: str) -> tuple[float, ...]:
+        """How many standard deviations each draw is off: one of each of `count` equally probable parts."""
+        generator = np.random.default_rng((self._seed, crc32(job_id.encode())))
+        chances = (generator.permutation(self.count) + generator.random(self.count)) / self.count
+        return tuple(_NORMAL.inv_cdf(max(chance, _LEAST)) for chance in chances.tolist())
+
+
+#: None at all: plans are played on what is believed.
+NO_DRAWS = Draws(0)
+
+
+def _spread(job: Job, expected: float | None) -> float:
+    return _UNKNOWN_SPREAD if expected is None else job.spread
