@@ -20,6 +20,17 @@ export function cores(number) {
   return Number.isInteger(number) ? String(number) : number.toFixed(1);
 }
 
+/** 0–2, 5 for 0, 1, 2 and 5. */
+export function ranges(numbers) {
+  const found = [];
+  for (const number of [...numbers].sort((one, other) => one - other)) {
+    const last = found.at(-1);
+    if (last && number <= last[1] + 1) last[1] = number;
+    else found.push([number, number]);
+  }
+  return found.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`)).join(", ");
+}
+
 /** 1 core, 1.5 cores. */
 export function ofCores(number) {
   return `${cores(number)} ${number === 1 ? "core" : "cores"}`;

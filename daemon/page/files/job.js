@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { copy, fill, h } from "./dom.js";
-import { ENDED, clock, cores, count, duration, memory, money, ofCores } from "./format.js";
+import { executors } from "./executors.js";
+import { ENDED, clock, count, duration, memory, money, ofCores } from "./format.js";
 import { kill } from "./jobs.js";
 import { logs } from "./logs.js";
 import { chip, dot, facts } from "./parts.js";
@@ -15,11 +16,11 @@ const EVENTS = 200;
 
 export function show(main, id) {
   const head = h("section.panel");
-  const executors = h("section.panel");
+  const placed = executors();
   const why = h("section.panel");
   const happened = h("section.panel");
   const printed = logs(id);
-  main.append(head, executors, why, happened, printed.element);
+  main.append(head, placed.element, why, happened, printed.element);
   let over = false;
   let waits = 0;
   let told = "";
@@ -30,7 +31,7 @@ export function show(main, id) {
       const job = await get(`/v1/jobs/${encodeURIComponent(id)}`);
       if (over) return;
       fill(head, ...summary(job));
-      fill(executors, ...placed(job));
+      placed.update(job);
       printed.update(job);
       const mark = `${job.state} ${job.reason} ${job.tasks.length}`;
       if (mark !== told) {
@@ -133,20 +134,3 @@ function came(job) {
     line("Cost as told", "cost", job.cost, money, "less", "more"),
   ];
 }
-
-function placed(job) {
-  const now = Date.now() / 1000;
-  const head = h("div.head", null, h("h2", null, "Executors"), h("span.chip", null, count(job.tasks.length)));
-  if (!job.tasks.length) return [head, h("p.empty", null, "It has none yet.")];
-  const columns = ["Executor", "VM", "State", "Cores", "Memory", "From", "For", "Cost"];
-  return [head, h("div.scroll.tall", { tabindex: "0", "aria-label": "Executors" }, h("table", null,
-    h("thead", null, h("tr", null, columns.map((name, i) => h(i > 2 ? "th.num" : "th", null, name)))),
-    h("tbody", null, job.tasks.slice(-200).map((task) => h("tr", null,
-      h("td", null, task.number === null ? "driver" : String(task.number)),
-      h("td.tight", null, task.vm, h("span.faint", null, ` ${task.vm_type}`)),
-      h("td", { title: task.message }, chip(task.state), task.state === "failed" || task.state === "lost" ? h("div.soft", null, task.message) : null),
-      h("td.num", null, cores(task.cpus)), h("td.num", null, memory(task.memory_mib)),
-      h("td.num", null, clock(task.launched_at)), h("td.num", null, duration((task.ended_at ?? now) - task.launched_at)),
-      h("td.num", null, money(task.cost)))))))];
-}
-

@@ -1,7 +1,7 @@
 // Why executors are where they are: each decision about a job, with the VMs that were looked at and their scores.
 
 import { h } from "./dom.js";
-import { clock, cores, memory } from "./format.js";
+import { clock, cores, memory, ranges } from "./format.js";
 
 /** So many decisions are shown, and so many choices of each. */
 const MOST = 8;
@@ -38,7 +38,7 @@ function groups(choices) {
 }
 
 function choice(one, executors) {
-  const who = executors[0] === null ? "The job" : executors.length > 1 ? `Executors ${executors.join(", ")}` : `Executor ${executors[0]}`;
+  const who = executors[0] === null ? "The job" : executors.length > 1 ? `Executors ${ranges(executors)}` : `Executor ${executors[0]}`;
   const best = Math.max(...one.candidates.map((each) => each.score ?? -Infinity));
   const worst = Math.min(...one.candidates.map((each) => each.score ?? Infinity));
   const scored = one.candidates.some((each) => each.score !== null);

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 
+from conf.schema import JobSpec
 from daemon.api import create_app
 from daemon.chronicle import Happening
 from daemon.contract import LogChunk
@@ -17,6 +19,7 @@ from daemon.store import Store
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.simulation.intervals import Interval
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
@@ -177,6 +180,81 @@ def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Cr
         page = chromium.page(f"{url}/#/jobs/{started}")
         page.sees("Start as told")
         page.sees(", later")
+        well(page, url)
+
+
+def with_executors(store: Store, number: int, vms: int) -> str:
+    """A job that runs, with so many executors on so many VMs, of which two were lost; its id."""
+    spec = JobSpec(app="a.py", executors=number)
+    record, _ = store.add_job(spec, lambda job_id: make_job(job_id, executors=number), None, 100.0)
+    now, size = time.time(), Resources.of(2.0, 4096)
+    tasks = [
+        ExecutorRecord(
+            f"{record.job.id}.{n}", record.job.id, n, f"S{n % vms}", f"big-{n % vms + 1}", "m2.xlarge",
+            "10.0.0.1", 0.5, size, (), now - 60, "running", now - 58, cost=0.01,
+        )
+        for n in range(number)
+    ]  # fmt: skip
+    for n in (1, 1 + vms):
+        tasks[n] = replace(tasks[n], state="lost", ended_at=now - 5, message=EVIL)
+    began = replace(record, state="running", reason="it runs", placed_at=now - 60, started_at=now - 58)
+    store.save(Changes((began,), tuple(tasks)))
+    return record.job.id
+
+
+def test_many_executors_are_folded_by_vm(chromium: Browser, crowd: Crowd, tmp_path: Path) -> None:
+    """A VM is a line with how many are how; opened it has each of them, and stays open while time goes by."""
+    job_id = with_executors(crowd.store, 400, 10)
+    rows = "[...document.querySelectorAll('.tall tbody tr')]"
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("on 10 VMs")
+        assert page.run(f"{rows}.length") == 10
+        assert page.run(f"{rows}.map((row) => row.cells[1].innerText.split(' ')[0])") == [
+            f"big-{n}" for n in range(1, 11)
+        ]
+        second = page.run(f"{rows}[1].innerText")
+        assert all(text in second for text in ("40", "38 running", "2 lost", "2 each", "4 GiB each", "$0.40"))
+        page.picture(tmp_path / "folded.png")
+        page.click("[data-vm='big-2']")
+        page.until(f"{rows}.length === 50")
+        assert page.run("document.activeElement.dataset.vm") == "big-2"
+        assert page.run("document.querySelector('[data-vm=big-2]').ariaExpanded") == "true"
+        assert EVIL in page.run(f"{rows}[2].innerText")
+        page.run(
+            "document.querySelector('.tall').scrollTop = 200; window.was = document.querySelector('.tall')"
+        )
+        page.until("document.querySelector('.tall') !== window.was")  # drawn anew, as it is now
+        assert page.run(f"[{rows}.length, document.querySelector('.tall').scrollTop]") == [50, 200]
+        assert page.run("document.activeElement.dataset.vm") == "big-2"
+        page.picture(tmp_path / "open.png")
+        page.press("Enter")
+        page.until(f"{rows}.length === 10")
+        page.run(
+            "[...document.querySelectorAll('button')].find((one) => one.innerText === 'Open all').click()"
+        )
+        page.until(f"{rows}.length === 410")
+        page.resize(390, 844)
+        page.until("document.documentElement.scrollWidth <= 390")
+        page.picture(tmp_path / "phone.png")
+        well(page, url)
+
+
+def test_executors_on_very_many_vms_are_shown_in_part(chromium: Browser, crowd: Crowd) -> None:
+    """And all when that is asked for; few are shown one by one."""
+    job_id, few = with_executors(crowd.store, 300, 150), with_executors(crowd.store, 6, 2)
+    rows = "[...document.querySelectorAll('.tall tbody tr')]"
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("and 90 other VMs")
+        assert page.run(f"{rows}.length") == 61
+        assert page.run(f"{rows}.at(0).cells[1].innerText").startswith("big-1 ")
+        page.run(f"{rows}.at(-1).querySelector('button').click()")
+        page.until(f"{rows}.length === 150")
+        assert page.run(f"{rows}.at(-1).innerText.includes('2 lost')")  # nothing is there any more
+        page.go(f"{url}/#/jobs/{few}")
+        page.sees(few, ".head")
+        page.until(f"{rows}.length === 6")
         well(page, url)
 
 
