@@ -1,15 +1,24 @@
 """Adaptive executor placement (Islam 2022, 7.1): each job as its type prefers, spread or consolidated."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from agents.baselines.filling import deal, fill
 from environment.check import shortage
-from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
-from environment.view import ClusterView
+from environment.kernel.state import PREFERENCES
+from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
+
+if TYPE_CHECKING:
+    from environment.kernel.playing import Trace
+    from environment.kernel.sized import Spared
+    from environment.kernel.state import Batch
+
+
+Preference = Literal["spread", "consolidate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +26,7 @@ class AepOptions:
     """Options of adaptive executor placement."""
 
     #: How jobs are placed whose type has no profile; to spread is what Spark itself does by default.
-    unknown: Literal["spread", "consolidate"] = "spread"
+    unknown: Preference = "spread"
 
 
 class AdaptiveExecutorPlacement:
@@ -35,9 +44,50 @@ class AdaptiveExecutorPlacement:
         prefers = request.job.prefers or self._unknown
         place = _spread if prefers == "spread" else _consolidate
         placement = place(view, request, room)
-        known = f"{request.job.type} prefers to be" if request.job.prefers else "by default a job is"
-        why = tuple(f"{known} {_HOW[prefers]}: {view.vms[i].name} {_WHICH[prefers]}" for i in placement)
-        return Place(request.job.id, tuple(placement), why)
+        return Place(request.job.id, tuple(placement), _why(request.job, prefers, view.vms, placement))
+
+    def player(
+        self,
+        jobs: Sequence[Job],
+        vms: Sequence[Vm],
+        running: Mapping[int, RunningJob],  # noqa: ARG002
+        *,
+        exact: bool,  # noqa: ARG002
+    ) -> "AdaptivePlayer":
+        """The same in compiled code: `environment.policy.Compiled`; nothing that is believed counts."""
+        return AdaptivePlayer(self._unknown, len(jobs), vms)
+
+
+class AdaptivePlayer:
+    """Adaptive executor placement in a world that the kernel knows whole: `environment.policy.Player`."""
+
+    def __init__(self, unknown: Preference, jobs: int, vms: Sequence[Vm]) -> None:
+        self.order: IntArray = np.arange(jobs)
+        self._unknown: Preference = unknown
+        self._vms = vms
+        self._cheapest = np.argsort([vm.price_per_hour for vm in vms], kind="stable")
+        self._room, self._used = np.zeros((2, len(vms)), np.int64)
+
+    def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
+        """Play row 0 until so many jobs are placed."""
+        from agents.baselines.kernel.adapting import play_adaptive  # here, since it brings numba
+
+        unknown = PREFERENCES[self._unknown]
+        arrays = self._cheapest, self._room, self._used
+        return bool(play_adaptive(batch, spared, trace, until, unknown, *arrays))
+
+    def place(self, number: int, job: Job, placement: tuple[int, ...]) -> Place:  # noqa: ARG002
+        """The decision that placed the job there."""
+        return Place(job.id, placement, _why(job, job.prefers or self._unknown, self._vms, placement))
+
+    def wait(self, number: int, shortage: str) -> Wait:  # noqa: ARG002
+        """A decision to wait."""
+        return Wait(shortage)
+
+
+def _why(job: Job, prefers: Preference, vms: Sequence[Vm], placement: Sequence[int]) -> tuple[str, ...]:
+    known = f"{job.type} prefers to be" if job.prefers else "by default a job is"
+    return tuple(f"{known} {_HOW[prefers]}: {vms[vm].name} {_WHICH[prefers]}" for vm in placement)
 
 
 _HOW = {"spread": "spread", "consolidate": "consolidated"}

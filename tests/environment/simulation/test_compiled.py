@@ -26,7 +26,7 @@ from environment.types import Place, Vm
 from profiles.generators import generate
 from profiles.workload import Workload
 
-POLICIES = ("ff", "greedy", "reinforce", "dqn")
+POLICIES = ("ff", "aep", "greedy", "reinforce", "dqn")
 
 
 def workload(jobs: int, jobs_per_hour: float, seed: int) -> Workload:
@@ -214,3 +214,18 @@ def test_very_many_jobs_are_played_there_by_themselves() -> None:
     assert many.good_placements == sum(job.good for job in many.jobs)
     assert many.average_completion == pytest.approx(np.mean([job.completion for job in many.jobs]), rel=1e-12)
     assert len(many.decision_seconds) == len(many.decisions)
+
+
+@pytest.mark.parametrize("unknown", ["spread", "consolidate"])
+def test_aep_places_jobs_that_prefer_nothing_alike(unknown: str) -> None:
+    """As its option says, and says so; on VMs that are not in the order of their prices."""
+    vms = load_cluster("paper")
+    cluster = (*vms[1::2], *vms[::2])
+    found = workload(120, 100.0, 4).jobs
+    jobs = Workload(tuple(replace(job, type="nobody-knows") if n % 2 else job for n, job in enumerate(found)))
+    asked, compiled = (
+        simulate(create("aep", {"unknown": unknown}), jobs, cluster, compiled=compiled)
+        for compiled in (False, True)
+    )
+    assert isinstance(compiled.decisions, Told)
+    assert told(compiled) == told(asked)
