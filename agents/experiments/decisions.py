@@ -35,6 +35,8 @@ JUDGED = (
     Contender("ogasched"),
 )
 POLICIES = (*FIRST_COME, *PARTNERS, *JUDGED)
+#: Judged on a few cases only, since it is eight times the work.
+DRAWING = tuple(Contender("lookahead", {"beta": beta, "draws": 32}) for beta in (0.5, 1.0))
 #: What a policy of `JUDGED` may cost more than the cheapest of `FIRST_COME`, and wait more than `ff`.
 DEARER, LONGER = 1.05, 2.0
 #: Sizes that are left open where they are free.
@@ -105,7 +107,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All policies in a case on a seed under a belief; `sizes` are free there, or not."""
+    """All policies in a case on a seed under a belief; `sizes` are free there, or not.
+
+    Those of `DRAWING` take part where `drawing` says so.
+    """
 
     case: str
     belief: Belief
@@ -113,6 +118,7 @@ class Task:
     jobs: int | None = None
     sizes: bool = False
     limit: bool = False
+    drawing: bool = False
 
 
 def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
@@ -177,7 +183,7 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
     sizes = FREE if task.sizes else Sizes()
     options = SimulationOptions(belief=task.belief, seed=task.seed, sizes=sizes)
     runs = []
-    for who in POLICIES:
+    for who in (*POLICIES, *(DRAWING if task.drawing else ())):
         result = simulate(create(who.name, who.options), workload, vms, options=options)
         runs.append(_run(task, who, result))
     limits = []

@@ -12,6 +12,7 @@ from agents.experiments.comparison import Progress
 from agents.experiments.decisions import (
     BELIEFS,
     DEARER,
+    DRAWING,
     FIRST_COME,
     FIRST_SEED,
     JUDGED,
@@ -63,7 +64,7 @@ def report(
         for seed in range(FIRST_SEED, FIRST_SEED + extent.seeds)
     ]
     goals = [
-        Task(name, BELIEFS[1], seed, extent.jobs, sizes=free)
+        Task(name, BELIEFS[1], seed, extent.jobs, sizes=free, drawing=True)
         for free in (False, True)
         for name in GOALS
         for seed in range(FIRST_SEED, FIRST_SEED + _GOAL_SEEDS * extent.seeds)
@@ -127,7 +128,7 @@ def _goals(of: Mapping[str, Sequence[PolicyRun]]) -> str:
             f"| policy | {columns} |",
             "|---|" + "---:|" * 3 * len(found),
         ]
-        for who in POLICIES:
+        for who in (*POLICIES, *DRAWING):
             cells = (
                 f"{mean.cost:.3f} | {mean.completion:.0f} | {mean.longest_wait:.0f}"
                 for mean in (policies[who.label] for policies in found.values())
@@ -137,7 +138,7 @@ def _goals(of: Mapping[str, Sequence[PolicyRun]]) -> str:
             fair = min(
                 (who.label for who in (*FIRST_COME, *PARTNERS)), key=lambda label: policies[label].cost
             )
-            best = min((who.label for who in JUDGED), key=lambda label: policies[label].cost)
+            best = min((who.label for who in (*JUDGED, *DRAWING)), key=lambda label: policies[label].cost)
             share = 100 * (policies[best].cost / policies[fair].cost - 1)
             lines += [
                 "",
@@ -148,7 +149,8 @@ def _goals(of: Mapping[str, Sequence[PolicyRun]]) -> str:
     lines.append(
         "With free sizes jobs may get as little as half their cpus and executors, by the profile's curve;\n"
         "they take fewer core-seconds then, so no limit of rigid jobs holds for them. `ogasched` makes\n"
-        "executors smaller in both tables.\n"
+        "executors smaller in both tables. With `draws=32` plans are valued by what jobs may take as well,\n"
+        "as far as beliefs are said to err ([belief.md](belief.md)), at eight times the work.\n"
     )
     return "\n".join(lines)
 

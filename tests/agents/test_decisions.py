@@ -7,6 +7,7 @@ import pytest
 
 from agents.experiments import decisions_report
 from agents.experiments.decisions import (
+    DRAWING,
     JUDGED,
     POLICIES,
     CaseLimit,
@@ -51,7 +52,7 @@ def test_the_report_tells_of_every_case_and_policy(tmp_path: Path, monkeypatch: 
         return [
             PolicyRun(task.case, str(task.belief), who.label, task.seed, 1.0 + 0.01 * n, 100.0, 10.0, 50.0)
             for task in tasks
-            for n, who in enumerate(POLICIES)
+            for n, who in enumerate((*POLICIES, *(DRAWING if task.drawing else ())))
         ]
 
     def played(tasks: list[Task], *_: object) -> tuple[list[PolicyRun], list[CaseLimit]]:
@@ -68,7 +69,7 @@ def test_the_report_tells_of_every_case_and_policy(tmp_path: Path, monkeypatch: 
     text = report(tmp_path, QUICK).read_text(encoding="utf-8")
     for each in cases():
         assert each.large or f"| {each.name} |" in text
-    for who in POLICIES:
+    for who in (*POLICIES, *DRAWING):
         assert f"| `{who.label}` |" in text
     last = JUDGED[-1].label
     assert f"`{last}`" in text
