@@ -163,15 +163,23 @@ def test_bad_input_is_one_line(
 
 
 def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`reproduce baselines` writes tables, plots and findings; here with two quick policies."""
+    """`reproduce baselines` writes tables, plots and findings; here with quick policies alone."""
     from agents.experiments import reports
     from agents.experiments.comparison import Contender
 
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     monkeypatch.setattr(reports, "BASELINES", (Contender("rr"), Contender("ff")))
+    quick = tuple(who for who in reports.OVERTAKING if who.name == "ff" or who.label == "aep:overtake=best")
+    monkeypatch.setattr(reports, "OVERTAKING", quick)
+    monkeypatch.setattr(reports, "OF_THEIR_OWN", (Contender("greedy", {"beta": 0.5}),))
     assert main(["reproduce", "baselines", "--out", str(tmp_path / "results"), "--seeds", "2"]) == 0
     text = (tmp_path / "results" / "baselines.md").read_text()
     assert "| `ff` |" in text
+    against = [line.split(" | ")[:2] for line in text.splitlines() if line.count("%") == 4]
+    assert against == [
+        *([f"| `ff:overtake={way}`", "`ff`"] for way in ("first_fit", "easy", "best")),
+        ["| `greedy:beta=0.5`", "`aep:overtake=best`"],
+    ]
     assert text.count("Durations: truth profile; belief spread.") == 3
     assert "* Cheapest: `" in text
     assert {path.name for path in (tmp_path / "results").glob("*.png")} == {

@@ -259,6 +259,7 @@ class ElasticChaos(Chaos):
                 self.open_now[lease.id] = lease
         waiting = [request.job.id for request in self.model.requests()]
         assert max(Counter(waiting).values(), default=1) == 1
+        self.moment = self.kept_moment()
         for job_id in (f"job-{number}" for number in range(self.jobs)):
             self.check_job(job_id, waiting)
         assert all(len(tasks) == 1 for tasks in self.drivers_ran.values())
@@ -268,9 +269,7 @@ class ElasticChaos(Chaos):
 
     def reserved(self) -> dict[str, tuple[str, ...]]:
         """The VMs on which something is kept, by job."""
-        moment = self.model.snapshot().moment
-        assert moment is not None
-        return {reserved.job_id: reserved.all_vms for reserved in moment.fleet.reserved}
+        return {reserved.job_id: reserved.all_vms for reserved in self.moment.fleet.reserved}
 
     def check_leases(self) -> None:
         """What is stored is what is there; a place has one, and who says that he is idle is."""
@@ -300,8 +299,7 @@ class ElasticChaos(Chaos):
 
     def check_view(self) -> None:
         """Nobody is shown more than there is: of a VM that is there what is offered, of another all of it."""
-        view, moment = self.model.view(), self.model.snapshot().moment
-        assert moment is not None
+        view, moment = self.model.view(), self.moment
         assert view.openings is not None
         names = [vm.name for vm in view.vms]
         assert len(set(names)) == len(names)

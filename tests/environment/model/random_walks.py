@@ -19,7 +19,7 @@ from environment.model import task_states
 from environment.model.accounts import Charge
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
-from environment.model.moment import Offer
+from environment.model.moment import Moment, Offer
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_JOB
 from environment.resources import Resources, total
@@ -367,6 +367,7 @@ class Chaos:
         requests = self.model.requests()
         waiting = [request.job.id for request in requests]
         assert max(Counter(waiting).values(), default=1) == 1
+        self.moment = self.kept_moment()
         for job_id in (f"job-{number}" for number in range(self.jobs)):
             self.check_job(job_id, waiting)
         for vm in self.model.vms():
@@ -375,6 +376,12 @@ class Chaos:
         assert all(len(tasks) == 1 for tasks in self.drivers_ran.values())
         self.check_view()
         self.check_costs()
+
+    def kept_moment(self) -> Moment:
+        """What is kept of this moment: once for all that is checked after an event, as all records are copied."""
+        moment = self.model.snapshot().moment
+        assert moment is not None
+        return moment
 
     def check_job(self, job_id: str, waiting: list[str]) -> None:
         """A job that is not over is in the queue, or its executors are there or on their way."""
@@ -423,9 +430,7 @@ class Chaos:
             job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
         )
         lacks = stands and any(counts[profile] < most for profile, _, most in wants)
-        moment = self.model.snapshot().moment
-        assert moment is not None
-        grows = job_id in {growth.job_id for growth in moment.growing}
+        grows = job_id in {growth.job_id for growth in self.moment.growing}
         assert grows == lacks
         if job.state == "queued":
             assert job.job.begins_with
