@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from tests.builders import make_job, make_view, make_vms
+from tests.waiting import until
 
 JOB = make_job("job-1", 8, 1.0, 1024, expected_duration=100.0)
 
@@ -42,9 +42,9 @@ class Loop(Foresight):
         return self.present
 
 
-@pytest.fixture
-def loop() -> Iterator[Loop]:
-    """One without jobs."""
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Loop]:
+    """One for all tests here: its processes take longer to start than to answer."""
 
     def check(name: str) -> None:
         if name == "theirs:Policy":
@@ -53,6 +53,13 @@ def loop() -> Iterator[Loop]:
     loop = Loop(Sizes(), check)
     yield loop
     loop.close()
+
+
+@pytest.fixture
+def loop(processes: Loop) -> Iterator[Loop]:
+    """One without jobs."""
+    yield processes
+    processes.present = Loop.present
 
 
 def waiting(loop: Loop, *, spread: float = 0.1, jobs: int = 3) -> None:
@@ -207,7 +214,7 @@ def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
     for worker in loop._users.workers:
         os.kill(worker._running[0].pid, signal.SIGKILL)
-    time.sleep(0.1)
+    until(lambda: all(worker._running[0].poll() is not None for worker in loop._users.workers))
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
 
 
