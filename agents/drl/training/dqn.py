@@ -126,14 +126,22 @@ class DqnLearner:
         return self._rollouts
 
     def _train_on(self, sample: Transitions, rounds: int, mask: bool) -> tf.Tensor:
-        """So many training iterations, each on its part of the sample; the mean loss."""
+        """So many training iterations, each on its part of the sample; the mean loss.
+
+        The loop alone is translated from Python: TF-Agents' code needs it not, and to do so took longer.
+        """
         size = self._numbers.batch
+        train = tf.autograph.experimental.do_not_convert(self._train_on_part)
         total = tf.constant(0.0)
         for number in tf.range(rounds):
             here = slice(number * size, (number + 1) * size)
             part = tf.nest.map_structure(lambda array, here=here: array[here], sample)
-            total += self.agent.train(_trajectories(part, mask=mask)).loss
+            total += train(part, mask)
         return total / tf.cast(rounds, tf.float32)
+
+    def _train_on_part(self, part: Transitions, mask: bool) -> tf.Tensor:
+        """One training iteration; its loss."""
+        return self.agent.train(_trajectories(part, mask=mask)).loss
 
 
 def _trajectories(part: Transitions, *, mask: bool) -> Trajectory:

@@ -75,7 +75,8 @@ def imitate(
         """One graph for clusters of one size."""
         seen, actions = examples.observation.shape[1], examples.target.shape[1]
         columns = ((seen, tf.float32), (actions, tf.bool), (actions, tf.float32))
-        return tf.function(fit_to, input_signature=[tf.TensorSpec((None, n), kind) for n, kind in columns])
+        signature = [tf.TensorSpec((None, n), kind) for n, kind in columns]
+        return tf.function(fit_to, input_signature=signature, autograph=False)
 
     loss, fit = 0.0, {vms: compiled(of) for vms, of in examples.items()}
     for epoch in range(imitation.epochs):

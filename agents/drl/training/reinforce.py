@@ -195,9 +195,11 @@ def _compiled(agent: _Agent) -> Any:
     """The agent's learning as one graph for any number of steps.
 
     Left to itself TensorFlow makes the first call's for its number of steps alone, which rounds otherwise: a
-    run that was resumed would end with other weights.
+    run that was resumed would end with other weights. Nothing there branches by what is computed, so that its
+    Python, and TF-Agents', need not be translated, which took most of a short run's time.
     """
-    return tf.function(agent.train, input_signature=[_of_any_length(agent.training_data_spec)])
+    signature = [_of_any_length(agent.training_data_spec)]
+    return tf.function(agent.train, input_signature=signature, autograph=False)
 
 
 def _of_any_length(step: Trajectory) -> Trajectory:

@@ -378,7 +378,7 @@ class Chaos:
         self.check_costs()
 
     def kept_moment(self) -> Moment:
-        """What is kept of this moment: once for all that is checked after an event, as all records are copied."""
+        """What a snapshot keeps of it; taken once for all checks after an event, as it copies all records."""
         moment = self.model.snapshot().moment
         assert moment is not None
         return moment
