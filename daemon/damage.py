@@ -6,7 +6,7 @@ aside are kept as they were, in the table `quarantine`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -121,48 +121,65 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
     )
 
 
-def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> tuple[Damage, ...]:
-    """Put damaged rows of these jobs aside, so that a daemon can take the others up; what was damaged.
+@dataclass(slots=True)
+class Found:
+    """What was read of jobs and their tasks, as it was before anything was put aside; what was damaged."""
+
+    jobs: list[JobRecord] = field(default_factory=list)
+    tasks: list[ExecutorRecord] = field(default_factory=list)
+    damages: tuple[Damage, ...] = ()
+
+
+def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> Found:
+    """Put damaged rows of these jobs aside, so that a daemon can take the others up; what was found.
 
     Such a job has failed, unless it was over; so has one of which an open task is damaged. What it has
-    running is marked to be killed.
+    running is marked to be killed. Jobs are found in the order of their numbers.
     """
-    damages = Damages()
+    damages, found = Damages(), Found()
     failed: dict[int, str] = {}
-    for part in _parts(numbers):
-        rows = connection.execute(
-            sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.number.in_(part))
-        ).all()
+    for part in _parts(sorted(numbers)):
+        query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.number.in_(part))
+        rows = connection.execute(query.order_by(jobs.c.number)).all()
         for number, text, spec in rows:
             key = tables.job_id(number)
             record = damages.job_record(number, text)
             if record is None:
                 keep(connection, damages.of(key)[-1], text, at)
                 failed[number] = "its record in the job store was damaged"
-            elif (
+                continue
+            found.jobs.append(record)
+            if (
                 spec is not None
                 and not record.ended
                 and damages.read("specs", key, number, record_rows.read_spec, spec) is None
             ):
                 failed[number] = "its specification in the job store is damaged"
-        _put_tasks_aside(connection, part, damages, failed, at)
+        found.tasks += _put_tasks_aside(connection, part, damages, failed, at)
     for number, why in failed.items():
         _fail(connection, damages, number, why, at)
-    return damages.all()
+    found.damages = damages.all()
+    return found
 
 
 def _put_tasks_aside(
     connection: Connection, numbers: Sequence[int], damages: Damages, failed: dict[int, str], at: float
-) -> None:
+) -> list[ExecutorRecord]:
+    """Do so with their tasks; the others, as they were."""
+    found = []
     columns = (executors.c.task_id, executors.c.job, executors.c.state, executors.c.record)
     for key, number, state, text in connection.execute(
         sa.select(*columns).where(executors.c.job.in_(numbers))
     ).all():
-        if damages.read("executors", key, number, record_rows.read_executor, text) is None:
+        task = damages.read("executors", key, number, record_rows.read_executor, text)
+        if task is not None:
+            found.append(task)
+        else:
             keep(connection, next(d for d in damages.all() if d.key == key), text, at)
             connection.execute(sa.delete(executors).where(executors.c.task_id == key))
             if state in tables.OPEN_EXECUTOR:
                 failed.setdefault(number, f"the record of its task {key} in the job store was damaged")
+    return found
 
 
 def _fail(connection: Connection, damages: Damages, number: int, why: str, at: float) -> None:

@@ -35,9 +35,10 @@ def left_behind(
 
     Raises StoreError when the store cannot be read.
     """
-    for damage in store.put_damaged_aside(clock.now()):
+    found = store.take_up(clock.now())
+    for damage in found.damages:
         log.error("a row of the job store cannot be read and is put aside", row=str(damage))
-    (jobs, tasks), leases = store.unfinished(), store.vms.leases()
+    (jobs, tasks), leases = (found.jobs, found.tasks), store.vms.leases()
     accounts = store.vms.accounts()
     clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
     day = day_of(clock.now())

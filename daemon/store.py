@@ -33,7 +33,7 @@ from daemon import (
 from daemon.application_rows import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
 from daemon.chronicle import Happening
-from daemon.damage import Damage, put_aside
+from daemon.damage import Damage, Found, put_aside
 from daemon.database import (
     Database,
     DeposedError,
@@ -388,17 +388,21 @@ class Store:
                 for user in ("", owner)
             }
 
-    def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
-        """Put aside what cannot be read of what `unfinished` and `vms` give; what that was.
+    def take_up(self, at: float) -> Found:
+        """What a daemon takes up at its start, as `unfinished` gives it, and what was damaged of it.
 
-        Such jobs have failed since then, and say why.
+        What cannot be read of that and of `vms` is put aside; such jobs have failed, and say why.
         """
 
-        def work(connection: Connection) -> tuple[Damage, ...]:
-            of_jobs = put_aside(connection, list(connection.scalars(_going_on())), at)
-            return (*of_jobs, *self.vms.put_aside(connection, at))
+        def work(connection: Connection) -> Found:
+            found = put_aside(connection, list(connection.scalars(_going_on())), at)
+            return replace(found, damages=(*found.damages, *self.vms.put_aside(connection, at)))
 
-        return self._write(work)
+        found = self._write(work)
+        if found.damages:  # some have failed meanwhile
+            jobs, tasks = self.unfinished()
+            return replace(found, jobs=jobs, tasks=tasks)
+        return replace(found, tasks=sorted(found.tasks, key=_launch))  # read once: they may be very many
 
     # ---- helpers ---------------------------------------------------------------------------------
 

@@ -156,8 +156,8 @@ def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
     engine.dispose()
     with contextlib.closing(Store(url)) as store:
         assert store.vms.accounts() == []
-        assert [damage.table for damage in store.put_damaged_aside(7.0)] == ["accounts"]
-        assert store.put_damaged_aside(7.0) == ()
+        assert [damage.table for damage in store.take_up(7.0).damages] == ["accounts"]
+        assert store.take_up(7.0).damages == ()
 
 
 def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:

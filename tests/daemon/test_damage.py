@@ -119,16 +119,20 @@ def test_a_damaged_job_that_was_not_over_fails(
 ) -> None:
     """A daemon takes up the others; that one has an end, a reason, and its tasks are to be killed."""
     flip(tmp_path, table, column, where)
-    assert len(store.put_damaged_aside(50.0)) == 1
+    found = store.take_up(50.0)
+    assert len(found.damages) == 1
     failed = store.job(job)
     assert failed is not None
     assert (failed.state, failed.finished_at) == ("failed", 50.0)
     assert why in failed.reason
     taken_up, tasks = store.unfinished()
+    assert (found.jobs, found.tasks) == (taken_up, tasks)
     assert ("job-3" in [record.job.id for record in taken_up]) == (job != "job-3")
     for task in tasks:
         assert task.killed_at == (50.0 if job == "job-2" else None)
-    assert store.put_damaged_aside(51.0) == (), "what was put aside is not found again"
+    again = store.take_up(51.0)
+    assert again.damages == (), "what was put aside is not found again"
+    assert (again.jobs, again.tasks) == (taken_up, tasks)
     assert store.count_by_state()["failed"] == 1
     with store._database.read() as connection:
         kept = connection.execute(sa.select(tables.quarantine)).all()
@@ -139,7 +143,7 @@ def test_a_damaged_end_of_a_task_costs_nothing_else(store: Store, tmp_path: Path
     """The row of an executor that was over goes; its job goes on."""
     store.save(Changes((), (make_task("job-2", 0, state="lost", replaced=True),)))
     flip(tmp_path, "executors", "record", "task_id = 'job-2.0'")
-    assert len(store.put_damaged_aside(50.0)) == 1
+    assert len(store.take_up(50.0).damages) == 1
     jobs, tasks = store.unfinished()
     assert [job.state for job in jobs] == ["running", "queued"]
     assert [(task.task_id, task.killed_at) for task in tasks] == [("job-2.1", None)]
