@@ -64,8 +64,17 @@ class Journal:
         if self._lost:
             self.trouble = f"{self.trouble or self._path}; {self._lost} lines are lost, {self._without}"
 
-    def turn(self, first: str) -> None:
-        """Go on in another file, which begins with this line; when that cannot be, in the same one."""
+    def begin(self, first: str) -> None:
+        """Append a line from which on all can be replayed: in another file where this one has no room."""
+        end, most = os.fstat(self._file).st_size, self._turn_at
+        if not end:
+            self._turn_at = self._size + len(first)  # as `turn` has it
+        elif end + len(first) > most and not self._waiting and self.turn(first):
+            return
+        self.write([first])
+
+    def turn(self, first: str) -> bool:
+        """Go on in another file, which begins with this line; False when that cannot be."""
         try:
             for number in range(self._earlier, 0, -1):
                 older = self._numbered(number - 1) if number > 1 else self._path
@@ -77,12 +86,13 @@ class Journal:
         except OSError as error:
             self._turn_at = os.fstat(self._file).st_size + self._size  # not again at once
             self.trouble = f"{self._path} cannot be turned: {error.strerror}"
-            return
+            return False
         os.close(self._file)
         self._file, self._lost = file, 0
         # A first line of almost that size must not make a file of each event.
         self._turn_at = self._size + len(first)
         self.write([first])
+        return True
 
     def close(self) -> None:
         """Close the log."""

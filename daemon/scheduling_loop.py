@@ -274,18 +274,23 @@ class SchedulingLoop:
 
     def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
         """Run a batch through the model, store what changed, then act and acknowledge."""
-        lines: list[str] = []
+        beginning, lines = "", list[str]()
         commands: list[tuple[cmd.Command, int]] = []
         for item in items:
             event = self._informed(item.event)
             caused = self._model.handle(event)
-            if caused or not isinstance(event, ev.Tick):
+            if isinstance(event, ev.Restored):  # alone in front of all others
+                beginning = encode(event)
+                lines += map(encode, caused)
+            elif caused or not isinstance(event, ev.Tick):
                 lines += [encode(event), *map(encode, caused)]
             if isinstance(item.event, ev.Subscribed):
                 self._subscription = item.event.subscription
             commands += ((command, self._subscription) for command in caused)
         if not self._save(items, explanations) or not self._tenure.await_certainty():
             return
+        if beginning:
+            self._journal.begin(beginning)
         if lines:
             self._journal.write(lines)
         if self._journal.full:

@@ -79,6 +79,26 @@ def test_a_full_log_is_turned_and_a_few_files_are_kept(tmp_path: Path) -> None:
     }
 
 
+def test_what_all_can_be_replayed_from_begins_a_file_where_there_is_no_room(tmp_path: Path) -> None:
+    """It is written once: in the same file, in a new one, or in the same where there can be no other."""
+    path = tmp_path / "events.jsonl"
+    for first in ("longer than a file", "also", "as long as a file"):
+        journal = Journal(path, size=10, earlier=1)
+        journal.begin(first)
+        assert not is_full(journal)
+        journal.write(["more"] if first == "also" else [])
+        journal.close()
+    assert (tmp_path / "events.1.jsonl").read_text() == "also\nmore\n"
+    assert path.read_text() == "as long as a file\n"
+    (tmp_path / "events.1.jsonl").unlink()
+    (tmp_path / "events.1.jsonl").mkdir()
+    (tmp_path / "events.1.jsonl" / "something").touch()
+    journal = Journal(path, size=10, earlier=1)
+    journal.begin("another")
+    journal.close()
+    assert path.read_text() == "as long as a file\nanother\n"
+
+
 def test_a_log_that_cannot_be_turned_goes_on(tmp_path: Path) -> None:
     """The trouble is told, nothing is lost, and it is not tried again with every line."""
     path = tmp_path / "events.jsonl"

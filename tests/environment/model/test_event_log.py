@@ -46,6 +46,16 @@ def test_every_entry_comes_back_as_it_was(entry: ev.Event | cmd.Command) -> None
     assert back == entry or st_nan
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 7])
+def test_long_lists_are_written_in_slices(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Which is the same line."""
+    event = ev.ExecutorsReleased(1.0, "job-1", tuple(range(count)))
+    whole = encode(event)
+    monkeypatch.setattr("environment.model.event_log._SLICE", 3)
+    assert encode(event) == whole
+    assert decode(whole) == event
+
+
 def test_logs_of_the_first_stoker_replay() -> None:
     """Where cpus, memory and others stood apart: to the same commands, and to the same state at the end."""
     state, *lines = Path(__file__).with_name("first_log.jsonl").read_text().splitlines()
