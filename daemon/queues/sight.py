@@ -78,7 +78,7 @@ class QueueSight:
             beside = {other for other in self._active if other.rpartition(".")[0] == queue.above}
             times = self.standings.times_its_share(queue.path, beside)
             if times is not None and times >= _NOTICEABLE:
-                yield f"queue {queue.path} has had {times:.1f} times its share"
+                yield f"queue {queue.path} has had {times:.1f} times its share by weight"
 
     @cached_property
     def _active(self) -> frozenset[str]:

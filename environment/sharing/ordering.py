@@ -224,7 +224,7 @@ class Ordering:
             beside = [other for other in active if other.rpartition(".")[0] == queue.above]
             times = standings.times_its_share(queue.path, beside)
             if times is not None and times >= _NOTICEABLE:
-                yield f"queue {queue.path} has had {times:.1f} times its share"
+                yield f"queue {queue.path} has had {times:.1f} times its share by weight"
                 return
 
     def why_late(self, job_id: str, now: float) -> Iterator[str]:

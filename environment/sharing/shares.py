@@ -163,7 +163,11 @@ class Standings:
         return self.sharing.queues.line(path)[-1].weight
 
     def times_its_share(self, path: str, others: Iterable[str]) -> float | None:
-        """How much a queue has had, in shares that are its due beside these queues; None if none had any."""
+        """How much a queue has had, in shares that are its due beside these queues; None if none had any.
+
+        By weight alone, as the order goes: with what guarantees and limits make of that, and who asks for how
+        much, a run is judged when it is over (`environment.simulation.fairness`).
+        """
         had = {other: self.share(other) * self.weight(other) for other in {path, *others}}
         everything = sum(had.values())
         if not everything:

@@ -38,7 +38,7 @@ def job(name: str, queue: str, executors: int = 1) -> JobRecord:
     [
         ("first", "prod.etl", 1, ""),
         ("second", "prod.ml", 1,
-         "1 job is before it (order: priority, fair); queue prod has had 1.5 times its share"),
+         "1 job is before it (order: priority, fair); queue prod has had 1.5 times its share by weight"),
         ("third", "default", 1, "2 jobs are before it (order: priority, fair)"),
         ("other", "prod.etl", 2,
          "queue prod.etl may have 4 cpus at most and has 3; this takes 2; jobs behind it do not wait for it"),

@@ -157,7 +157,7 @@ def test_why_somebody_waits_is_told() -> None:
     assert (ordering.place_of("job-3", whole, 0.0), ordering.place_of("job-2", whole, 0.0)) == (0, 1)
     assert ordering.place_of("job-1", whole, 0.0) is None
     assert ordering.why_waits("job-3", whole, 0.0) == ""
-    why = "is behind 1 job (order: fair): queue b has had 2.0 times its share"
+    why = "is behind 1 job (order: fair): queue b has had 2.0 times its share by weight"
     assert ordering.why_waits("job-2", whole, 0.0) == why
     ordering.shares.holds("b", Holding("b", "", NOTHING, 0.0), 1.0)
     assert ordering.place_of("job-2", whole, 1.0) == 0
