@@ -1,6 +1,6 @@
 """Random trees of queues under random loads: no limit is ever crossed, and whoever could ever run does.
 
-STOKER_TREES=500 tries more of them than the few that every run of the tests does.
+Who waits does so for a reason that is so. STOKER_TREES=500 tries more trees than the few of every run.
 """
 
 import os
@@ -20,11 +20,14 @@ from environment.simulation.simulator import simulate
 from environment.types import Wait
 from profiles.workload import WorkloadJob, workload_of
 from tests.builders import make_vms
+from tests.environment.simulation.reasons import Reasons, Watched
 
 TREES = int(os.environ.get("STOKER_TREES", "40"))
 PATHS = ("default", "prod", "prod.etl", "prod.adhoc", "test", "test.a", "test.b", "test.b.x")
 LEAVES = ("default", "prod.etl", "prod.adhoc", "test.a", "test.b.x")
 USERS = ("ann", "bob", "cleo")
+#: Who has waited for so long starves: little enough for some to do so in every tree that is tried.
+STARVES_S = 50.0
 ORDERS: tuple[tuple[Criterion, ...], ...] = (
     ("fifo",), ("fair",), ("priority", "fair"), ("deadline",), ("fair", "shortest"), ("shortest",),
 )  # fmt: skip
@@ -120,7 +123,8 @@ def test_limits_hold_and_nobody_is_left_who_could_run(seed: int) -> None:
     sharing, jobs = some_sharing(chance), workload_of(some_jobs(chance))
     policy, options = chance.choice(POLICIES)
     run = SimulationOptions(sharing=sharing, seed=seed)
-    result = simulate(create(policy, options), jobs, make_vms(4), options=run)
+    watched, vms = Watched(create(policy, options)), make_vms(4)
+    result = simulate(watched, jobs, vms, options=run)
     assert not crossed(result, sharing.queues)
     assert result.violations == 0
     assert len(result.jobs) + len(result.aside) + len(result.refused) == len(jobs)
@@ -133,6 +137,12 @@ def test_limits_hold_and_nobody_is_left_who_could_run(seed: int) -> None:
         limits = [most.resources.get("cpus", 1e9) for most in mosts]
         assert least > min(limits), (name, result.aside[name])
     assert all(traced.decision.reason for traced in result.decisions if isinstance(traced.decision, Wait))
+    overtakes, patient = policy == "greedy" or "overtake" in options, policy == "greedy"
+    reasons = Reasons(jobs.jobs, vms, sharing, result, overtakes, patient)
+    assert not list(reasons.unexplained(watched.moments))
+    assert reasons.found.total(), "nobody waited"
+    alone = simulate(create(policy, options), jobs, vms, options=run)
+    assert alone.decisions == result.decisions, "being watched changes what is decided"
 
 
 @pytest.mark.parametrize("seed", range(TREES // 5))
@@ -141,14 +151,14 @@ def test_the_longest_wait_is_bounded(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311
     drawn = some_sharing(chance)
     free = (replace(queue, most=Most(), most_per_user=Most()) for queue in drawn.queues)
-    sharing = replace(drawn, starves_after=100.0, queues=Queues(tuple(free)))
+    sharing = replace(drawn, starves_after=STARVES_S, queues=Queues(tuple(free)))
     result = simulate(
         create("ff"), workload_of(some_jobs(chance)), make_vms(4), options=SimulationOptions(sharing=sharing)
     )
-    starved = [job for job in result.jobs if job.started_at > job.submitted_at + 100.0]
+    starved = [job for job in result.jobs if job.started_at > job.submitted_at + STARVES_S]
     assert starved, "nobody waited for long"
     for job in starved:
-        since = job.submitted_at + 100.0
+        since = job.submitted_at + STARVES_S
         between = [other for other in result.jobs if since < other.started_at < job.started_at]
         assert all(other.submitted_at <= job.submitted_at for other in between), job.name
         running = [other.ended_at - since for other in result.jobs if other.started_at <= since]
