@@ -19,7 +19,7 @@ from agents.experiments.comparison import (
     numbered,
     statistics_of,
 )
-from agents.experiments.islam2022 import PATTERNS, play, scenes
+from agents.experiments.islam2022 import PATTERNS, play, processes, scenes
 from environment.simulation.expectations import EXACT, Belief
 
 #: Those that expect anything of durations, and `ff`, which does not.
@@ -113,11 +113,12 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
     """
     folder.mkdir(parents=True, exist_ok=True)
     count = len(BELIEFS) + 1
-    oracle = play(scenes(jobs), POLICIES, seeds, numbered(progress, 0, count), EXACT)
-    believed = {
-        str(belief): play(scenes(jobs), POLICIES, seeds, numbered(progress, number, count), belief)
-        for number, belief in enumerate(BELIEFS, 1)
-    }
+    with processes() as pool:
+        oracle, *played = (
+            play(scenes(jobs), POLICIES, seeds, numbered(progress, number, count), belief, pool)
+            for number, belief in enumerate((EXACT, *BELIEFS))
+        )
+    believed = dict(zip(map(str, BELIEFS), played, strict=True))
     said = durations_of([*oracle, *(run for of in believed.values() for run in of)])
     parts = [_HEAD, _LEAKED.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
     found: dict[str, Differences] = {}

@@ -7,7 +7,8 @@ import json
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -83,22 +84,27 @@ def learned() -> tuple[Contender, ...]:
     return tuple(Contender(algorithm, {"beta": beta}) for algorithm, beta in sorted(found))
 
 
+def processes() -> ProcessPoolExecutor:
+    """One for each core, to play in; each takes seconds of its core to start."""
+    return ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"))
+
+
 def play(
     places: Sequence[PaperSetting],
     contenders: Sequence[Contender],
     count: int,
     progress: Progress | None = None,
     belief: Belief = EXACT,
+    pool: Executor | None = None,
 ) -> list[SimulatedRun]:
-    """Run every policy in every scene on the same `count` seeds, from 100 on; a process for each core.
+    """Run every policy in every scene on the same `count` seeds, from 100 on, in the pool or one of its own.
 
     Without another belief everything is known, as in the paper. Decision times are those of a busy machine.
     """
     tasks = [(scene, seed) for scene in places for seed in range(FIRST_SEED, FIRST_SEED + count)]
-    context = multiprocessing.get_context("spawn")
     runs: list[SimulatedRun] = []
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        found = pool.map(play_one, *zip(*tasks, strict=True), repeat(contenders), repeat(belief))
+    with nullcontext(pool) if pool else processes() as playing:
+        found = playing.map(play_one, *zip(*tasks, strict=True), repeat(contenders), repeat(belief))
         for number, (runs_of_one, (scene, seed)) in enumerate(zip(found, tasks, strict=True), 1):
             runs += runs_of_one
             if progress is not None:

@@ -24,6 +24,7 @@ from agents.experiments.islam2022 import (
     Curve,
     learned,
     play,
+    processes,
     read_curves,
     scaled_scenes,
     scenes,
@@ -69,9 +70,11 @@ def report(
     folder.mkdir(parents=True, exist_ok=True)
     trained = learned()
     everyone = (*BASELINES, *trained, *LOOKAHEADS)
-    oracle = play(scenes(jobs), everyone, seeds, numbered(progress, 0, 3), EXACT)
-    runs = play(scenes(jobs), everyone, seeds, numbered(progress, 1, 3), belief)
-    scaled = play(scaled_scenes(jobs), (*BASELINES, *trained), scaled_seeds, numbered(progress, 2, 3), belief)
+    with processes() as pool:
+        oracle = play(scenes(jobs), everyone, seeds, numbered(progress, 0, 3), EXACT, pool)
+        runs = play(scenes(jobs), everyone, seeds, numbered(progress, 1, 3), belief, pool)
+        some, told = (*BASELINES, *trained), numbered(progress, 2, 3)
+        scaled = play(scaled_scenes(jobs), some, scaled_seeds, told, belief, pool)
     known, found, larger = _by_scene(oracle), _by_scene(runs), _by_scene(scaled)
     last = FIRST_SEED + seeds - 1
     parts = [_HEAD.format(seeds=seeds, scaled=scaled_seeds, first=FIRST_SEED, last=last, belief=belief)]
