@@ -14,6 +14,8 @@ from pathlib import Path
 from conf.schema import Spark, SparkVersion
 from framework.spark.java import find_java
 
+#: What those are called that were fetched.
+_FETCHED = r"\d+\.\d+"
 #: What tells the version of a Spark: a jar that is in each.
 _CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar")
 #: What ran jobs of daemons that knew but one.
@@ -96,8 +98,8 @@ class SparkHomes:
     def fetched(self) -> dict[str, Path]:
         """The homes of those that were fetched, by their names."""
         try:
-            with os.scandir(self.folder) as entries:  # quicker than glob: asked of every job
-                names = sorted(entry.name for entry in entries if re.fullmatch(r"\d+\.\d+", entry.name))
+            with os.scandir(self.folder) as entries:
+                names = sorted(entry.name for entry in entries if re.fullmatch(_FETCHED, entry.name))
         except OSError:  # nothing was fetched
             return {}
         homes = {name: self.folder / name / "spark" for name in names}
@@ -118,16 +120,21 @@ class SparkHomes:
 
         An empty name is of a job of a daemon that knew but one Spark.
         """
-        names = self.names()
         if name == "":
-            name = FORMERLY if FORMERLY in names else None
+            name = FORMERLY if self._serves(FORMERLY) else None
         name = name or self.default
-        if name not in names:
+        if not self._serves(name):
             raise ValueError(
                 f"spark: {name} is not served here; served are {self.served()}. An operator can fetch "
                 "another one (`stoker spark add`), or say in the config where it is (spark.versions)"
             )
         return name
+
+    def _serves(self, name: str) -> bool:
+        """Whether it is among `names`, without a look at the others: asked of every job."""
+        if name in self._config.versions:
+            return True
+        return re.fullmatch(_FETCHED, name) is not None and (self.folder / name / "spark").exists()
 
     def for_client(self, version: str) -> str:
         """The name of a Spark that suits a client of this full version (4.3.0).
