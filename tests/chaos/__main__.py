@@ -127,7 +127,7 @@ def day(folder: Path, faults: int, seed: int, pause: float, database: str) -> tu
                 users.stop()
             overdue = drain(scene)
             codes = [daemon.end(signal.SIGTERM) for daemon in scene.daemons]
-            left = scene.left()
+            left = scene.left_for_good()
         finally:
             scene.clear()
     seconds = time.monotonic() - began

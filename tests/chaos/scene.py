@@ -217,6 +217,13 @@ class Scene:
             if pid not in mine and not (pid in of_daemons and _FORESIGHT in command)
         ]
 
+    def left_for_good(self, patience: float = 60.0) -> list[str]:
+        """The same when those have ended that played ahead for a daemon that was killed: they notice late."""
+        until = time.monotonic() + patience
+        while any(_FORESIGHT in command for _, _, command in self._processes()) and time.monotonic() < until:
+            time.sleep(0.1)
+        return self.left()
+
     def clear(self) -> None:
         """End everything that is left."""
         for daemon in self.daemons:
