@@ -178,6 +178,7 @@ class Greedy:
             boots,
             ~view.is_open,
             idle,
+            np.zeros(0, np.int64),
         )
 
     def _read(self, request: PlacementRequest) -> _Waiting:
@@ -227,7 +228,7 @@ class Greedy:
             for column in (zip(*running, strict=True) if running else ((), (), ()))
         )
         order = np.lexsort((size[1], size[0], vm, left))
-        return self._pricing.Ends(left[order], vm[order], np.stack(size)[:, order])
+        return self._pricing.Ends(left[order], vm[order], np.stack(size)[:, order], np.inf)
 
     def _jobs(
         self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]
@@ -273,6 +274,7 @@ class Greedy:
             np.zeros(len(known), np.bool_),
             np.zeros(len(known), np.bool_),
             np.zeros(vms),
+            np.zeros((2, 0), np.int64),
         )
 
 

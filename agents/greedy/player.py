@@ -53,6 +53,7 @@ class GreedyPlayer:
             np.zeros(options.window, np.bool_),
             np.zeros(options.window, np.bool_),
             np.zeros(len(vms)),
+            np.zeros((2, len(vms)), np.int64),
         )
         kinds, decisions = int(self._believed.kind.max(initial=0)) + 1, 3 * count + 1
         self._borne = Borne(
@@ -125,6 +126,7 @@ def _kind(job: Job) -> tuple[object, ...]:
 
 def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
     free = ResourceArrays.of([vm.resources for vm in vms])
+    kinds: dict[object, int] = {}
     view = ClusterView(0.0, tuple(vms), free, np.zeros(len(vms), np.int64))
     return Means(
         options.window,
@@ -134,4 +136,5 @@ def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
         aim_of(options, view),
         np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
         view.prices_per_hour[None, :] / SECONDS_PER_HOUR,
+        np.array([kinds.setdefault((vm.resources, vm.price_per_hour), len(kinds)) for vm in vms], np.int64),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.greedy.pricing import Aim, Ends, Jobs, Scene, Work, choose
+from agents.greedy.pricing import UNTOLD, Aim, Ends, Jobs, Scene, Work, choose
 from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
 from environment.belief import EARLY, LATE
 from environment.kernel.compiled import njit
@@ -37,6 +37,8 @@ LEAST = 0.001
 #: What is lost of a time when it is computed, as `environment.patience` has it; how far is looked ahead for
 #: the first job, and for how long VMs are kept, as the policy has it.
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
+#: So many of the jobs that end next are looked at first.
+SOON = 24
 #: As many bits as `agents.estimates.rounded` keeps of times.
 TIME_BITS = 20
 
@@ -60,6 +62,7 @@ class Means(NamedTuple):
     aim: Aim
     capacity: FloatArray  # [2, N] milli cpus and MiB
     price: FloatArray  # [1, N] dollars per second
+    kind: IntArray  # [N] equal of VMs that have and cost the same
 
 
 class Borne(NamedTuple):
@@ -201,18 +204,23 @@ def _choose(
         for at in range(first, first + batch.jobs.executors[0, job]):
             vm = state.placement[0, at]
             last[vm] = max(last[vm], ends[i])
-    free = np.empty((2, count), np.int64)
-    for vm in range(count):
-        free[0, vm], free[1, vm] = state.free_milli_cpus[0, vm], state.free_memory_mib[0, vm]
-    nothing = np.zeros(count)
-    scene = Scene(free, means.capacity, _held(last, now), nothing, np.zeros(count, np.bool_), nothing)
+    held = _held(last, now)
     jobs, ahead = _window(batch, trace, window, believed, means, borne)
     if room_for_head(batch, 0) < state.left[0]:
         expected = believed.expected[borne.order[state.head[0]]]
         ahead = max(ahead, FAR * (means.unknown if math.isnan(expected) else expected))
-    work.begins[:window], work.wanted[:] = np.inf, 0.0
-    work.fits[:window], work.waits[:window] = False, False
-    return int(choose(scene, _soon(batch, spared, ends, now, ahead), jobs, means.aim, work))
+    free, nothing, open_ = np.empty((2, count), np.int64), np.zeros(count), np.zeros(count, np.bool_)
+    chosen = UNTOLD
+    for most in (SOON, running):
+        for vm in range(count):
+            free[0, vm], free[1, vm] = state.free_milli_cpus[0, vm], state.free_memory_mib[0, vm]
+        scene = Scene(free, means.capacity, held.copy(), nothing, open_, nothing, means.kind)
+        work.begins[:window], work.wanted[:] = np.inf, 0.0
+        work.fits[:window], work.waits[:window] = False, False
+        chosen = choose(scene, _soon(batch, spared, ends, now, ahead, most), jobs, means.aim, work)
+        if chosen != UNTOLD:
+            break
+    return int(chosen)
 
 
 @njit(allocates=True)
@@ -265,10 +273,18 @@ def _held(last: FloatArray, now: float) -> FloatArray:
 
 
 @njit(allocates=True)
-def _soon(batch: Batch, spared: Spared, ends: FloatArray, now: float, ahead: float) -> Ends:
-    """The executors whose jobs are believed to end within so many seconds, in that order."""
+def _soon(batch: Batch, spared: Spared, ends: FloatArray, now: float, ahead: float, most: int) -> Ends:
+    """The executors whose jobs are believed to end within so many seconds, in that order.
+
+    Of so many jobs, and of those that end at the same moment, if more do: seldom more than a few matter.
+    """
     state, jobs, heap = batch.state, batch.jobs, batch.state.heap
-    soon = np.flatnonzero(ends <= now + ahead)
+    last, told = now + ahead, np.inf
+    if len(ends) > most:
+        nth = np.partition(ends, most)[most]
+        if nth < last:
+            last, told = nth, max(nth - now, LEAST)
+    soon = np.flatnonzero(ends <= last)
     left = np.empty(len(soon))
     executors = 0
     for i in range(len(soon)):
@@ -285,7 +301,7 @@ def _soon(batch: Batch, spared: Spared, ends: FloatArray, now: float, ahead: flo
             size[0, number] = jobs.milli_cpus[0, job] - spared.milli_cpus[place]
             size[1, number] = jobs.memory_mib[0, job] - spared.memory_mib[place]
             number += 1
-    return Ends(at, vm, size)
+    return Ends(at, vm, size, told)
 
 
 @njit(inline=True)

@@ -4,6 +4,7 @@ A job may be placed on VMs that are up, on those that are closed, or when jobs t
 Who asks, and what a view is as arrays, is in `greedy_policy.py`. Seconds count from the view's own time.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from environment.kernel.durations import is_good
 from environment.kernel.state import ANYWHERE, BoolArray
 from environment.types import FloatArray, IntArray
 
-#: Nobody is placed now.
-NOBODY = -1
+#: Nobody is placed now; it is not known who is, without ends that were not told of.
+NOBODY, UNTOLD = -1, -2
 #: So many moments are looked at for a job that may wait. Chosen: nothing is lost by fewer than all.
 _MOMENTS = 4
 #: Rows of placements: the best of all, the best now and later of one job, and the one that is tried.
@@ -32,6 +33,8 @@ class Scene(NamedTuple):
     boots: FloatArray  # [N] in how many seconds each would be up; 0 if it is
     closed: BoolArray  # [N]
     idle: FloatArray  # [N] for how many seconds each is kept that nobody holds
+    #: [N] a number for each, equal of those that have and cost the same; [0] where nobody says so.
+    kind: IntArray
 
 
 class Ends(NamedTuple):
@@ -40,6 +43,7 @@ class Ends(NamedTuple):
     at: FloatArray  # [X] seconds, ascending
     vm: IntArray  # [X]
     size: IntArray  # [2, X] milli cpus and MiB
+    told: float  # after so many seconds others may end that are not told of
 
 
 class Jobs(NamedTuple):
@@ -89,11 +93,14 @@ class Work(NamedTuple):
     fits: BoolArray  # [M] whether each could be placed now
     waits: BoolArray  # [M] whether each had better wait though it fits
     wanted: FloatArray  # [N] when the last of them would begin on each VM; 0 if none does
+    listed: IntArray  # [2, K] by kind of VMs how many were listed that nobody holds, and what room these have
 
 
 @njit()
 def choose(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
     """The job that is best placed now, and where (the first row of `work`); NOBODY if there is none.
+
+    UNTOLD if that takes more ends than are told of.
 
     That is the one whose placement adds least for what is usual for the job, of those that had better not
     wait. Who fits and had better wait has its place kept. Of the first job that does not fit is found when
@@ -109,6 +116,8 @@ def choose(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
         work.fits[job] = now < np.inf
         if (work.fits[job] and jobs.patience[job] > 0.0) or (job == 0 and not work.fits[job]):
             later = _best_later(scene, ends, jobs, aim, work, job, now)
+            if math.isnan(later):
+                return UNTOLD
         if now <= later:
             if now < best:
                 best, chosen = now, job
@@ -152,7 +161,10 @@ def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float
 
 @njit()
 def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float) -> float:
-    """The best placement when executors that run have ended, in row `_LATER`, if it is better than `now`."""
+    """The best placement when executors that run have ended, in row `_LATER`, if it is better than `now`.
+
+    NaN where ends matter that are not told of.
+    """
     count, total, best = jobs.executors[job], 0, now
     for vm in range(len(scene.boots)):
         work.free[0, vm], work.free[1, vm] = scene.free[0, vm], scene.free[1, vm]
@@ -162,12 +174,17 @@ def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job:
                 work.room[vm] = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
             total += work.room[vm]
     at, looked, found = 0, 0, np.inf
-    while at < len(ends.at) and looked < _MOMENTS:
-        time, changed = ends.at[at], False
+    while looked < _MOMENTS:
+        told = at < len(ends.at)
+        time, changed = ends.at[at] if told else ends.told, False
         if now < np.inf and time > jobs.patience[job]:
             break
         if aim.time_weight * (1.0 + time / jobs.duration[job]) >= best:
             break  # the wait alone counts for more
+        if not told:
+            if time < np.inf:
+                return np.nan
+            break
         while at < len(ends.at) and ends.at[at] <= time:
             vm = ends.vm[at]
             work.free[0, vm] += ends.size[0, at]
@@ -208,8 +225,19 @@ def _best_form(
     """The best form of a placement on `work.room`, in that row if it is better than `best`; its value."""
     prefers, count = jobs.prefers[job], jobs.executors[job]
     boots, size = 0.0, 0
+    alike = len(scene.kind) > 0
+    work.listed[:] = 0
     for vm in range(len(scene.boots)):
         if work.room[vm] > 0:
+            if alike and scene.held[vm] <= time and scene.boots[vm] <= 0.0 and not scene.closed[vm]:
+                # Of those that nobody holds then, and that are alike, as many will do as there are executors.
+                kind = scene.kind[vm]
+                if work.listed[0, kind] == 0:
+                    work.listed[1, kind] = work.room[vm]
+                if work.listed[1, kind] == work.room[vm]:
+                    if work.listed[0, kind] >= count:
+                        continue
+                    work.listed[0, kind] += 1
             work.some[size] = vm
             size += 1
             if time == 0.0:
@@ -251,6 +279,8 @@ def _take(
 ) -> bool:
     """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False: there is none."""
     count, placed, used = jobs.executors[job], 0, 0
+    if form == _APART:
+        return _take_apart(scene, jobs, aim, work, job, size, time, end)
     for vm in work.some[:size]:
         work.left[vm], work.takes[vm] = work.room[vm], 0
     while placed < count:
@@ -259,8 +289,6 @@ def _take(
             takes = min(work.left[vm], count - placed)
             if takes <= 0 or (form == _TOGETHER and takes < count):
                 continue
-            if form == _APART:
-                takes = 1
             if work.takes[vm] != takes:  # mostly it is as when the last VM was chosen
                 work.takes[vm] = takes
                 work.each[vm] = _added(scene, jobs, aim, job, vm, takes, time, end) / takes
@@ -273,6 +301,30 @@ def _take(
         placed += best_takes
         used += 1
     work.used[_TRIED] = used
+    return True
+
+
+@njit()
+def _take_apart(
+    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, time: float, end: float
+) -> bool:
+    """Each executor on another VM, the cheapest first, found in one go; `_take`."""
+    count, used = jobs.executors[job], 0
+    if size < count:
+        return False
+    for vm in work.some[:size]:
+        each = _added(scene, jobs, aim, job, vm, 1, time, end)
+        if used == count and each >= work.each[work.vms[_TRIED, used - 1]]:
+            continue
+        work.each[vm] = each
+        at = min(used, count - 1)
+        while at > 0 and each < work.each[work.vms[_TRIED, at - 1]]:
+            work.vms[_TRIED, at] = work.vms[_TRIED, at - 1]
+            at -= 1
+        work.vms[_TRIED, at], work.taken[_TRIED, at] = vm, 1
+        used = min(used + 1, count)
+    work.taken[_TRIED, :count] = 1
+    work.used[_TRIED] = count
     return True
 
 

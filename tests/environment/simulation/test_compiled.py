@@ -25,6 +25,7 @@ from environment.sizing import Sizes
 from environment.types import Place, Vm
 from profiles.generators import generate
 from profiles.workload import Workload
+from tests.builders import make_vms
 
 POLICIES = ("ff", "aep", "greedy", "reinforce", "dqn")
 
@@ -229,3 +230,25 @@ def test_aep_places_jobs_that_prefer_nothing_alike(unknown: str) -> None:
     )
     assert isinstance(compiled.decisions, Told)
     assert told(compiled) == told(asked)
+
+
+def test_greedy_looks_as_far_ahead_for_the_first_as_it_takes() -> None:
+    """More than a hundred jobs have to end before a gang has whole VMs: when that will be is told alike."""
+    chance = random.Random(3)  # noqa: S311  no secrets
+    one = replace(workload(1, 10.0, 1).jobs[0], memory_mib=512)
+    small = [
+        replace(
+            one, name=f"small-{n}", cpus=1.0, executors=1, submitted_at=0.0, duration=chance.uniform(50, 150)
+        )
+        for n in range(160)
+    ]
+    gang = replace(one, name="gang", cpus=4.0, executors=8, submitted_at=1.0)
+    jobs, cluster = Workload((*small, gang)), make_vms(40, cpus=4)
+    options = SimulationOptions(belief=Belief("sigma", 0.5))
+    asked, compiled = both("greedy", jobs, cluster, options)
+    assert isinstance(compiled.decisions, Told)
+    assert told(compiled) == told(asked)
+    assert compiled == asked
+    waits = [done.decision.reason for done in compiled.decisions if not isinstance(done.decision, Place)]
+    assert len(waits) > 20
+    assert "VMs are expected to have room in" in waits[0]
