@@ -160,7 +160,7 @@ def test_top_finds_the_head_of_the_queue_behind_older_jobs(
         asked.append(len(found))
         return {job_id: each._replace(place=places.get(job_id)) for job_id, each in found.items()}
 
-    monkeypatch.setattr("daemon.api.told_of", told)
+    monkeypatch.setattr("daemon.job_routes.told_of", told)
     assert daemon.run("top", "-o", "json", "--rows", "2") == 0
     found = json.loads(capsys.readouterr().out)
     assert [job["id"] for job in found["waiting_jobs"]] == [waiting[3], waiting[2]]
