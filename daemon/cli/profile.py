@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from conf.plan import Plan
     from daemon.cli.client import Client
     from daemon.cli.measuring import Bench
-    from profiles.runs import MeasuredRun
 
 profile = typer.Typer(
     help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
@@ -111,56 +110,9 @@ def show(folder: Folder, output: Output = "table") -> None:
         listed = [json_of(run) | {"outlier": (run.name, run.copy) in marked} for run in runs]
         print_json({"about": about, "runs": listed})
         return
-    from daemon.cli import render
+    from daemon.cli.profile_tables import show_runs
 
-    rows = [_row(run, (run.name, run.copy) in marked) for run in runs]
-    render.show(render.table(_COLUMNS, rows, right=_COLUMNS[3:-1]))
-    machine = about.get("machine", {})
-    render.show(
-        f"{render.count(len(runs), 'run')} on {machine.get('cores')} cores of {machine.get('cpu')}, "
-        f"isolation of VMs: {about.get('isolation')}"
-    )
-
-
-_COLUMNS = (
-    "type",
-    "input",
-    "executors",
-    "VMs",
-    "shared",
-    "duration",
-    "startup",
-    "tasks",
-    "gc",
-    "read",
-    "written",
-    "network",
-    "spilled",
-    "losses",
-    "cost",
-    "",
-)
-
-
-def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
-    from daemon.cli import render
-
-    amounts = ("shuffle_read_mib", "shuffle_write_mib", "network_mib", "spill_mib")
-    return (
-        run.type,
-        render.NONE if run.input_mib is None else f"{run.input_mib:g} MiB",
-        f"{run.executors} x {run.cpus:g} cpu, {render.memory(run.memory_mib)}",
-        str(run.vms),
-        f"{run.shared:.0%}",
-        render.duration(run.duration),
-        render.duration(run.startup),
-        render.duration(run.total("task_seconds")),
-        render.duration(run.total("gc_seconds")),
-        *(f"{run.total(amount):.1f}" for amount in amounts),
-        str(run.losses),
-        render.money(run.cost),
-        run.state if run.state != "finished" else "outlier" if outlier else "",
-    )
+    show_runs(runs, marked, about)
 
 
 @profile.command("fit")
@@ -179,33 +131,9 @@ def fit(folder: Folder, output: Output = "table") -> None:
     if output == "json":
         print_json({**model.model_dump(mode="json"), "left_out": dict(left_out)})
         return
-    from daemon.cli import render
+    from daemon.cli.profile_tables import show_model
 
-    rows = [
-        (
-            name,
-            str(found.runs),
-            found.method,
-            ", ".join(f"{method} {error:.1%}" for method, error in found.errors.items()),
-            f"{found.sigma:.1%}",
-            f"{found.slowdown:.2f}",
-            f"{found.placement_ratio:.2f}",
-        )
-        for name, found in model.types.items()
-    ]
-    columns = (
-        "type",
-        "runs",
-        "method",
-        "error on held-out runs",
-        "spread",
-        "slowdown",
-        "worst / best placement",
-    )
-    render.show(render.table(columns, rows, right=("runs", *columns[4:])))
-    for name, why in left_out.items():
-        render.show(f"{name} has no model: {why}")
-    render.show(f"The model is in {path}.")
+    show_model(model, left_out, path)
 
 
 @profile.command("plot")
@@ -312,11 +240,9 @@ def validate(
     if output == "json":
         print_json(fidelity.to_json())
         return 0
-    from daemon.cli import render
+    from daemon.cli.profile_tables import show_errors
 
-    rows = [(name, *(f"{value:.1%}" for value in values)) for name, values in fidelity.errors().items()]
-    columns = ("type", "duration", "completion", "cost")
-    render.show(render.table(columns, rows, right=columns[1:], title="Mean absolute errors"))
+    show_errors(fidelity)
     print(f"The report is in {out}.")
     return 0
 
@@ -360,15 +286,9 @@ def compare(
     if output == "json":
         print_json(comparison.to_json())
         return 0
-    from daemon.cli import render
+    from daemon.cli.profile_tables import show_comparison
 
-    columns = ("policy", "$, real", "simulated", "completion s, real", "simulated")
-    names = (("real_cost", 4), ("cost", 4), ("real_completion", 1), ("completion", 1))
-    rows = [
-        (label, *(f"{row[name][0]:.{digits}f} ± {row[name][1]:.{digits}f}" for name, digits in names))
-        for label, row in comparison.rows().items()
-    ]
-    render.show(render.table(columns, rows, right=columns[1:], title="Mean ± standard deviation"))
+    show_comparison(comparison)
     print(f"The report is in {out}.")
     return 0
 
