@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Request
 from fastapi.responses import FileResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from conf.carrying import carried
 from conf.characters import UNSEEN_IN_PLANE_0
+from conf.described import Described
 from conf.schema import NameOrNone, Text
 from daemon.application_door import Registration
 from daemon.contract import Scheduler
@@ -29,10 +30,10 @@ Key = Annotated[
 ]
 
 
-class DriverMessage(BaseModel):
+class DriverMessage(Described):
     """Part of what a driver says."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class DriverBody(DriverMessage):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
+from conf.described import Described
 from conf.uploaded import SHA256
 from daemon import handing
 from daemon.contract import RejectedError, Scheduler
@@ -36,10 +37,10 @@ class PartQuery(BaseModel):
     """Where in it this part begins: behind all that was received."""
 
 
-class UploadBody(BaseModel):
+class UploadBody(Described):
     """What is there of a file that a client sends."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     sha256: str
     """What it is known by."""

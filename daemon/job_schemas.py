@@ -5,8 +5,9 @@ They are made from records in `job_bodies`. What users submit is `conf.schema.Jo
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from conf.described import Described
 from conf.schema import JobSpec, NameOrNone, SpotUse
 from daemon.schemas import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
@@ -15,10 +16,10 @@ from environment.model.states import ExecutorState, JobState
 from environment.simulation.intervals import Where
 
 
-class DecommissionBody(BaseModel):
+class DecommissionBody(Described):
     """Executors that a driver is to give up."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     executors: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=10_000)]
     """Their numbers."""

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
+from conf.described import Described
 from conf.loader import what_is_right
 from daemon.contract import ElsewhereError, RejectedError
 from daemon.store import IdempotencyConflictError, StoreError
@@ -27,10 +28,10 @@ log = structlog.get_logger("api")
 MEDIA_TYPE = "application/problem+json"
 
 
-class FieldError(BaseModel):
+class FieldError(Described):
     """One value that is wrong: where it is, and what would be right."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     field: str
     """Where the value is: keys, with dots between them."""
@@ -38,10 +39,10 @@ class FieldError(BaseModel):
     """What is wrong with it, and what would be right."""
 
 
-class Problem(BaseModel):
+class Problem(Described):
     """What went wrong with a request (RFC 9457)."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     type: str = "about:blank"
     """Always this: the status says what kind of problem it is."""
@@ -51,7 +52,7 @@ class Problem(BaseModel):
     """The HTTP status."""
     detail: str
     """What is wrong here, and what would be right."""
-    errors: list[FieldError] = []
+    errors: list[FieldError] = Field(default=[])
     """The values that are wrong, where the request is not valid."""
 
 

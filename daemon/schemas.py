@@ -7,8 +7,9 @@ asked for is in `queries`.
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
+from conf.described import Described
 from conf.masking import masked_urls
 from daemon.problems import printable
 from environment.simulation.intervals import Interval
@@ -17,10 +18,10 @@ Printed = Annotated[str, BeforeValidator(printable)]
 Said = Annotated[Printed, BeforeValidator(masked_urls)]
 
 
-class Body(BaseModel):
+class Body(Described):
     """Part of an answer."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
 
 class IntervalBody(Body):

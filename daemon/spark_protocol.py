@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from conf.described import Described
 from conf.schema import Arguments, Name, Text
 from framework.spark.spark_properties import TOKEN
 
@@ -31,10 +32,8 @@ DriverState = Literal[
 ]
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, use_attribute_docstrings=True
-    )
+class _Message(Described):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
 class SubmissionRequest(_Message):

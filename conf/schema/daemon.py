@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -15,6 +14,7 @@ from pydantic import (
 )
 
 from conf.assumptions import DEFAULT_SPARK, RESOURCE_WEIGHT
+from conf.described import Described
 from conf.schema.fields import (
     SPARK_VERSION,
     Name,
@@ -36,10 +36,10 @@ from conf.schema.webhooks import Webhooks
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
 
-class PolicyChoice(BaseModel):
+class PolicyChoice(Described):
     """Who decides: `name`, and whatever options that policy takes."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     name: Name = "ff"
     """Which policy; every other key is an option of it."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
+from conf.described import Described
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
 
 
@@ -241,7 +242,7 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 SpotUse = Literal["never", "allowed", "only"]
 
 
-class Strict(BaseModel):
+class Strict(Described):
     """Frozen; a key that is not known is an error; a text is no number."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

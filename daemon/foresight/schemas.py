@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from conf.described import Described
 from conf.schema import Cluster, PolicyChoice
 from conf.schema.fields import Name
 from conf.schema.sharing import Order
@@ -22,14 +23,14 @@ def _keeps(text: str) -> str:
     return text
 
 
-class CaseSpec(BaseModel):
+class CaseSpec(Described):
     """What is otherwise than now; all of it together. Empty: nothing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    add: _Vms = {}
+    add: _Vms = Field(default={})
     """How many VMs more there are, by a type that the cluster has."""
-    remove: _Vms = {}
+    remove: _Vms = Field(default={})
     """How many of the VMs that are idle now are not there, by type."""
     cluster: Cluster | None = None
     """Another cluster, as in a cluster file; nothing runs there, and what waits now is played alone."""
@@ -45,18 +46,18 @@ class CaseSpec(BaseModel):
         return Case(self.add, self.remove, self.cluster, self.order or (), keep)
 
 
-class WhatIf(BaseModel):
+class WhatIf(Described):
     """What is asked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    policies: Annotated[list[PolicyChoice], Field(max_length=16)] = []
+    policies: Annotated[list[PolicyChoice], Field(max_length=16)] = Field(default=[])
     """Under which policies the queue is played, each with its options; without any, the acting one."""
     draws: Annotated[int, Field(ge=1, le=1000)] = 20
     """How often, each time with other durations; fewer where the time is over before that."""
     seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
     """After so many seconds it is over; a draw that is not finished then does not count."""
-    cases: Annotated[list[CaseSpec], Field(max_length=16)] = []
+    cases: Annotated[list[CaseSpec], Field(max_length=16)] = Field(default=[])
     """What is otherwise; each is played under each policy, 64 of both together at most, and of 10,000 VMs in
     all that are added or of other clusters. Without any, as it is now."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -5,9 +5,10 @@ Times are seconds since the epoch, money is dollars.
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from conf.carrying import carried
+from conf.described import Described
 from conf.schema.users import Role
 from daemon.bill_schemas import BillLine
 from daemon.lately import Lately
@@ -117,10 +118,10 @@ class TodayBody(Body):
     """What these cost an hour."""
 
 
-class SessionWish(BaseModel):
+class SessionWish(Described):
     """What a session begins with."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     token: Annotated[str, Field(min_length=1, max_length=4096, repr=False)]
     """A token, as for the header Authorization."""

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from conf.described import Described
 from conf.schema.users import PersonName, QueuePath, Role, UnixUser, UsersSection
 from conf.units import SECONDS_PER_DAY
 from daemon.audit import WHO
@@ -20,8 +21,8 @@ UserName = Annotated[PersonName, Path(description="The user's name.")]
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="The token's id.")]
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Asked(Described):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class UserChange(_Asked):
