@@ -1,63 +1,32 @@
-"""Looks a job store and its data folder through: what is wrong, what to do about it, and what can be mended.
+"""Looks a job store through, and what stands beside it: what is wrong, what to do, and what can be mended.
 
-Looking changes nothing and may be done beside a running daemon. Mending needs to be alone.
+Looking changes nothing and may be done beside a running daemon. Mending needs to be alone. The data folder
+and other things that are no rows are in `host_checks.py`, what is found in `examination.py`.
 """
 
-import contextlib
-import os
-import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from conf.loader import ConfigError
 from daemon import record_rows, storefile, tables
 from daemon.damage import Damages, put_aside
-from daemon.database import Database, StoreError
-from daemon.folders import Folders
+from daemon.database import Database
+from daemon.examination import DoctorReport, Examination
+from daemon.host_checks import look_at_event_logs, look_at_folders, look_at_permissions, look_at_provider
 from daemon.lease_rows import put_leases_aside, read_lease
 from daemon.migrations import FIRST, SCHEMA_VERSION
 from daemon.sealed_rows import SEALED
 from daemon.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.terms import refuse_if_led
-from environment.model.event_log import decode
-from framework.providers.contract import Provider, ProviderError
-from framework.spark import SparkHomes
+from framework.providers.contract import Provider
 
 _PAGE = 1000
-#: Findings of one check that are told one by one.
-_MOST = 20
 _RESTORE = "restore a backup: `stoker restore FILE`"
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """Something that is not as it should be, and what to do about it; `mended` when that was done."""
-
-    check: str
-    what: str
-    advice: str
-    mended: bool = False
-
-
-@dataclass(slots=True)
-class DoctorReport:
-    """What was looked at (checks, with the number of things in each), and what was found."""
-
-    looked_at: dict[str, int] = field(default_factory=dict)
-    findings: list[DoctorFinding] = field(default_factory=list)
-
-    @property
-    def well(self) -> bool:
-        """Whether nothing is left to be done."""
-        return all(finding.mended for finding in self.findings)
 
 
 class Doctor:
@@ -75,49 +44,46 @@ class Doctor:
         """`progress` is told what is looked at, and how much of it was; `provider` makes one elsewhere."""
         self._provider = provider
         self._url = url
-        self._data_dir = data_dir
-        self._repair = repair
-        self._told = progress
-        self._report = DoctorReport()
+        self._exam = Examination(data_dir, repair=repair, progress=progress)
 
     def examine(self) -> DoctorReport:
         """Look at everything; StoreError when the store cannot be opened at all."""
-        self._look_at_permissions()
-        self._look_at_event_logs()
-        self._look_at_provider()
+        look_at_permissions(self._exam)
+        look_at_event_logs(self._exam)
+        look_at_provider(self._exam, self._provider)
         url = sa.engine.make_url(self._url)
         path = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         if path is not None and not self._look_at_file(path):
-            return self._report
+            return self._exam.report
         database = Database(self._url)
         try:
-            if self._repair:
+            if self._exam.repair:
                 database.lock()
             if self._look_at_schema(database):
-                if self._repair:
+                if self._exam.repair:
                     refuse_if_led(database)
                 self._look_at_rows(database)
         finally:
             database.close()
-        return self._report
+        return self._exam.report
 
     # ---- the file --------------------------------------------------------------------------------
 
     def _look_at_file(self, path: Path) -> bool:
         """Whether it is one that can be looked into."""
-        self._count("file")
+        self._exam.count("file")
         if wrong := storefile.fault(path):
-            self._find("file", f"{path} {wrong}", _RESTORE)
+            self._exam.find("file", f"{path} {wrong}", _RESTORE)
             return False
         if not path.exists() or not path.stat().st_size:
-            self._find(
+            self._exam.find(
                 "file", f"{path}: there is no job store", "start the daemon once, or give its --config"
             )
             return False
         if not storefile.note_of(path).exists():
             what = f"{storefile.note_of(path)} is missing: if the store is lost, nobody will notice"
-            self._find(
-                "file", what, "start the daemon once", self._mend(lambda: storefile.note(path, "doctor"))
+            self._exam.find(
+                "file", what, "start the daemon once", self._exam.mend(lambda: storefile.note(path, "doctor"))
             )
         return True
 
@@ -126,25 +92,25 @@ class Doctor:
             if database.path is not None and not self._look_at_pages(connection):
                 return False
             found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
-        self._count("schema")
+        self._exam.count("schema")
         if found == str(SCHEMA_VERSION):
             return True
         known = found is not None and found.isdecimal() and FIRST <= int(found) < SCHEMA_VERSION
         advice = "start the daemon once, which migrates it" if known else "use the Stoker that wrote it"
-        self._find("schema", f"it has schema {found}, this program knows {SCHEMA_VERSION}", advice)
+        self._exam.find("schema", f"it has schema {found}, this program knows {SCHEMA_VERSION}", advice)
         return False
 
     def _look_at_pages(self, connection: Connection) -> bool:
-        self._progress("pages", 0)
+        self._exam.progress("pages", 0)
         found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
-        self._count("pages", int(connection.exec_driver_sql("PRAGMA page_count").scalar() or 0))
+        self._exam.count("pages", int(connection.exec_driver_sql("PRAGMA page_count").scalar() or 0))
         if found != ["ok"]:
-            self._find_all("pages", found, _RESTORE)
+            self._exam.find_all("pages", found, _RESTORE)
             return False
         missing = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
         lost = [f"row {row[1]} of {row[0]} belongs to a job that is not there" for row in missing]
-        self._find_all("references", lost, _RESTORE)
-        self._count("references")
+        self._exam.find_all("references", lost, _RESTORE)
+        self._exam.count("references")
         return True
 
     # ---- rows ------------------------------------------------------------------------------------
@@ -179,7 +145,7 @@ class Doctor:
         self._tell_of_rows(database, damages, wrong_columns)
         self._look_at_sums(database, states)
         self._look_at_term(database)
-        self._look_at_folders(numbers)
+        look_at_folders(self._exam, numbers)
 
     def _rows(self, database: Database, table: sa.Table, key: sa.Column[Any]) -> Iterator[tuple[Any, Any]]:
         """All rows, each with its key, in pages: nobody who writes is kept waiting."""
@@ -191,11 +157,11 @@ class Doctor:
             for row in rows:
                 yield getattr(row, key.name), row
             seen += len(rows)
-            self._progress(table.name, seen)
+            self._exam.progress(table.name, seen)
             if len(rows) < _PAGE:
                 break
             last = getattr(rows[-1], key.name)
-        self._count(table.name, seen)
+        self._exam.count(table.name, seen)
 
     def _tell_of_rows(self, database: Database, damages: Damages, wrong_columns: list[int]) -> None:
         found = damages.all()
@@ -219,21 +185,22 @@ class Doctor:
 
         if found:
             advice = "`stoker doctor --repair` puts it aside; what it held is in a backup, if there is one"
-            mended = self._mend(lambda: database.write(aside))
-            self._find_all("rows", [f"{damage}" for damage in found], advice, mended)
+            mended = self._exam.mend(lambda: database.write(aside))
+            self._exam.find_all("rows", [f"{damage}" for damage in found], advice, mended)
         if wrong_columns:
             what = [f"{tables.job_id(n)}: its columns are not those of its record" for n in wrong_columns]
             advice = "`stoker doctor --repair` makes them anew"
-            self._find_all("columns", what, advice, self._mend(lambda: database.write(columns)))
+            self._exam.find_all("columns", what, advice, self._exam.mend(lambda: database.write(columns)))
 
     def _look_at_sums(self, database: Database, states: Counter[tuple[str, str]]) -> None:
-        if any(finding.mended for finding in self._report.findings if finding.check in ("rows", "columns")):
+        findings = self._exam.report.findings
+        if any(finding.mended for finding in findings if finding.check in ("rows", "columns")):
             return  # they have just changed
         with database.read() as connection:
             query = sa.select(sums.c.name, sums.c.state, sums.c.number).where(sums.c.number != 0)
             rows = connection.execute(query.where(sums.c.name.in_(("jobs", "executors")))).all()
         kept = {(row.name, row.state): row.number for row in rows}
-        self._count("sums", len(kept))
+        self._exam.count("sums", len(kept))
         wrong = {key for key in {*kept, *states} if kept.get(key, 0) != states[key]}
         # What was written while we looked is counted in one of the two only.
         if wrong and self._sums_are_wrong(database):
@@ -241,7 +208,7 @@ class Doctor:
                 f"{name} {state}: {kept.get((name, state), 0)} by the sums" for name, state in sorted(wrong)
             ]
             advice = "`stoker doctor --repair` counts anew"
-            self._find_all("sums", what, advice, self._mend(lambda: database.write(_sum_anew)))
+            self._exam.find_all("sums", what, advice, self._exam.mend(lambda: database.write(_sum_anew)))
 
     def _sums_are_wrong(self, database: Database) -> bool:
         with database.read() as connection:
@@ -255,133 +222,11 @@ class Doctor:
         return False
 
     def _look_at_term(self, database: Database) -> None:
-        self._count("terms")
+        self._exam.count("terms")
         with database.read() as connection:
             term = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "term"))
         if term is not None and not str(term).isdecimal():
-            self._find("terms", f"the term of who leads is {term!r}, and should be a number", _RESTORE)
-
-    # ---- the data folder -------------------------------------------------------------------------
-
-    def _look_at_folders(self, known: set[int]) -> None:
-        names = list(dict.fromkeys(Folders(self._data_dir).jobs()))
-        self._count("folders", len(names))
-        newest = max(known, default=0)
-        # A job that was submitted since its row was looked for is newer than all.
-        strange = [
-            name
-            for name in names
-            if (n := tables.job_number(name)) is None or (n not in known and n <= newest)
-        ]
-        if strange:
-            advice = f"`stoker doctor --repair` moves it to {self._data_dir / 'lost'}"
-            what = [f"{name}: a folder of no job that the store knows" for name in strange]
-            self._find_all("folders", what, advice, self._mend(lambda: self._move(strange)))
-
-    def _move(self, names: Iterable[str]) -> None:
-        for kind in ("jobs", "records"):
-            for name in names:
-                source = self._data_dir / kind / name
-                if source.is_symlink() or source.exists():
-                    target = self._data_dir / "lost" / f"{kind}-{name}-{time.time_ns()}"
-                    target.parent.mkdir(mode=0o700, exist_ok=True)
-                    source.rename(target)
-
-    def _look_at_permissions(self) -> None:
-        private = [self._data_dir, *self._data_dir.glob("stoker.db*"), *self._data_dir.glob("events*.jsonl")]
-        self._count("permissions", len(private))
-        for path in private:
-            status = path.lstat()
-            mode = stat.S_IMODE(status.st_mode)
-            # A folder may be passed: the folders of jobs that run as another user are below it.
-            open_to_others = 0o011 if stat.S_ISDIR(status.st_mode) else 0
-            if status.st_uid != os.getuid():
-                what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
-                self._find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
-            elif mode & 0o077 & ~open_to_others and not stat.S_ISLNK(status.st_mode):
-                what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
-                mended = self._mend(partial(path.chmod, mode & (0o700 | open_to_others)))
-                advice = f"chmod {'go-rw' if open_to_others else 'go='} {path}"
-                self._find("permissions", what, advice, mended)
-
-    def _look_at_event_logs(self) -> None:
-        for path in sorted(self._data_dir.glob("events*.jsonl")):
-            self._progress(path.name, 0)
-            with path.open("rb") as file:
-                for number, line in enumerate(file, 1):
-                    if not line.endswith(b"\n"):
-                        break  # being written just now
-                    self._count("event log")
-                    try:
-                        decode(line.decode("ascii"))
-                    except ValueError as error:
-                        what = f"{path}, line {number}: {str(error).splitlines()[0]}"
-                        advice = f"it does not replay; remove {path} if nobody needs it: no daemon reads it"
-                        self._find("event log", what, advice)
-                        break
-
-    def _look_at_provider(self) -> None:
-        """Whether it lists its VMs; what becomes of those is the daemon's business."""
-        if self._provider is None:
-            return
-        self._progress("VMs of the provider", 0)
-        try:
-            self._count("VMs of the provider", len(self._provider().list()))
-        except (ConfigError, ProviderError) as error:
-            advice = "until it does, no VM is opened, and none that is open is known to be closed"
-            self._find("provider", f"it does not list its VMs: {error}", advice)
-
-    # ---- telling ---------------------------------------------------------------------------------
-
-    def _progress(self, check: str, number: int) -> None:
-        if self._told is not None:
-            self._told(check, number)
-
-    def _count(self, check: str, number: int = 1) -> None:
-        self._report.looked_at[check] = self._report.looked_at.get(check, 0) + number
-
-    def _find(self, check: str, what: str, advice: str, mended: bool = False) -> None:
-        self._report.findings.append(DoctorFinding(check, what, advice, mended))
-
-    def _find_all(self, check: str, found: list[str], advice: str, mended: bool = False) -> None:
-        for what in found[:_MOST]:
-            self._find(check, what, advice, mended)
-        if len(found) > _MOST:
-            self._find(check, f"... and {len(found) - _MOST} more", advice, mended)
-
-    def _mend(self, mend: Callable[[], object]) -> bool:
-        if not self._repair:
-            return False
-        try:
-            mend()
-        except OSError as error:
-            raise StoreError(
-                f"{error.filename or self._data_dir} cannot be mended: {error.strerror}"
-            ) from error
-        return True
-
-
-def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
-    """Add to a report which of the Sparks that the config names are not what it says."""
-    names = homes.names()
-    report.looked_at["Sparks"] = len(names)
-    if homes.default not in names:
-        what = f"the default, {homes.default}, is not served; served are {homes.served()}"
-        report.findings.append(DoctorFinding("Sparks", what, f"fetch it: `stoker spark add {homes.default}`"))
-    for name in names:
-        if why := _is_wrong(homes, name):
-            report.findings.append(DoctorFinding("Sparks", why, "`stoker spark list` shows them all"))
-
-
-def _is_wrong(homes: SparkHomes, name: str) -> str:
-    """What is wrong with a Spark on this host; one that is on the agents alone is theirs."""
-    try:
-        homes.here(name)
-    except ValueError as error:
-        with contextlib.suppress(ValueError):
-            return str(error) if Path(homes.there(name).home).is_dir() else ""
-        return str(error)
-    return ""
+            self._exam.find("terms", f"the term of who leads is {term!r}, and should be a number", _RESTORE)
 
 
 def _sum_anew(connection: Connection) -> None:

@@ -101,7 +101,8 @@ def doctor(
     from dataclasses import asdict
 
     from daemon.database import StoreError
-    from daemon.doctor import Doctor, look_at_sparks
+    from daemon.doctor import Doctor
+    from daemon.host_checks import look_at_sparks
     from daemon.providing import foreign_provider
     from daemon.users.examining import look_at_users
     from framework.spark import SparkHomes

@@ -8,7 +8,7 @@ from conf.schema import Config
 from conf.schema.users import UsersSection
 from daemon.damage import Damages
 from daemon.database import Database, StoreError
-from daemon.doctor import DoctorFinding, DoctorReport
+from daemon.examination import DoctorFinding, DoctorReport
 from daemon.rights import Rights, own_rights
 from daemon.sealed_rows import USERS
 from daemon.users.people import UserRecord

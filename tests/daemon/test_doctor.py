@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.doctor import Doctor, DoctorReport, look_at_sparks
+from daemon.doctor import Doctor
+from daemon.examination import DoctorReport
+from daemon.host_checks import look_at_sparks
 from daemon.store import Store, StoreBusyError
 from tests.daemon.test_damage import flip, store  # noqa: F401  # a fixture
 from tests.daemon.test_store import url_of
