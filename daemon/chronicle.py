@@ -16,7 +16,7 @@ from environment.model.cluster_model import Changes
 from environment.model.leases import Lease, LeaseState
 from environment.model.records import WAITS_ITS_TURN, ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState
-from environment.types import natural_key
+from environment.words import natural_key
 
 #: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that
 #: comes sooner is told when they are over, if it still stands.

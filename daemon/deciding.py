@@ -20,10 +20,10 @@ from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
 from environment.model.events import Decided
 from environment.model.launches import decided
-from environment.policy import Guarded, Keeper, Policy, Timed
+from environment.policy import Guarded, Keeper, Observer, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_in_turn
 from environment.sizing import Sizes, sizing_for
-from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
+from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
 log = structlog.get_logger("policy")

@@ -69,7 +69,8 @@ from environment.dependencies import After
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
-from environment.types import Job, natural_key
+from environment.types import Job
+from environment.words import natural_key
 
 __all__ = [
     "DeposedError",

@@ -17,7 +17,7 @@ from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
 from environment.model.moment import PoolSetback, Reserved
-from environment.types import natural_key
+from environment.words import natural_key
 
 
 class VmBooks:

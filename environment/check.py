@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -9,12 +10,25 @@ import numpy as np
 
 from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
-from environment.types import Place, PlacementRequest, Shortfall, Vm
+from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
 from environment.words import clock
 
 #: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
 _CLOSED_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What an executor lacks on a VM: the resource, how much was asked, and how much is free."""
+
+    vm: str
+    resource: str
+    requested: float
+    free: float
+
+    def __str__(self) -> str:
+        return f"{self.vm} has {self.free:.10g} {self.resource} free, {self.requested:.10g} needed"
 
 
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from conf.schema import Cluster, Pool
 from environment.pools import Spot, Terms
 from environment.price_history import PriceHistory, read_prices
 from environment.resources import Resources
-from environment.types import Vm, natural_key
+from environment.types import Vm
+from environment.words import natural_key
 
 
 def load_cluster(name: str | Path) -> tuple[Vm, ...]:

@@ -1,6 +1,6 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
-A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`;
+A policy that learns may be an `Observer` too, who is told how jobs ended, and a `Keeper`;
 one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one behind a guard `Guarded`, one
 that can play a whole simulation in compiled code `Compiled`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, EndedJob, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
@@ -34,6 +34,15 @@ class Policy(Protocol):
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a job of the queue, or wait."""
+        ...
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """A policy that is told how jobs ended, in both worlds, before it decides anything after that."""
+
+    def observe(self, ended: EndedJob) -> None:
+        """A job is over."""
         ...
 
 

@@ -1,15 +1,15 @@
-"""The words that every part shares: VM, job, placement request, decision. What a policy sees is in `view`.
+"""The words that every part shares: VM, job, placement request, decision.
 
+What a policy sees is in `view`, what one may be and is told in `policy`, why a decision cannot be in `check`.
 All are immutable values. How a cluster changes is in `environment.model`; who decides is in `agents`.
 Units: seconds, cpus (float cores), MiB, dollars per hour.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -354,15 +354,6 @@ class EndedJob:
     finished: bool
 
 
-@runtime_checkable
-class Observer(Protocol):
-    """A policy that is told how jobs ended, in both worlds, before it decides anything after that."""
-
-    def observe(self, ended: EndedJob) -> None:
-        """A job is over."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Put a job of the queue: for each executor the index of its VM in the view, and in words why there.
@@ -400,21 +391,3 @@ class Wait:
 
 
 Decision = Place | Wait
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """What an executor lacks on a VM: the resource, how much was asked, and how much is free."""
-
-    vm: str
-    resource: str
-    requested: float
-    free: float
-
-    def __str__(self) -> str:
-        return f"{self.vm} has {self.free:.10g} {self.resource} free, {self.requested:.10g} needed"
-
-
-def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sort key under which vm-10 comes after vm-9."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

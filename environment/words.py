@@ -1,5 +1,6 @@
-"""Numbers as they are told in reasons."""
+"""Numbers as they are told in reasons, and the order in which names are listed."""
 
+import re
 from datetime import UTC, datetime
 
 #: Times below are counted from somewhere else than the epoch, as in simulations and tests.
@@ -11,3 +12,8 @@ def clock(at: float) -> str:
     if at < _EPOCH:
         return f"{at:g} s"
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Sort key under which vm-10 comes after vm-9."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

@@ -15,7 +15,7 @@ from daemon.telemetry.otlp import Span, SpanEvent, Trace, Value
 from environment.explain import Explanation
 from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
-from environment.types import natural_key
+from environment.words import natural_key
 
 #: Executors that have a span of their own, and rounds of decisions.
 _MOST_EXECUTORS, _MOST_DECISIONS = 1000, 100

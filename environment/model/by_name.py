@@ -2,7 +2,8 @@
 
 from bisect import bisect_left, insort
 
-from environment.types import Vm, natural_key
+from environment.types import Vm
+from environment.words import natural_key
 
 _Key = tuple[tuple[tuple[int, int | str], ...], str]
 

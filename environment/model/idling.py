@@ -15,7 +15,7 @@ from environment.model.refusals import pool_of
 from environment.model.reservations import Reservations
 from environment.model.turn import Turn
 from environment.pools import Keeping
-from environment.types import natural_key
+from environment.words import natural_key
 
 
 class Idling:

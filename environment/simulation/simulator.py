@@ -14,7 +14,7 @@ from time import perf_counter
 
 from conf.collecting import uncollected
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.policy import Compiled, Decide, Guarded, Player, Policy, Timed
+from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.compiled import MANY, play_compiled
 from environment.simulation.decided import Kept, StuckError, Traced
@@ -24,7 +24,7 @@ from environment.simulation.outcomes import result_of
 from environment.simulation.results import Result
 from environment.simulation.world import World
 from environment.sizing import sizing_for
-from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workload import Workload
 

@@ -16,9 +16,10 @@ import pytest
 from agents.overtaking.overtaking_policy import OvertakingOptions
 from agents.registry import FACTS as WORDS
 from agents.registry import POLICIES, create, describe, knows
+from environment.policy import Observer
 from environment.pools import Openings
 from environment.resources import Resources
-from environment.types import EndedJob, Job, Observer, Place, PlacementRequest
+from environment.types import EndedJob, Job, Place, PlacementRequest
 from environment.view import ClusterView
 from tests.builders import make_view, make_vm
 

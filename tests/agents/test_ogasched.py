@@ -10,9 +10,9 @@ from agents.oga.cutting import cut, floor_of, uncut, whole
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from agents.registry import create
 from environment.check import check
-from environment.policy import Keeper
+from environment.policy import Keeper, Observer
 from environment.resources import LEAST, Resources
-from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
+from environment.types import EndedJob, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_view, make_vm, make_vms
 
 GIB = 1024

@@ -19,12 +19,12 @@ from environment.model.leases import Lease
 from environment.model.moment import VmSize
 from environment.model.records import JobRecord
 from environment.model.timings import RELAUNCH_GRACE
-from environment.policy import Policy
+from environment.policy import Observer, Policy
 from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
 from environment.simulation.losses import Loss
 from environment.sizing import Sizes, sizing_for
-from environment.types import Job, Observer, Place, Vm
+from environment.types import Job, Place, Vm
 from tests.builders import make_offer
 
 #: What happens first at one instant, as in a simulation: jobs end, something is lost, jobs arrive.

@@ -17,7 +17,7 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, jobs_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.events import SharingChanged
-from environment.policy import Policy, Sizer
+from environment.policy import Observer, Policy, Sizer
 from environment.resources import CPUS, MEMORY, Resources
 from environment.sharing.terms import Sharing
 from environment.simulation.expectations import Belief
@@ -27,8 +27,9 @@ from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.sizing import Sizes
-from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, natural_key
+from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm
 from environment.view import ClusterView
+from environment.words import natural_key
 from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
