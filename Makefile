@@ -5,6 +5,8 @@
 PYTHON ?= python3.11
 LOCK ?= requirements.lock
 SPARK ?= 4.3
+# Compiled while Spark is fetched: with these, the first daemon says at once when jobs will start.
+COMPILED := ff greedy aep
 BIN := .venv/bin
 READY := .venv/ready
 
@@ -23,7 +25,8 @@ $(READY): $(LOCK) setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r $(LOCK)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	set -e; for version in $(SPARK); do $(BIN)/stoker spark add $$version; done
+	set -e; $(BIN)/python -m daemon.foresight.compiling $(COMPILED) & compiling=$$!; \
+	for version in $(SPARK); do $(BIN)/stoker spark add $$version; done; wait $$compiling
 	touch $(READY)
 
 demo: $(READY)  ## Run three real Spark jobs on VMs that come and go

@@ -53,7 +53,7 @@ class Made:
         if record.held:
             return "it is told once nothing but its turn keeps it"
         if self.at is None:
-            return "none was made yet, which takes a few seconds"
+            return "the first is being made: it takes seconds, or minutes where code is compiled"
         if self.failure:
             return f"the queue could not be played: {self.failure}"
         if why := self.never.get(record.job.id):
@@ -71,7 +71,7 @@ def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
         notes.append(
-            f"not widened yet by how far earlier ones were off: {known} are known, {_FEW} have to be"
+            f"perhaps too narrow: how far they are off is learned from {_FEW} starts, and {known} were seen"
         )
     return notes
 

@@ -10,10 +10,10 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import product
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
@@ -94,6 +94,16 @@ def _within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def compile_for(name: str, options: Mapping[str, Any]) -> None:
+    """Have what is compiled for a policy before the time begins; what its making raises.
+
+    An earlier process on this machine has left it, or it takes up to a minute of a core.
+    """
+    policy = create(name, options)
+    if is_ours(name):
+        play_ahead(policy, *smallest())
+
+
 def main(asked: BinaryIO, told: BinaryIO) -> None:
     """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
     while True:
@@ -103,9 +113,7 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
             return
         for name, options in question.policies:
             with suppress(Exception):  # which is told when it is played
-                policy = create(name, options)
-                if is_ours(name):  # so that what is compiled is there before the time begins
-                    play_ahead(policy, *smallest())
+                compile_for(name, options)
         told.write(READY)
         told.flush()
         for answer in answers(question):

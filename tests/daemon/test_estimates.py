@@ -108,7 +108,10 @@ def test_why_there_is_none_is_said() -> None:
     held = replace(waits, released_at=None, job=replace(waits.job, start_at=5000.0))
     never = Made(1000.0, never={"job-1": "it fits no VM"})
     assert Made().why_not(held) == "it is told once nothing but its turn keeps it"
-    assert Made().why_not(waits) == "none was made yet, which takes a few seconds"
+    assert (
+        Made().why_not(waits)
+        == "the first is being made: it takes seconds, or minutes where code is compiled"
+    )
     assert Made(1000.0, "no draw was finished within 4 s").why_not(waits).endswith("was finished within 4 s")
     assert never.why_not(waits) == "it would not run, as far as can be seen: it fits no VM"
     assert Made(800.0).why_not(waits).startswith("it waits since after the last ones were made")
@@ -126,7 +129,7 @@ def test_what_is_guessed_in_one_is_said() -> None:
     enough = Coverage(Held(15, 2, 3))
     assert notes_of(known, enough) == []
     assert notes_of(unknown, enough) == ["how long it takes is guessed: nothing is known of jobs of type new"]
-    assert notes_of(known, Coverage(Held(15, 2, 2)))[0].endswith(": 19 are known, 20 have to be")
+    assert notes_of(known, Coverage(Held(15, 2, 2)))[0].endswith("20 starts, and 19 were seen")
 
 
 def test_after_a_first_that_took_minutes_there_is_no_rest_of_hours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.go(f"{url}/#/jobs/job-59")
         page.sees("job-59")
         page.sees("no estimate")
-        page.sees("none was made yet, which takes a few seconds")
+        page.sees("the first is being made: it takes seconds, or minutes where code is compiled")
         well(page, url)
 
 

@@ -1,0 +1,23 @@
+"""Compiles what playing ahead needs, for policies by name: `python -m daemon.foresight.compiling ff greedy`.
+
+`make install` has it done while Spark is fetched. Otherwise the first daemon would compile when its first job
+waits, beside jobs that take the machine's cores: it could not say for minutes when the job will start.
+"""
+
+import sys
+
+from daemon.foresight.worker import compile_for
+
+
+def main(names: list[str]) -> None:
+    """One after the other, as they share most."""
+    print(
+        f"Compiling what foresees when jobs start ({', '.join(names)}): a minute of a core.",
+        flush=True,
+    )
+    for name in names:
+        compile_for(name, {})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
