@@ -100,7 +100,7 @@ class Decisions:
         launches.command()
         if event.waiting is not None:
             self._fleet.idling.plan(event.waiting.keeps)
-        if self._line.told and not outdated:
+        if self._line.reasons.told is not None and not outdated:
             self._supply.decline()
 
     def launch_reserved(self) -> None:

@@ -81,13 +81,13 @@ class Preempting:
 
     def state(self) -> tuple[tuple[Taking, ...], float, tuple[tuple[str, str], ...]]:
         """What is under way, when it was last looked, and why nothing was taken for whom."""
-        return tuple(self._takings.values()), self._sought_at, tuple(self._line.not_taken.items())
+        return tuple(self._takings.values()), self._sought_at, tuple(self._line.reasons.not_taken.items())
 
     def resume(
         self, takings: Sequence[Taking], sought_at: float, not_taken: Iterable[tuple[str, str]]
     ) -> None:
         """Go on from there."""
-        self._line.not_taken = dict(not_taken)
+        self._line.reasons.not_taken = dict(not_taken)
         for taking in takings:
             self._takings[taking.taker] = taking
             if self._open(taking):
@@ -123,7 +123,7 @@ class Preempting:
             why = refused(requests, view, found) if isinstance(found, Plan) else found
             if why != THERE_IS_ROOM:
                 not_taken[job.job.id] = why
-        self._line.not_taken = not_taken
+        self._line.reasons.not_taken = not_taken
 
     def _taker(self, job: JobRecord, request: PlacementRequest) -> Taker:
         return Taker(request, tuple(gave.to for gave in job.gave), self._rests_until(job))

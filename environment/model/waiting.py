@@ -1,11 +1,12 @@
-"""Who waits for a placement, in which order, and why the first one does.
+"""Who waits for a placement, in which order, and who aside, as it could not run now even alone.
 
-Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`; how
-many executors running jobs ask for, and when it is their turn, in `growing.py`; in which order jobs of many
-queues and users are placed, in `order_stage.py`.
+What they are told of why they wait is in `waiting_reasons.py`; whether offers are asked for on their behalf,
+in `supply.py`; what nobody could have now, in `reach.py`; how many executors running jobs ask for, and when
+it is their turn, in `growing.py`; in which order jobs of many queues and users are placed, in
+`order_stage.py`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
 
@@ -15,19 +16,15 @@ from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
 from environment.model.order_stage import OrderStage
 from environment.model.reach import Reach
-from environment.model.records import WAITS_ITS_TURN, JobRecord
+from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
 from environment.model.room import Room
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
+from environment.model.waiting_reasons import ASIDE, BACK, MORE, WaitingReasons
 from environment.sharing.terms import Sharing
 from environment.sharing.turns import Turns
 from environment.types import PlacementRequest
-
-#: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
-_ASIDE, _BACK = "it could not run now even alone", WAITS_ITS_TURN
-#: How the reason of a running job begins that waits for more executors.
-_MORE = "asks for more executors than it has"
 
 
 class WaitingLine:
@@ -55,8 +52,6 @@ class WaitingLine:
         self._setbacks = setbacks
         self._reservations = reservations
         self._stage = stage
-        #: Whose reason is a limit of a queue.
-        self._kept_back: set[str] = set()
         self._queue: dict[str, PlacementRequest] = {}
         self._alike = Alike()
         #: Jobs that lost executors, and when these may be placed again.
@@ -64,12 +59,10 @@ class WaitingLine:
         self._growing = Growing(roster, by_itself=grows_by_itself)
         #: Of jobs that grow, the resource profiles of which they could not have an executor even alone.
         self._stuck: dict[str, frozenset[int]] = {}
-        #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
-        self._told: str | None = None
+        #: What they are told.
+        self.reasons = WaitingReasons(roster, self._growing)
         #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
         self._aside: dict[str, bool] = {}
-        #: Of jobs that wait, why nothing is taken from others for them.
-        self.not_taken: Mapping[str, str] = {}
         #: By what it was looked who has to; what changed since then: jobs of which that is not known.
         self._reach: Reach | None = None
         self._unseen: dict[str, None] = {}
@@ -82,13 +75,13 @@ class WaitingLine:
 
     def state(self) -> tuple[tuple[tuple[str, float], ...], str | None, tuple[Growth, ...]]:
         """When lost executors of which jobs may be placed again, who was told to wait, and who grows."""
-        return tuple(self._relaunch_at.items()), self._told, self._growing.state()
+        return tuple(self._relaunch_at.items()), self.reasons.told, self._growing.state()
 
     def resume(
         self, relaunch_at: Iterable[tuple[str, float]], told: str | None, growing: Iterable[Growth]
     ) -> None:
         """Go on from there."""
-        self._relaunch_at, self._told = dict(relaunch_at), told
+        self._relaunch_at, self.reasons.told = dict(relaunch_at), told
         self._growing.resume(growing)
         self._reach = None
 
@@ -102,7 +95,7 @@ class WaitingLine:
         self._alike.add(self._queue[job.job.id])
         self._stage.join(self._queue[job.job.id])
         if why := self._stage.late(job.job):
-            self._say(job, why)
+            self.reasons.say(job, why)
 
     def share(self, sharing: Sharing | None) -> None:
         """From now on jobs are placed in that order, or as they come."""
@@ -136,10 +129,10 @@ class WaitingLine:
         if grows:
             self._unseen[job_id] = None
             if not grew and job.state == "running" and job.job.dynamic is not None:
-                self._roster.explain(job, _MORE)
+                self._roster.explain(job, MORE)
             return True
         self._aside.pop(job_id, None)
-        if job.reason.startswith(_MORE):
+        if job.reason.startswith(MORE):
             self._roster.explain(job, runs_on(job, self._roster))
         return False
 
@@ -304,7 +297,7 @@ class WaitingLine:
         True of nearly all.
         """
         request = self._queue.get(job.job.id)
-        if request is None or job.job.id in self._aside or job.reason.startswith(_ASIDE):
+        if request is None or job.job.id in self._aside or job.reason.startswith(ASIDE):
             return False
         return not self._bars(request, reach)
 
@@ -321,12 +314,12 @@ class WaitingLine:
             if job_id not in self._aside:
                 self._stage.leave(job_id)
             self._aside[job_id] = bool(quota)
-            self._say(job, f"{_ASIDE}: {why}; jobs behind it do not wait for it")
+            self.reasons.say(job, f"{ASIDE}: {why}; jobs behind it do not wait for it")
         else:
             if self._aside.pop(job_id, None) is not None and job_id in self._queue:
                 self._stage.join(self._queue[job_id])
-            if job.reason.startswith((_ASIDE, f"{_MORE}: {_ASIDE}")):
-                self._say(job, _BACK)
+            if job.reason.startswith((ASIDE, f"{MORE}: {ASIDE}")):
+                self.reasons.say(job, BACK)
 
     def _beyond(self, job: JobRecord, request: PlacementRequest, reach: Reach) -> tuple[str, str]:
         """Why quotas keep the request from what it needs, and why it could not run now even alone."""
@@ -345,46 +338,17 @@ class WaitingLine:
         quotas, whys = zip(*found.values(), strict=True)
         return ("; ".join(dict.fromkeys(quotas)) if all(quotas) else ""), "; ".join(dict.fromkeys(whys))
 
-    def _say(self, job: JobRecord, reason: str) -> None:
-        """The job waits for this reason; none does that runs on what it was given, and might have more."""
-        if job.job.id in self._growing and job.job.dynamic is None:
-            return
-        if job.job.id in self._growing:
-            reason = "; ".join(filter(None, (f"{_MORE}: {reason}", job.capped)))
-        if job.state == "queued" and job.gave and job.gave[-1].whole:
-            reason = f"{reason}; {job.gave[-1].told}"
-        if why := self.not_taken.get(job.job.id):
-            reason = f"{reason}; nothing is taken from others for it: {why}"
-        if reason != job.reason:
-            self._roster.explain(job, reason)
-
-    @property
-    def told(self) -> bool:
-        """Whether a policy told someone to wait."""
-        return self._told is not None
-
     def tell(self, waiting: Waiting | None, now: float = 0.0, patience: float = 0.0) -> bool:
         """A policy told this job to wait, or none; one that does not wait any more is not told.
 
         Returns whether the job has let others go before it: one that grows and was first for that long.
         """
-        self._told = None
-        job = self._roster.job(waiting.job_id) if waiting else None
-        if waiting is None or job is None or job not in self:
-            return False
-        self._say(job, waiting.reason)
-        if job.job.id in self._growing and self._growing.yields(job.job.id, now, patience):
-            return True
-        self._told = job.job.id
-        return False
+        return self.reasons.tell(waiting, self.__contains__, now, patience)
 
     def explain_silence(self, why: Callable[[PlacementRequest], str], now: float) -> None:
         """Nothing can be decided for this reason: the first one says so, unless a policy told it another."""
-        head = next(iter(self.requests(now)), None)
-        job = self._roster.job(head.job.id) if head else None
-        if head is None or job is None or job.job.id == self._told:
-            return
-        self._say(job, why(head))
+        if (head := next(iter(self.requests(now)), None)) is not None:
+            self.reasons.silence(head, why)
 
     def explain_room(self, now: float) -> None:
         """The first job that there is no room for says so."""
@@ -395,19 +359,12 @@ class WaitingLine:
         let_in = tuple(self._room.let_in(waiting))
         there = {request.job.id for request in let_in}
         request = next((r for r in waiting if r.job.id not in there), None)
-        job = self._roster.job(request.job.id) if request else None
-        if request is not None and job is not None:
-            self._say(job, self._room.why_not(request, let_in))
+        if request is not None:
+            self.reasons.no_room(request, self._room.why_not(request, let_in))
 
     def explain_limits(self) -> None:
         """Jobs that a limit of their queue keeps back say so, and that it does not any more."""
-        found = self._stage.kept_back()
-        for job_id in {*found, *self._kept_back}:
-            job, why = self._roster.job(job_id), found.get(job_id, "")
-            if job is None or job_id not in self._queue or job_id in self._aside:
-                continue
-            self._say(job, f"{why}; jobs behind it do not wait for it" if why else _BACK)
-        self._kept_back = set(found)
+        self.reasons.limits(self._stage.kept_back(), lambda i: i in self._queue and i not in self._aside)
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))
