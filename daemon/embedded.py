@@ -24,11 +24,10 @@ from conf.schema import Cluster
 from environment.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
-from framework.descendants import kill, kill_below
+from framework.descendants import identity, kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
-from framework.spark.supervisor import identity
 
 HOST = "127.0.0.1"
 

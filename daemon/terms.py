@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from daemon.database import Database, DeposedError, StoreBusyError, StoreError, notes
 from daemon.tables import facts
-from framework.spark.supervisor import identity
+from framework.descendants import identity
 
 #: Seconds that a daemon gets from the beginning of its term until its loop renews the lease.
 START = 30.0

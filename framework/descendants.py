@@ -1,4 +1,4 @@
-"""The processes below one of ours: adopted when their parents end, found, and ended with all they start.
+"""Processes: what tells one from others; those below ours, adopted, found, and ended with all they start.
 
 It imports nothing but the standard library, so that small programs of their own may use it.
 """
@@ -26,6 +26,19 @@ def end_with_parent(parent: int, number: signal.Signals) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def identity(pid: int) -> dict[str, int | str] | None:
+    """What tells this process from every other that had or will have its pid; None when it is gone."""
+    try:
+        # The name in parentheses may hold anything; after it come the state, the parent and, 20th, the start.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if fields[0] in "ZX":
+        return None
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"pid": pid, "start": int(fields[19]), "boot": boot}
 
 
 def below(root: int) -> list[int]:

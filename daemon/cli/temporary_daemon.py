@@ -21,8 +21,7 @@ from conf.loader import find
 from daemon.cli.errors import CommandError
 from daemon.cli.orphans import descendants, end_all
 from daemon.embedded import find_embedded, until
-from framework.descendants import adopt_orphans
-from framework.spark.supervisor import identity
+from framework.descendants import adopt_orphans, identity
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client

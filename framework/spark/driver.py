@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from framework.accounts import Account
+from framework.descendants import identity
 from framework.hostile_files import UntrustedFileError, read_whole
 from framework.spark import supervisor
 from framework.spark.launch import ProcessSpec
@@ -242,12 +243,12 @@ def _group_is_ours(leader: Process) -> bool:
     While one member lives, Linux gives the group's number to no new process; so it is ours unless the
     leader's pid has a new owner.
     """
-    return supervisor.identity(int(leader["pid"])) in (None, leader)
+    return identity(int(leader["pid"])) in (None, leader)
 
 
 def _is_supervisor(process: Process | None, records: Path) -> bool:
     """Whether this process lives and is what runs in the records' folder, as nothing of a job does."""
-    if process is None or supervisor.identity(int(process["pid"])) != process:
+    if process is None or identity(int(process["pid"])) != process:
         return False
     return _works_in(int(process["pid"]), records)
 

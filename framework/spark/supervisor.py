@@ -35,7 +35,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))  # isolated as it is, it knows no folder of ours
 
-from framework.descendants import adopt_orphans, below, kill
+from framework.descendants import adopt_orphans, below, identity, kill
 
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
@@ -50,14 +50,6 @@ _CLEANING, _KILLING = 20.0, 30.0
 _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
 #: Errors that say that the command is no good, and not the host.
 _FAULTS_OF_THE_JOB = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.E2BIG, errno.ENOTDIR})
-
-
-def identity(pid: int) -> dict[str, int | str] | None:
-    """What tells this process from every other that had or will have its pid; None when it is gone."""
-    fields = _stat(pid)
-    if fields is None or fields[0] in "ZX":
-        return None
-    return {"pid": pid, "start": int(fields[19]), "boot": _boot()}
 
 
 def main(records: str) -> None:
@@ -97,10 +89,6 @@ def main(records: str) -> None:
 
 
 # ---- its start -----------------------------------------------------------------------------------
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _processes(driver: Mapping[str, int | str] | None, groups: list[str]) -> str:
@@ -279,14 +267,6 @@ def _close_groups(groups: list[str]) -> None:
 def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         kill(pid)
-
-
-def _stat(pid: int) -> list[str] | None:
-    try:
-        # The name in parentheses may hold anything; after it come the state, the parent and, 20th, the start.
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
 
 
 def _in_the_name_of(task: Mapping[str, Any], work: Callable[[], None]) -> None:
