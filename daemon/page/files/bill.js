@@ -55,14 +55,15 @@ function ofToday(day, budget) {
       h("p.reason", null, h("span.big", null, money(day.paid.total)),
         saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs all the time`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
+      h("p", null, whatFor(day.paid)),
       bar("Paid", "from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
-      bar("While held", "eq. 4, jobs that ran today", [["held", day.held]], day.held, "What VMs cost where they cost only while they hold an executor (Islam 2022, eq. 4)"),
+      bar("While held", "a VM costs only with executors on it", [["held", day.held]], day.held, "What VMs cost where they cost only while they hold an executor (Islam 2022, eq. 4)"),
       bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been there all the time"),
       h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
   ];
 }
 
-const NOBODY = { job: "(no job)", owner: "(nobody)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
+const NOBODY = { job: "(no job: what stood idle, came or went)", owner: "(nobody)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
 
 function table(bill) {
   if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
@@ -78,7 +79,7 @@ function table(bill) {
 function comparison(found) {
   const head = h("div.head", null, h("h2", null, "What another policy would have chosen"));
   const totals = found?.totals ?? [];
-  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. ", h("code", null, "stoker policy shadow NAME"), " lets one decide beside the acting one, without effect. ", h("a", { href: "#/what-if?since=today" }, "What if"), " says what today's jobs would have cost under others, and what those that wait now will.")];
+  if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?"), " No policy looks on beside the one that decides: ", h("code", null, "stoker policy shadow NAME"), " lets one, without effect.")];
   return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?")), h("div.scroll", null, h("table", null,
     h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "Acting cost", "Shadow cost", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {
@@ -87,6 +88,14 @@ function comparison(found) {
         h("td.num", null, money(one.acting_cost)), h("td.num", null, money(one.shadow_cost)),
         h("td.num", { class: apart < 0 ? "good" : apart > 0 ? "bad" : "" }, `${apart > 0 ? "+" : apart < 0 ? "−" : ""}${money(Math.abs(apart))}`));
     })))), h("p.soft.body", null, "Each decision by itself: the VMs that it takes into use, for as long as the job ran.")];
+}
+
+/** What most of the money went to, in a clause. */
+function whatFor(paid) {
+  if (!paid.total) return "Nothing was paid for yet.";
+  const part = (dollars) => `${percent(dollars, paid.total)} (${money(dollars)})`;
+  const rest = paid.total - paid.used - paid.idle;
+  return `${part(paid.used)} for what jobs used of VMs, ${part(paid.idle)} for what stood idle${rest > 0.005 * paid.total ? `, ${part(rest)} for VMs that came and went` : ""}.`;
 }
 
 /** Which of two was cheaper, in a sentence. */

@@ -79,7 +79,7 @@ function summary(job) {
         ["Submitted", clock(job.submitted_at)],
         job.started_at ? ["Started", `${clock(job.started_at)} · waited ${duration(job.started_at - job.submitted_at)}`] : ["Waits for", duration((job.finished_at ?? now) - job.submitted_at)],
         job.finished_at ? ["Ended", `${clock(job.finished_at)}${job.duration === null ? "" : ` · ran ${duration(job.duration)}`}`] : job.started_at ? ["Runs for", duration(now - job.started_at)] : null,
-        job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : ` · in ${duration(job.deadline - now)}`] : null,
+        job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : left(job.deadline - now)] : null,
         ["Cost", money(job.cost)],
         ...came(job),
         ["Executors", `${executorsAsked(job)} × ${ofCores(job.cpus)}, ${memory(job.memory_mib)}`],
@@ -99,6 +99,11 @@ function history(events) {
   if (!events.length) return [head, h("p.empty", null, "Nothing is known of it any more.")];
   return [head, h("div.scroll", null, h("table", null, h("tbody", null, events.map((event) => h("tr", null,
     h("td.faint.tight", null, clock(event.at)), h("td.tight", null, event.kind), h("td", null, event.message))))))];
+}
+
+/** How far off a deadline is, seconds; or that it has passed. */
+function left(seconds) {
+  return seconds > 0 ? ` · in ${duration(seconds)}` : h("span.bad", null, ` · passed ${duration(-seconds)} ago`);
 }
 
 function executorsAsked(job) {

@@ -98,7 +98,7 @@ function queued(job) {
 function due(job) {
   const [, latest] = state.estimates[job.id] ?? [0, 0];
   const late = Math.max(Date.now() / 1000, latest) > job.deadline;
-  return h(late ? "span.bad" : "span.warn", null, `${late ? "too late for" : "by"} ${clock(job.deadline, false)} · `);
+  return h(late ? "div.bad" : "div.warn", null, `${late ? "too late for" : "due by"} ${clock(job.deadline, false)}`);
 }
 
 function started(job) {

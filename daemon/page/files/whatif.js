@@ -64,6 +64,7 @@ export function show(main) {
     const chosen = [...policies.querySelectorAll("input:checked")].map((box) => ({ name: box.value }));
     if (!chosen.length) return void fill(status, "Choose a policy.");
     fill(status, `Playing, for about ${SECONDS} s …`);
+    const patience = setTimeout(() => number === asked && fill(status, "Playing still: what is asked for the first time may have to be compiled, for up to a minute …"), 3000 * SECONDS);
     const other = otherwise(sliders, order.value);
     const since = PLAYED[when.value][1](Date.now() / 1000);
     try {
@@ -76,6 +77,8 @@ export function show(main) {
       if (over || number !== asked) return;
       fill(status, h("span.bad", null, error.message));
       if ([429, 503].includes(error.status)) later();
+    } finally {
+      clearTimeout(patience);
     }
   }
 
@@ -110,14 +113,14 @@ function told(found) {
   const jobs = found.recorded ? ["job came since then", "jobs came since then"] : ["job waits", "jobs wait"];
   const waits = `${count(found.waiting)} ${jobs[found.waiting === 1 ? 0 : 1]}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
   const means = found.recorded ? "Each took what it took." : "Means of draws; in brackets where 9 of 10 are.";
-  const columns = ["Case", "Policy", "VMs cost", "Jobs end after", "All over after", "Late", "Never", "Draws"];
+  const columns = ["Case", "Policy", "VMs cost", "Jobs end after", found.recorded ? "All over at" : "All over after", "Late", "Never", "Draws"];
   const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
   return [
     h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. ${means}`)),
       h("p.reason.verdict", null, found.waiting || found.recorded ? verdict(played) : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
       h("div.scroll", null, h("table.outcomes", null,
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
-        h("tbody", null, found.policies.map((each) => row(each, most)))))),
+        h("tbody", null, found.policies.map((each) => row(each, most, found)))))),
     found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "When each job would run"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
       h("div.body.starts", null, played.map((each) => starts(each, played, found)))) : null,
     h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
@@ -132,17 +135,18 @@ function verdict(played) {
   const best = told.reduce((one, other) => (other.dollars.mean < one.dollars.mean ? other : one));
   const called = (each) => (told.some((other) => other.case !== each.case) ? `${each.name}, ${each.case}` : each.name);
   const less = first.dollars.mean - best.dollars.mean;
-  if (less < 0.00005) return `None is cheaper than ${called(first)}: ${money(first.dollars.mean)}.`;
+  if (less < 0.00005) return `None of these is cheaper than ${called(first)}, ${money(first.dollars.mean)}: choose others to have them played, too.`;
   const sure = best.dollars.high < first.dollars.low || best.draws === 1 ? "" : " That may be chance: their intervals overlap.";
   return `The cheapest is ${called(best)}: ${money(best.dollars.mean)}, ${money(less)} (${percent(less, first.dollars.mean)}) less than ${called(first)}.${sure}`;
 }
 
-function row(each, most) {
+function row(each, most, { at, recorded }) {
+  const over = recorded ? (seconds) => clock(at + seconds) : duration;
   if (each.failure) return h("tr", null, h("td", null, each.case), h("td", null, each.name), h("td.bad", { colspan: 6 }, each.failure));
   const bar = h("i");
   bar.style.width = `${(100 * (each.dollars?.mean ?? 0)) / most}%`;
   return h("tr", null, h("td.case", null, each.case), h("td.case", null, each.name), h("td.num", null, between(each.dollars, money), h("div.bill", null, bar)),
-    h("td.num", null, between(each.completion, duration)), h("td.num", null, between(each.seconds, duration)),
+    h("td.num", null, between(each.completion, duration)), h("td.num", null, between(each.seconds, over)),
     h(each.late ? "td.num.bad" : "td.num", null, count(each.late)), h("td.num", null, count(each.never.length)), h("td.num", null, count(each.draws)));
 }
 

@@ -1,7 +1,7 @@
 // Why executors are where they are: each decision about a job, with the VMs that were looked at and their scores.
 
 import { h } from "./dom.js";
-import { clock, cores, memory, ranges } from "./format.js";
+import { clock, memory, ofCores, ranges } from "./format.js";
 
 /** So many decisions are shown, and so many choices of each. */
 const MOST = 8;
@@ -11,8 +11,8 @@ const CHOICES = 4;
 export function decisions(found) {
   const all = [...found.explanations].reverse();
   const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
-  const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), h("span.chip", null, String(all.length)));
-  if (!all.length) return [head, h("p.empty", null, waits ? `No policy was asked about it yet: ${found.reason || "it waits for its turn"}.` : "No policy decided anything about it.")];
+  const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), all.length ? h("span.chip", null, String(all.length)) : null);
+  if (!all.length) return [head, h("p.empty", null, waits ? "No policy was asked about it yet; what keeps it is said above." : "No policy decided anything about it.")];
   return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
 }
 
@@ -26,15 +26,32 @@ function decision(one, open, id) {
     others ? h("p.soft", null, `${others} other executors: stoker explain ${id}`) : null);
 }
 
-/** Executors for which the same was looked at in the same way are told of once. */
+/** Executors that went to one VM for one reason are told of once, with what the first of them found. */
 function groups(choices) {
   const by = new Map();
   for (const each of choices) {
-    const key = JSON.stringify([each.vm, each.why, each.candidates]);
+    const key = JSON.stringify([each.executor === null, each.vm, each.why, each.cpus, each.memory_mib]);
     if (!by.has(key)) by.set(key, [each, []]);
     by.get(key)[1].push(each.executor);
   }
   return [...by.values()];
+}
+
+/** VMs that are alike share a row: the chosen one first, then those with room, the best score first. */
+function alike(candidates) {
+  const by = new Map();
+  for (const each of candidates) {
+    const lacks = each.lacks.map((text) => text.replace(`${each.vm} `, "").replace(/^has /, ""));
+    const key = JSON.stringify([each.chosen, each.type, each.free_cpus, each.free_memory_mib, each.score, each.details, lacks]);
+    if (!by.has(key)) by.set(key, { ...each, lacks, vms: [] });
+    by.get(key).vms.push(each.vm);
+  }
+  return [...by.values()].sort((a, b) => b.chosen - a.chosen || (a.lacks.length > 0) - (b.lacks.length > 0) || (b.score ?? 0) - (a.score ?? 0));
+}
+
+/** At most three names; of more the first and the last. */
+function named(vms) {
+  return vms.length > 3 ? `${vms[0]}, …, ${vms.at(-1)} (${vms.length})` : vms.join(", ");
 }
 
 function choice(one, executors) {
@@ -43,12 +60,12 @@ function choice(one, executors) {
   const worst = Math.min(...one.candidates.map((each) => each.score ?? Infinity));
   const scored = one.candidates.some((each) => each.score !== null);
   return h("div.choice", null,
-    h("p", null, h("b", null, who), one.vm ? ` → ${one.vm}` : " waits", one.why ? h("span.soft", null, `: ${one.why}`) : null),
+    h("p", null, h("b", null, who), one.vm ? ` → ${one.vm}` : " waits", one.why ? h("span.soft", null, `: ${one.why}${executors.length > 1 ? "; as the first of them found it" : ""}`) : null),
     one.candidates.length ? h("div.scroll", null, h("table", null,
       h("thead", null, h("tr", null, ["VM", "Free", scored ? "Score" : null, "Lacks"].filter(Boolean).map((name) => h(name === "Free" || name === "Score" ? "th.num" : "th", null, name)))),
-      h("tbody", null, one.candidates.map((each) => h("tr", { class: each.chosen ? "chosen" : each.lacks.length ? "unfit" : "" },
-        h("td.tight", null, each.chosen ? "● " : "", each.vm, h("span.faint", null, ` ${each.type}`)),
-        h("td.num", null, `${cores(each.free_cpus)} · ${memory(each.free_memory_mib)}`),
+      h("tbody", null, alike(one.candidates).map((each) => h("tr", { class: each.chosen ? "chosen" : each.lacks.length ? "unfit" : "" },
+        h("td.tight", null, each.chosen ? "● " : "", named(each.vms), h("span.faint", null, ` ${each.type}`)),
+        h("td.num", null, `${ofCores(each.free_cpus)} · ${memory(each.free_memory_mib)}`),
         scored ? h("td.num", { title: more(each) }, each.score === null ? "–" : score(each.score, worst, best)) : null,
         h("td.soft", null, each.lacks.join(", "))))))) : null,
     one.candidates_left_out ? h("p.faint", null, `and ${one.candidates_left_out} other VMs`) : null);

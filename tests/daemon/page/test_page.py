@@ -16,6 +16,7 @@ from daemon.foresight.cases import Present
 from daemon.foresight.expected import Estimate, KeptEstimates
 from daemon.page import stream
 from daemon.store import Store
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -119,6 +120,46 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
         page.sees("job-59")
         page.sees("no estimate")
         page.sees("the first is being made: it takes seconds, or minutes where code is compiled")
+        well(page, url)
+
+
+def test_a_deadline_that_has_passed_says_so(chromium: Browser, crowd: Crowd) -> None:
+    """On the job's page, and in the queue, where names are whole on a phone, too."""
+    now = time.time()
+    job_id = crowd.waiting[0]
+    record = crowd.store.job(job_id)
+    assert record is not None
+    crowd.store.save(Changes((replace(record, job=replace(record.job, deadline=now - 65.0)),), ()))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("passed 1m")
+        page.sees("No policy was asked about it yet; what keeps it is said above.")
+        page.resize(390, 844)
+        page.go(f"{url}/#/")
+        page.sees("too late for")
+        name = "document.querySelector('.rows .what b')"
+        assert page.run(f"{name}.scrollWidth <= {name}.clientWidth")
+        well(page, url)
+
+
+def test_alike_executors_and_vms_share_a_line(chromium: Browser, crowd: Crowd) -> None:
+    """Why executors are where they are is told once of those that went to one VM for one reason."""
+    job_id = crowd.waiting[-1]
+    first, later = {"cpus": 4.0, "mem": 4096.0}, {"cpus": 3.0, "mem": 3072.0}
+
+    def choice(number: int) -> Choice:
+        there = CandidateVm("vm-0", "small", later if number else first, (), None, chosen=True)
+        others = [CandidateVm(f"vm-{n}", "small", first, (), None, chosen=False) for n in range(1, 6)]
+        return Choice(number, "vm-0", "the first with room", (there, *others), 0, Resources.of(1.0, 1024))
+
+    choices = tuple(choice(number) for number in range(3))
+    why = Explanation(time.time(), job_id, "ff", "place", "3 of 3 executors placed", (), choices)
+    crowd.store.save(Changes((), ()), (why,))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("→ vm-0: the first with room; as the first of them found it")
+        assert page.run("document.querySelectorAll('.choice tbody tr').length") == 2
+        page.sees("vm-1, …, vm-5 (5) small")
         well(page, url)
 
 
@@ -493,6 +534,8 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
+        page.sees("100 % ($0.250) for what jobs used of VMs, 0 % ($0.00) for what stood idle.")
+        page.sees("What would today's jobs have cost under others?")
         assert "$0.50" not in page.text("table")
         page.run(
             "const o = document.querySelector('select'); o.value = ''; o.dispatchEvent(new Event('change'))"
