@@ -25,7 +25,7 @@ from environment.kernel.leases import (
 )
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
-from environment.resources import CPUS, Resources
+from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.sharing.terms import Sharing
 from environment.sizing import smallest
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm, barred
@@ -130,6 +130,18 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
         why = whole_cluster_shortfall(there, least[number], job.executors, job.min_executors)
         found[job.id] = why or f"no VM is there that it may use (spot: {job.spot})"
     return found
+
+
+def plain(jobs: Sequence[Job]) -> bool:
+    """Whether these are gangs that run anywhere, of which the kernel, which counts whole MiB, knows all."""
+    gangs = all(job.min_executors is None and job.min_cpus is None for job in jobs)
+    anywhere = all(job.driver is None and job.spot == "allowed" for job in jobs)
+    sizes = {id(job.size): job.size for job in jobs}
+    return gangs and anywhere and all(map(_whole, sizes.values()))
+
+
+def _whole(size: Resources) -> bool:
+    return size.thousandths.keys() == {*BASIC} and size.get(MEMORY) % THOUSANDTHS == 0
 
 
 def episode_of(

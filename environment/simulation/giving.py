@@ -7,7 +7,7 @@ that work is done again; a job that is stopped loses all of its work, and waits 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Preempted:
     dollars: float = 0.0
     #: When who gave how many executors to whom, or (0) all of it: (seconds, job, job, executors).
     log: list[tuple[float, str, str, int]] = field(default_factory=list)
+
+    def fields(self) -> dict[str, Any]:
+        """The sums by the names of a result's fields."""
+        return {"executors_given": self.executors, "jobs_stopped": self.jobs, "work_given": self.dollars}
 
 
 class GivingWay:

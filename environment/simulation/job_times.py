@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from environment.kernel.state import Batch, SmallIntArray
+from environment.kernel.durations import is_good
+from environment.kernel.state import PAPER, Batch, SmallIntArray
 from environment.resources import Resources
 from environment.simulation.fitted import Pace
 from environment.simulation.options import SimulationOptions
@@ -44,6 +45,13 @@ class JobTimes:
         if mean is not None and self._pace is not None:
             return mean * self._pace.luck(job)
         return _seconds(job, sizes, self._options) if whole is None else whole
+
+    def placed(self, number: int, seconds: float, mean: float | None, placement: SmallIntArray) -> float:
+        """The same with what a bad placement adds, where the kernel is not the one who adds it."""
+        rules, prefers = self._batch.rules, int(self._batch.jobs.prefers[0, number])
+        known = mean is not None or rules.duration_model != PAPER
+        good = known or is_good(prefers, len(placement), len(np.unique(placement)))
+        return seconds if good else seconds * float(rules.penalty)
 
     def alone(self, number: int, sizes: Sequence[Resources], vm_ids: Sequence[str]) -> float:
         """Seconds that a running job really takes alone on executors of these sizes, well placed."""

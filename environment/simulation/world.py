@@ -1,24 +1,22 @@
 """A simulated cluster: one episode of the kernel, shown as views and requests and moved by placements.
 
 The rules are the kernel's, what is shown of VMs is in `cluster`, who asks a policy when is in `simulator`,
-what jobs take in `job_times`, what is taken away from them in `executor_losses`.
+who waits in `who_waits`, what jobs take in `job_times`, what is taken away from them in `executor_losses`.
 What happens is apart from what is believed of it: a view is made of belief alone.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from environment.carried import carried
 from environment.kernel import ends, rules, sized
-from environment.kernel.arrays import episode_of
-from environment.kernel.durations import is_good
+from environment.kernel.arrays import episode_of, plain
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
-from environment.kernel.state import PAPER, Batch, SmallIntArray, make_batch
-from environment.resources import BASIC, CPUS, MEMORY, NOTHING, THOUSANDTHS, Resources
+from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
@@ -32,6 +30,7 @@ from environment.simulation.in_order import InOrder
 from environment.simulation.job_times import JobTimes
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
+from environment.simulation.who_waits import WhoWaits
 from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
@@ -135,6 +134,16 @@ class World:
         self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
         self._in_order = InOrder(options.sharing, vms) if options.sharing else None
+        self._waits = WhoWaits(
+            self._cluster,
+            self._arrivals,
+            self.requests,
+            self._running,
+            self.missing,
+            self._growing,
+            self._in_order,
+            options.jvms,
+        )
         self._losses.lose_until(self.now)
         self._arrive()
 
@@ -170,12 +179,7 @@ class World:
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
         asked = self.pace is not None or options.scores
-        if special or asked or self._growing or self._arrivals.held:
-            return False
-        gangs = all(job.min_executors is None and job.min_cpus is None for job in self.jobs)
-        anywhere = all(job.driver is None and job.spot == "allowed" for job in self.jobs)
-        sizes = {id(job.size): job.size for job in self.jobs}
-        return gangs and anywhere and all(map(_whole, sizes.values()))
+        return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:
         """All were placed by who played the kernel alone, in this order of their numbers: let them end."""
@@ -192,46 +196,12 @@ class World:
         return self._cluster.view(self._running.values())
 
     def queue(self) -> Queue:
-        """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
-        due = self.missing.requests()
-        if self._in_order is not None:
-            more, aside = [*self._growing.requests()], self._beyond() if self._cluster.lossy else {}
-            due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
-            return self._in_order.queue(self.now, due, more, aside, self._let_in)
-        queue = new = Queue(self.requests, self.head)
-        if self._cluster.lossy:
-            queue = Queue([request for request in (*due, *new) if not self._cluster.beyond(request)])
-        elif due:
-            queue = Queue([*due, *new])
-        # Those that are behind lost executors wait as well.
-        alone = not any(not request.again for request in queue)
-        if alone and self._growing:
-            grow = (more for more in self._growing.requests() if not self._cluster.beyond(more))
-            queue = Queue([*queue, *grow])
-        if self.options.jvms is None:
-            return queue
-        lost, others = ([each for each in queue if each.again is which] for which in (True, False))
-        return Queue([*lost, *self._let_in(others, 0)])
-
-    def _let_in(self, requests: Iterable[PlacementRequest], more: int) -> Iterator[PlacementRequest]:
-        """Those of them that one machine carries beside what runs, and so many JVMs more."""
-        most = self.options.jvms
-        running = 0 if most is None else sum(len(job.vm_ids) + 1 for job in self._running.values())
-        return carried(requests, most, running + more)
+        """Who waits and may be placed now."""
+        return self._waits.queue(self.now, self.head)
 
     def aside(self) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""
-        found = self._arrivals.waiting | self._beyond()
-        if self._in_order is not None:
-            for request in self.requests[self.head :]:
-                if why := self._in_order.why_not(request, self.now):
-                    found.setdefault(request.job.id, why)
-        return found
-
-    def _beyond(self) -> dict[str, str]:
-        """The jobs that the VMs which are left do not hold."""
-        waiting = self.requests[self.head :]
-        return {request.job.id: why for request in waiting if (why := self._cluster.beyond(request))}
+        return self._waits.aside(self.now, self.head)
 
     def place(self, request: PlacementRequest, place: Place) -> None:
         """Execute a decision about a request of the queue."""
@@ -267,20 +237,32 @@ class World:
             rules.place_job(self.batch, 0, placement)
         else:
             self._place_part(job, head, placement, sizes, seconds)
+        if self._tracks:
+            self.missing.began(head, len(placement))
+        self._began(head, request.job, placement, sizes, mean)
+
+    def _began(
+        self,
+        number: int,
+        job: Job,
+        placement: SmallIntArray,
+        sizes: tuple[Resources, ...],
+        mean: float | None,
+    ) -> None:
+        """A job runs from now on, for the first time or once more; `sizes` where it has less than it asks."""
+        given = sizes or job.asked
         ids = tuple(self._ids[vm] for vm in placement.tolist())
-        expected = self._times.expected(request.job, head, given, len(set(ids)), mean)
-        started = float(self.batch.state.start[0, head])
-        self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
+        expected = self._times.expected(job, number, given, len(set(ids)), mean)
+        started = float(self.batch.state.start[0, number])
+        self._running[number] = RunningJob(job, ids, started, expected, sizes)
         self._take(ids, given)
         if self._in_order is not None:
-            self._in_order.placed(request.job.id)
-            self._hold(head)
+            self._in_order.placed(job.id)
+        self._hold(number)
         self._idle.look()
-        if self._tracks:
-            self.missing.began(head, len(ids))
         # Where VMs would be opened for it, that costs more than it gains.
         if self.options.grows and not self.elastic:
-            self._growing.look(head)
+            self._growing.look(number)
 
     def _hold(self, number: int) -> None:
         """What a running job holds has changed."""
@@ -309,32 +291,15 @@ class World:
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         given = request.granted(place)
         mean = self._times.mean(job, given, placement)
-        used = len(np.unique(placement))
-        seconds = self._times.real(job, given, mean, (job.expected_duration or 0.0) if whole else None)
-        numbers, prefers = self.batch.rules, int(self.batch.jobs.prefers[0, number])
-        if mean is None and numbers.duration_model == PAPER and not is_good(prefers, len(placement), used):
-            seconds *= float(numbers.penalty)
+        asked = (job.expected_duration or 0.0) if whole else None
+        seconds = self._times.placed(number, self._times.real(job, given, mean, asked), mean, placement)
         giving.begin_again(number, placement, given, seconds)
-        ids = tuple(self._ids[vm] for vm in placement.tolist())
-        expected = self._times.expected(request.job, number, given, used, mean)
         self._sizes[number] = sizes = () if whole else given
-        self._running[number] = RunningJob(request.job, ids, self.now, expected, sizes)
-        self._take(ids, given)
-        self._idle.look()
-        if self._in_order is not None:
-            self._in_order.placed(request.job.id)
-        self._hold(number)
-        if self.options.grows and not self.elastic:
-            self._growing.look(number)
+        self._began(number, request.job, placement, sizes, mean)
 
     def given_way(self) -> dict[str, Any]:
         """What came of jobs that gave way to others, by the names of a result's fields."""
-        if self.giving is None:
-            return {}
-        found = self.giving.preempted
-        return {
-            "executors_given": found.executors, "jobs_stopped": found.jobs, "work_given": found.dollars
-        }  # fmt: skip
+        return {} if self.giving is None else self.giving.preempted.fields()
 
     def seek(self, view: ClusterView) -> tuple[PlacementRequest, Place] | None:
         """Have others give way for who waits; who that is, and where it can be placed now."""
@@ -425,8 +390,3 @@ class World:
             self.requests.append(PlacementRequest(job, job.executors, released_at=released_at))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)
-
-
-def _whole(size: Resources) -> bool:
-    """Whether the kernel, which counts whole MiB, knows all of what an executor takes."""
-    return size.thousandths.keys() == {*BASIC} and size.get(MEMORY) % THOUSANDTHS == 0
