@@ -21,7 +21,7 @@ from environment.explain import Explanation, explain
 from environment.model.events import Decided
 from environment.model.launches import decided
 from environment.policy import Guarded, Keeper, Observer, Policy, Timed
-from environment.rounds import Queue, Verdict, decide_in_turn
+from environment.rounds import Verdict, WaitingRequests, decide_in_turn
 from environment.sizing import Sizes, sizing_for
 from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -117,7 +117,7 @@ class Deciders:
         def explained() -> Iterator[Verdict]:
             # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
             for verdict, queue, name in self._round(
-                view, requests if isinstance(requests, Queue) else Queue(requests)
+                view, requests if isinstance(requests, WaitingRequests) else WaitingRequests(requests)
             ):
                 if self._is_news(verdict):
                     explanations.append(explain(verdict, name))
@@ -128,7 +128,9 @@ class Deciders:
         event = decided(explained(), self._now())
         return event, tuple(explanations)
 
-    def _round(self, view: ClusterView, queue: Queue) -> Iterator[tuple[Verdict, Queue, str]]:
+    def _round(
+        self, view: ClusterView, queue: WaitingRequests
+    ) -> Iterator[tuple[Verdict, WaitingRequests, str]]:
         """Verdicts in turn, each with the queue it is about and the name of the policy that reached it."""
         while queue:
             for verdict in self._acting.ask(view, queue, _BATCH):
@@ -139,7 +141,7 @@ class Deciders:
                 return
             view = last.view_after
 
-    def _mended(self, verdict: Verdict, queue: Queue) -> tuple[Verdict, str]:
+    def _mended(self, verdict: Verdict, queue: WaitingRequests) -> tuple[Verdict, str]:
         """The fallback's verdict instead of one with faults."""
         if not verdict.faults or self._second is None:
             return verdict, self._acting.name
@@ -170,7 +172,7 @@ class _Batch:
     """
 
     view: ClusterView
-    queue: Queue
+    queue: WaitingRequests
     limit: int
     done: Event = field(default_factory=Event)
     lock: Lock = field(default_factory=Lock)
@@ -196,7 +198,7 @@ class _Batch:
             return left
 
     @property
-    def left(self) -> tuple[ClusterView, Queue]:
+    def left(self) -> tuple[ClusterView, WaitingRequests]:
         """What the verdicts so far left of view and queue."""
         last = self.verdicts[-1] if self.verdicts else None
         if last is None or not isinstance(last.decision, Place):
@@ -262,7 +264,7 @@ class _Thinker:
         if isinstance(self._policy, Observer):
             self._inbox.put(ended)
 
-    def ask(self, view: ClusterView, queue: Queue, limit: int) -> list[Verdict]:
+    def ask(self, view: ClusterView, queue: WaitingRequests, limit: int) -> list[Verdict]:
         """Decide about the queue: one to `limit` verdicts; the last may have faults."""
         batch = _Batch(view, queue, limit)
         if busy := self.busy:

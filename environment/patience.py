@@ -39,7 +39,7 @@ _AGAIN = attrgetter("again")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PatienceLimits:
     """How often, and for how long, as above.
 
     A `patience` that is a number is in seconds; a text such as `2x` says how many times what the job is
@@ -98,7 +98,7 @@ class _Borne:
 class Patience:
     """What the jobs of a queue have borne, as a policy tells it, and what may be asked of them yet."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PatienceLimits) -> None:
         self.limits = limits
         self._borne: dict[tuple[str, bool], _Borne] = {}
 

@@ -58,7 +58,7 @@ class Verdict:
         return after if driver is None or place.driver is None else after.with_driver(place.driver, driver)
 
 
-class Queue(Sequence[PlacementRequest]):
+class WaitingRequests(Sequence[PlacementRequest]):
     """The requests from a position on, without copying them: first come, first served.
 
     Where the order depends on who holds what, it is `environment.sharing.turns.Turns`.
@@ -91,12 +91,12 @@ class Queue(Sequence[PlacementRequest]):
         """Why a placement that fits the view must not be; empty when it may."""
         return ""
 
-    def after(self, verdict: Verdict) -> "Queue":
+    def after(self, verdict: Verdict) -> "WaitingRequests":
         """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
         request = verdict.request
         if request is self[0]:
-            return Queue(self._requests, self._start + 1)
-        return Queue([other for other in self if other is not request])
+            return WaitingRequests(self._requests, self._start + 1)
+        return WaitingRequests([other for other in self if other is not request])
 
 
 class Fitting(Sequence[PlacementRequest]):
@@ -243,7 +243,7 @@ def decide_in_turn(
 
     One by one: each verdict holds a view of its own, so the round of a long queue is better not kept whole.
     """
-    queue = requests if isinstance(requests, Queue) else Queue(requests)
+    queue = requests if isinstance(requests, WaitingRequests) else WaitingRequests(requests)
     while queue:
         verdict = decide_once(decide, view, queue, fallback=fallback, sizing=sizing)
         yield verdict
@@ -282,8 +282,9 @@ def _ask(
             request = _named(queue, decision.job_id)
             decision = shown.given(request, decision)
             faults = check(view, request, decision)
-            if not faults and isinstance(queue, Queue) and (over := queue.refuses(view, request, decision)):
-                faults = (over,)
+            if not faults and isinstance(queue, WaitingRequests):
+                over = queue.refuses(view, request, decision)
+                faults = (over,) if over else ()
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (f"the policy failed: {type(error).__name__}: {error}",)
     else:

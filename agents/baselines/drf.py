@@ -12,7 +12,7 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
 from agents.estimates import check_limit
 from environment.check import shortage
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.rounds import room_for_driver
@@ -45,7 +45,7 @@ class DrfOptions:
 
     def __post_init__(self) -> None:
         check_limit("window", self.window, least=1)
-        Limits(self.overtaken_at_most)
+        PatienceLimits(self.overtaken_at_most)
 
 
 class DominantResourceFairness:
@@ -63,7 +63,7 @@ class DominantResourceFairness:
 
     def __init__(self, options: DrfOptions) -> None:
         self._within: Policy = _PLACEMENTS[options.placement]()
-        self._window, self._patience = options.window, Patience(Limits(options.overtaken_at_most))
+        self._window, self._patience = options.window, Patience(PatienceLimits(options.overtaken_at_most))
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the oldest job of the first type, by share, of which that has room, or wait."""

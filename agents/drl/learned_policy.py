@@ -13,7 +13,7 @@ from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, tol
 from agents.estimates import check_share
 from agents.guard import Guard
 from environment.check import check, shortage
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.policy import Policy
 from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
@@ -54,7 +54,7 @@ class LearnedOptions:
     def __post_init__(self) -> None:
         check_share("beta", self.beta or 0.0)
         check_share("idle", self.idle)
-        Limits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
+        PatienceLimits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
         if ":" in self.fallback:  # to make one of others would be to run whatever is named
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
@@ -91,7 +91,9 @@ class LearnedPolicy:
         if most is None:
             most = model.spec.overtaken_at_most if model.spec.considered > 1 else _OVERTAKEN
         #: What the jobs have borne, which the guard minds too.
-        self.patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit, options.patience))
+        self.patience = Patience(
+            PatienceLimits(most, _WAIT_LIMIT if limit is None else limit, options.patience)
+        )
         self._fallback: Policy = create(options.fallback)
         self.adviser = Adviser(model, options.beta)
         #: The oldest job, and how many were the oldest before it.
@@ -193,7 +195,7 @@ class LearnedPolicy:
         return replace(decision, why=tuple(f"{why}, so {name} decides: {reason}" for reason in whys))
 
 
-def told_placed(limits: Limits, passed_over: int, fit: int, overtakes: str) -> str:
+def told_placed(limits: PatienceLimits, passed_over: int, fit: int, overtakes: str) -> str:
     """Why a job is placed, behind what the network says, and whom it overtakes, if anybody.
 
     The oldest has been `passed_over` so often, and so many jobs `fit`.

@@ -15,7 +15,7 @@ from agents.guard import WATCHED, Guard
 from environment.kernel.playing import Trace
 from environment.kernel.sized import Spared
 from environment.kernel.state import PREFERENCES, Batch
-from environment.patience import Limits
+from environment.patience import PatienceLimits
 from environment.types import IntArray, Job, Place, Vm, Wait
 from environment.view import RunningJob
 
@@ -127,7 +127,7 @@ def _part(choices: Choices, begin: int, count: int) -> Choices:
     )
 
 
-def _believed(jobs: Sequence[Job], limits: Limits, adviser: Adviser) -> Believed:
+def _believed(jobs: Sequence[Job], limits: PatienceLimits, adviser: Adviser) -> Believed:
     kinds: dict[object, int] = {}
     types = {name: number for number, name in enumerate(adviser.options.types, 1)}
     return Believed(

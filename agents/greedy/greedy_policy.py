@@ -29,14 +29,14 @@ from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS
 from environment.types import Decision, FloatArray, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from agents.greedy.player import GreedyPlayer
-    from agents.greedy.pricing import Aim, Ends, Jobs, Scene, Work
+    from agents.greedy.pricing import Aim, Ends, Jobs, PricingScene, Work
 
 #: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
 #: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
@@ -84,9 +84,9 @@ class GreedyOptions:
         _ = self.limits  # which are checked there
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PatienceLimits:
         """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
-        return Limits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
+        return PatienceLimits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
 class _Waiting(NamedTuple):
@@ -161,7 +161,7 @@ class Greedy:
         ends, jobs = self._ends(view, known, rows), self._jobs(view, known, rows)
         return int(pricing.choose(self._scene(view), ends, jobs, aim, work))
 
-    def _scene(self, view: ClusterView) -> "Scene":
+    def _scene(self, view: ClusterView) -> "PricingScene":
         held, boots = held_for(view, self._options.unknown_duration), np.zeros(len(view.vms))
         idle = np.zeros(len(view.vms))
         if view.openings is not None:
@@ -171,7 +171,7 @@ class Greedy:
             held[unused] = idle[unused]
             # What is always there is paid for whatever is done.
             held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
-        return self._pricing.Scene(
+        return self._pricing.PricingScene(
             np.stack((view.usable.get(CPUS), view.usable.get(MEMORY) // THOUSANDTHS)),
             np.stack((view.capacity.get(CPUS), view.capacity.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
             held,

@@ -12,7 +12,7 @@ from conf.units import SECONDS_PER_HOUR
 from environment.kernel.playing import Trace
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
-from environment.patience import Limits
+from environment.patience import PatienceLimits
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, MEMORY, THOUSANDTHS
 from environment.types import IntArray, Job, Place, Vm, Wait
@@ -108,7 +108,7 @@ class GreedyPlayer:
         return Wait(why_waits(float(self._borne.begins[number]), shortage), tuple(keeps))
 
 
-def _believed(jobs: Sequence[Job], limits: Limits) -> Believed:
+def _believed(jobs: Sequence[Job], limits: PatienceLimits) -> Believed:
     kinds: dict[object, int] = {}
     return Believed(
         np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),

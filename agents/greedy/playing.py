@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.greedy.pricing import UNTOLD, Aim, Ends, Jobs, Scene, Work, choose
+from agents.greedy.pricing import UNTOLD, Aim, Ends, Jobs, PricingScene, Work, choose
 from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
 from environment.belief import EARLY, LATE
 from environment.kernel.compiled import njit
@@ -214,7 +214,7 @@ def _choose(
     for most in (SOON, running):
         for vm in range(count):
             free[0, vm], free[1, vm] = state.free_milli_cpus[0, vm], state.free_memory_mib[0, vm]
-        scene = Scene(free, means.capacity, held.copy(), nothing, open_, nothing, means.kind)
+        scene = PricingScene(free, means.capacity, held.copy(), nothing, open_, nothing, means.kind)
         work.begins[:window], work.wanted[:] = np.inf, 0.0
         work.fits[:window], work.waits[:window] = False, False
         chosen = choose(scene, _soon(batch, spared, ends, now, ahead, most), jobs, means.aim, work)

@@ -24,7 +24,7 @@ _CHOSEN, _NOW, _LATER, _TRIED = 0, 1, 2, 3
 _PACKED, _APART, _TOGETHER = 0, 1, 2
 
 
-class Scene(NamedTuple):
+class PricingScene(NamedTuple):
     """The VMs. What is free of them changes while waiting jobs are told where they will go."""
 
     free: IntArray  # [2, N] milli cpus and MiB
@@ -97,7 +97,7 @@ class Work(NamedTuple):
 
 
 @njit()
-def choose(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
+def choose(scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
     """The job that is best placed now, and where (the first row of `work`); NOBODY if there is none.
 
     UNTOLD if that takes more ends than are told of.
@@ -138,7 +138,7 @@ def _copy_row(work: Work, row: int, to: int) -> None:
 
 
 @njit()
-def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float:
+def _best_now(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float:
     """The best placement of the job as things are, in row `_NOW`; infinite when there is no room."""
     up, closed = 0, 0
     for vm in range(len(scene.boots)):
@@ -160,7 +160,9 @@ def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float
 
 
 @njit()
-def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float) -> float:
+def _best_later(
+    scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float
+) -> float:
     """The best placement when executors that run have ended, in row `_LATER`, if it is better than `now`.
 
     NaN where ends matter that are not told of.
@@ -220,7 +222,7 @@ def _room(cpus: int, memory: int, jobs: Jobs, job: int, vm: int) -> int:
 
 @njit()
 def _best_form(
-    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float, best: float, row: int
+    scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float, best: float, row: int
 ) -> float:
     """The best form of a placement on `work.room`, in that row if it is better than `best`; its value."""
     prefers, count = jobs.prefers[job], jobs.executors[job]
@@ -260,7 +262,7 @@ def _best_form(
 
 @njit(inline=True)
 def _added(
-    scene: Scene, jobs: Jobs, aim: Aim, job: int, vm: int, executors: int, time: float, end: float
+    scene: PricingScene, jobs: Jobs, aim: Aim, job: int, vm: int, executors: int, time: float, end: float
 ) -> float:
     """Dollars that so many executors on the VM add, from `time` on for `end` seconds."""
     cpus = executors * jobs.size[0, job] / scene.capacity[0, vm]
@@ -275,7 +277,15 @@ def _added(
 
 @njit()
 def _take(
-    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, form: int, time: float, end: float
+    scene: PricingScene,
+    jobs: Jobs,
+    aim: Aim,
+    work: Work,
+    job: int,
+    size: int,
+    form: int,
+    time: float,
+    end: float,
 ) -> bool:
     """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False: there is none."""
     count, placed, used = jobs.executors[job], 0, 0
@@ -306,7 +316,7 @@ def _take(
 
 @njit()
 def _take_apart(
-    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, time: float, end: float
+    scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, time: float, end: float
 ) -> bool:
     """Each executor on another VM, the cheapest first, found in one go; `_take`."""
     count, used = jobs.executors[job], 0
@@ -329,7 +339,7 @@ def _take_apart(
 
 
 @njit()
-def _value(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float) -> float:
+def _value(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float) -> float:
     """What the placement in row `_TRIED` adds, weighed."""
     boots, used, count, duration = 0.0, work.used[_TRIED], jobs.executors[job], jobs.duration[job]
     if time == 0.0:
@@ -346,7 +356,7 @@ def _value(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float
 
 
 @njit()
-def _keep_room(scene: Scene, jobs: Jobs, work: Work, job: int) -> None:
+def _keep_room(scene: PricingScene, jobs: Jobs, work: Work, job: int) -> None:
     """Who waits is to be placed as in row `_LATER`; if it could be placed now, those after it do without."""
     for i in range(work.used[_LATER]):
         vm, taken = work.vms[_LATER, i], work.taken[_LATER, i]

@@ -20,7 +20,7 @@ from agents.lookahead.draws import Draws
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -88,9 +88,9 @@ class LookaheadOptions:
         _ = self.limits  # which are checked there
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PatienceLimits:
         """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
-        return Limits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
+        return PatienceLimits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
 class Lookahead:

@@ -16,7 +16,7 @@ import numpy as np
 from agents.estimates import check_share
 from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
 from environment.check import shortage
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.resources import LEAST, MEMORY, Resources, total
 from environment.types import Decision, EndedJob, FloatArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
@@ -68,7 +68,7 @@ class OgaSchedOptions:
         for name in ("alpha", "eta"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}: should be a number above 0, found {getattr(self, name):g}")
-        Limits(self.overtaken_at_most, self.wait_limit)
+        PatienceLimits(self.overtaken_at_most, self.wait_limit)
 
 
 class OgaSched:
@@ -93,7 +93,7 @@ class OgaSched:
         self._vms: tuple[Vm, ...] = ()
         #: The types that waited when the slot began.
         self._present: frozenset[str] = frozenset()
-        self._patience = Patience(Limits(options.overtaken_at_most, options.wait_limit))
+        self._patience = Patience(PatienceLimits(options.overtaken_at_most, options.wait_limit))
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a type's oldest job, the first that the slot's allocation carries, or wait."""

@@ -16,7 +16,7 @@ from agents.estimates import check_limit, check_seconds, check_share
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from conf.assumptions import UNKNOWN_DURATION
-from environment.patience import Limits, Patience
+from environment.patience import Patience, PatienceLimits
 from environment.policy import Policy, Timed, Turning
 from environment.rounds import beside_driver
 from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
@@ -55,9 +55,9 @@ class OvertakingOptions:
         _ = self.limits  # which are checked there
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PatienceLimits:
         """How often a job may be overtaken; ValueError when that cannot be."""
-        return Limits(self.overtaken_at_most)
+        return PatienceLimits(self.overtaken_at_most)
 
     def check_given(self, names: Collection[str]) -> None:
         """ValueError when one of these options, which were given, has no effect."""

@@ -26,7 +26,7 @@ import numpy as np
 from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present, check_size
-from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
+from daemon.foresight.questions import OVER, READY, Answer, AskedScene, Question
 from daemon.foresight.recorded import Recorded
 from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
@@ -157,7 +157,7 @@ class Foresight:
                 shares = [tuple(range(first, draws, count)) for first in range(count)]
             asked = tuple((name, dict(options)) for name, options in policies)
             scenes = tuple(
-                Scene(
+                AskedScene(
                     each.view,
                     each.queue,
                     self._sizes,

@@ -18,7 +18,7 @@ READY, OVER = b"ready\n", b"\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AskedScene:
     """Where a play begins."""
 
     view: ClusterView
@@ -47,7 +47,7 @@ class Question:
     were made, and none goes on `at_most` so long after that.
     """
 
-    scenes: tuple[Scene, ...]
+    scenes: tuple[AskedScene, ...]
     policies: tuple[tuple[str, dict[str, Any]], ...]
     draws: tuple[int | None, ...]
     seconds: float

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
-from daemon.foresight.questions import OVER, READY, Answer, Question, Scene
+from daemon.foresight.questions import OVER, READY, Answer, AskedScene, Question
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
@@ -68,7 +68,7 @@ def answers(question: Question) -> Iterator[Answer]:
                 yield Answer(number, draw, played)
 
 
-def _rules_of(scene: Scene) -> SimulationOptions:
+def _rules_of(scene: AskedScene) -> SimulationOptions:
     """What the daemon goes by, as a simulation has it."""
     return SimulationOptions(
         sizes=scene.sizes, sharing=scene.sharing, keeping=scene.keeping, jvms=scene.jvms

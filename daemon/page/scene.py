@@ -60,7 +60,7 @@ class Difference:
     costs: Mapping[str, float] = field(default_factory=dict)
 
 
-class Scene:
+class PageScene:
     """Looked at by one thread at a time, told to any."""
 
     def __init__(self, scheduler: Scheduler, store: Store) -> None:

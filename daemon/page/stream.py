@@ -17,7 +17,7 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from daemon.contract import RejectedError, Scheduler
-from daemon.page.scene import Difference, Scene
+from daemon.page.scene import Difference, PageScene
 from daemon.store import Store, StoreError
 from daemon.users.permits import Permit
 
@@ -51,7 +51,7 @@ class Stream:
     def __init__(self, scheduler: Scheduler, store: Store, page: str = "") -> None:
         """`page` says which page this daemon has: one that is open may be that of another."""
         self._page = page
-        self._scene = Scene(scheduler, store)
+        self._scene = PageScene(scheduler, store)
         self._told = lru_cache(maxsize=4)(self._scene.told)
         #: How many listen, by the name of their user.
         self._listening: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple, overload
 
 from environment.resources import total
-from environment.rounds import Queue, Verdict
+from environment.rounds import Verdict, WaitingRequests
 from environment.sharing.filling import Order, Scene
 from environment.sharing.shares import Holding, Scope, Standings
 from environment.types import Job, Place, PlacementRequest
@@ -24,7 +24,7 @@ def others(head: Job, job: Job) -> bool:
     return (job.queue, job.owner) != (head.queue, head.owner)
 
 
-class Turns(Queue):
+class Turns(WaitingRequests):
     """The jobs that may be placed now, in order, as many as the window has."""
 
     def __init__(

@@ -16,7 +16,7 @@ from environment.kernel.playing import CPUS, MADE, MEMORY, ROOM, WAITS, Trace
 from environment.policy import Player
 from environment.resources import CPUS as CPUS_NAME
 from environment.resources import MEMORY as MEMORY_NAME
-from environment.simulation.decided import Decisions, StuckError, Told, Traced
+from environment.simulation.decided import StuckError, Told, Traced, TracedDecisions
 from environment.simulation.world import World
 from environment.types import FloatArray, Job
 
@@ -27,7 +27,7 @@ MANY = 10_000
 
 def play_compiled(
     world: World, player: Player, report: Callable[[int], None], every: int
-) -> tuple[Decisions, FloatArray]:
+) -> tuple[TracedDecisions, FloatArray]:
     """Play a plain world to its end: what was decided, and how many seconds each decision took on average.
 
     `report` is told how many jobs are placed, each time that it is a multiple of `every`, and at the end.
@@ -47,7 +47,7 @@ def play_compiled(
     return _told(world, player, trace), np.concatenate(seconds) if seconds else np.zeros(0)
 
 
-def _told(world: World, player: Player, trace: Trace) -> Decisions:
+def _told(world: World, player: Player, trace: Trace) -> TracedDecisions:
     jobs, size = world.jobs, len(world.vms)
     first, count = world.batch.jobs.first[0], world.batch.jobs.executors[0]
     placement, kernels = world.batch.state.placement[0], np.argsort(player.order)

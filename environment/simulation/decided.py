@@ -23,7 +23,7 @@ class Traced:
     faults: tuple[str, ...] = ()
 
 
-class Decisions(Sequence[Traced]):
+class TracedDecisions(Sequence[Traced]):
     """The decisions of a run, in order. Equal to any sequence of the same."""
 
     @overload
@@ -55,7 +55,7 @@ class Decisions(Sequence[Traced]):
     __hash__ = None  # type: ignore[assignment]  # equal to tuples, which hash otherwise
 
 
-class Kept(Decisions):
+class Kept(TracedDecisions):
     """Decisions as values."""
 
     def __init__(self, made: Sequence[Traced]) -> None:
@@ -82,7 +82,7 @@ class Kept(Decisions):
         return [traced for traced in self._made if traced.faults]
 
 
-class Told(Decisions):
+class Told(TracedDecisions):
     """Decisions of which each is told when it is looked at; before none of them anything was wrong."""
 
     def __init__(self, count: int, waits: int, tell: Callable[[int], Traced]) -> None:

@@ -17,7 +17,7 @@ from environment.resources import Resources
 from environment.sharing.holders import Held, Holder, Holders
 from environment.sharing.preemption import HOLD, Plan, Taker, plan, refused, takers
 from environment.sharing.terms import Sharing
-from environment.simulation.growing import Growing
+from environment.simulation.growing import SimulatedGrowth
 from environment.simulation.missing import Missing
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
@@ -55,7 +55,7 @@ class GivingWay:
         running: dict[int, RunningJob],
         requests: Sequence[PlacementRequest],
         missing: Missing,
-        growing: Growing,
+        growing: SimulatedGrowth,
         gave: Callable[[RunningJob, int], None],
         stopped: Callable[[int], None],
     ) -> None:

@@ -21,7 +21,7 @@ from environment.view import RunningJob
 Seconds = Callable[[int, Sequence[Resources], Sequence[str]], float]
 
 
-class Growing:
+class SimulatedGrowth:
     """Which jobs grow, by their numbers in the kernel; `running`, `given` and `sizes` are the world's."""
 
     def __init__(

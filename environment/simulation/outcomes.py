@@ -9,7 +9,7 @@ import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
 from environment.resources import NOTHING, Resources
-from environment.simulation.decided import Decisions
+from environment.simulation.decided import TracedDecisions
 from environment.simulation.job_outcomes import Columns, JobOutcomes
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.results import Held, Result, cost_shares
@@ -18,7 +18,7 @@ from environment.types import FloatArray, IntArray
 
 
 def result_of(
-    world: World, trace: Decisions, refused: Mapping[str, str], seconds: Sequence[float] | FloatArray
+    world: World, trace: TracedDecisions, refused: Mapping[str, str], seconds: Sequence[float] | FloatArray
 ) -> Result:
     """The result of an episode that is over, with the decisions and how many seconds each took."""
     held, order = _held(world), _in_order_of_arrival(world)

@@ -9,7 +9,7 @@ import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
 from environment.resources import Resources
-from environment.simulation.decided import Decisions, trace_to_json
+from environment.simulation.decided import TracedDecisions, trace_to_json
 from environment.simulation.job_outcomes import JobOutcomes
 from environment.types import FloatArray, IntArray, Vm
 
@@ -75,7 +75,7 @@ class Result:
     bill: Bill
     #: Dollars below which no schedule can stay.
     bound: float
-    decisions: Decisions = field(repr=False)
+    decisions: TracedDecisions = field(repr=False)
     #: Who held what, by number in `jobs`.
     held: Held = field(compare=False, repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.

@@ -15,7 +15,7 @@ from time import perf_counter
 from conf.collecting import uncollected
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
-from environment.rounds import Queue, Verdict, decide_once
+from environment.rounds import Verdict, WaitingRequests, decide_once
 from environment.simulation.compiled import MANY, play_compiled
 from environment.simulation.decided import Kept, StuckError, Traced
 from environment.simulation.fitted import Pace
@@ -149,7 +149,7 @@ class _Stopwatch:
 
 def _run(
     world: World,
-    decide: Callable[[ClusterView, Queue], Verdict],
+    decide: Callable[[ClusterView, WaitingRequests], Verdict],
     fallback: Decide | None,
     observe: Callable[[EndedJob], None] | None,
 ) -> Iterator[Traced]:

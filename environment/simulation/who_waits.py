@@ -6,10 +6,10 @@ In which order jobs of many queues and users wait is in `in_order`, who arrives 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from environment.carried import carried
-from environment.rounds import Queue
+from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.cluster import Cluster
-from environment.simulation.growing import Growing
+from environment.simulation.growing import SimulatedGrowth
 from environment.simulation.in_order import InOrder
 from environment.simulation.missing import Missing
 from environment.types import PlacementRequest
@@ -26,7 +26,7 @@ class WhoWaits:
         requests: Sequence[PlacementRequest],
         running: Mapping[int, RunningJob],
         missing: Missing,
-        growing: Growing,
+        growing: SimulatedGrowth,
         in_order: InOrder | None,
         jvms: int | None,
     ) -> None:
@@ -38,27 +38,29 @@ class WhoWaits:
         self._running, self._missing, self._growing = running, missing, growing
         self._in_order, self._jvms = in_order, jvms
 
-    def queue(self, now: float, head: int) -> Queue:
+    def queue(self, now: float, head: int) -> WaitingRequests:
         """Lost executors that may be placed again, then jobs in order; not who is aside."""
         due = self._missing.requests()
         if self._in_order is not None:
             more, aside = [*self._growing.requests()], self._beyond(head) if self._cluster.lossy else {}
             due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
             return self._in_order.queue(now, due, more, aside, self._let_in)
-        queue = new = Queue(self._requests, head)
+        queue = new = WaitingRequests(self._requests, head)
         if self._cluster.lossy:
-            queue = Queue([request for request in (*due, *new) if not self._cluster.beyond(request)])
+            queue = WaitingRequests(
+                [request for request in (*due, *new) if not self._cluster.beyond(request)]
+            )
         elif due:
-            queue = Queue([*due, *new])
+            queue = WaitingRequests([*due, *new])
         # Those that are behind lost executors wait as well.
         alone = not any(not request.again for request in queue)
         if alone and self._growing:
             grow = (more for more in self._growing.requests() if not self._cluster.beyond(more))
-            queue = Queue([*queue, *grow])
+            queue = WaitingRequests([*queue, *grow])
         if self._jvms is None:
             return queue
         lost, others = ([each for each in queue if each.again is which] for which in (True, False))
-        return Queue([*lost, *self._let_in(others, 0)])
+        return WaitingRequests([*lost, *self._let_in(others, 0)])
 
     def aside(self, now: float, head: int) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""

@@ -17,14 +17,14 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.resources import CPUS, NOTHING, Resources
-from environment.rounds import Queue
+from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
 from environment.simulation.cluster import Cluster
 from environment.simulation.executor_losses import ExecutorLosses
 from environment.simulation.fitted import Pace
 from environment.simulation.giving import GivingWay
-from environment.simulation.growing import Growing
+from environment.simulation.growing import SimulatedGrowth
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.in_order import InOrder
 from environment.simulation.job_times import JobTimes
@@ -93,7 +93,7 @@ class World:
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
         )
         self._times = JobTimes(self.batch, self.truth, self._running, options, pace)
-        self._growing = Growing(
+        self._growing = SimulatedGrowth(
             self.batch,
             self.spared,
             self._ids,
@@ -195,7 +195,7 @@ class World:
         """What policies see."""
         return self._cluster.view(self._running.values())
 
-    def queue(self) -> Queue:
+    def queue(self) -> WaitingRequests:
         """Who waits and may be placed now."""
         return self._waits.queue(self.now, self.head)
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from daemon.api import create_app
-from daemon.page.scene import Scene
+from daemon.page.scene import PageScene
 from daemon.store import Store
 from daemon.users.permits import Permit
 from tests.daemon.page.browser import PROGRAM, browser
@@ -35,7 +35,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Crowd:
 
 def test_telling(benchmark: BenchmarkFixture, crowd: Crowd) -> None:
     """The daemon's part: processor time of two looks, as in each second, while jobs end and begin."""
-    scene = Scene(crowd, crowd.store)
+    scene = PageScene(crowd, crowd.store)
     began = time.perf_counter()
     scene.begin()
     read = time.perf_counter() - began

@@ -9,7 +9,14 @@ from agents.baselines.first_fit import FirstFit
 from environment.model.events import Placement, Waiting
 from environment.model.launches import decided
 from environment.resources import Resources
-from environment.rounds import Queue, Verdict, decide_in_turn, decide_once, has_room, which_have_room
+from environment.rounds import (
+    Verdict,
+    WaitingRequests,
+    decide_in_turn,
+    decide_once,
+    has_room,
+    which_have_room,
+)
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vms
@@ -99,7 +106,7 @@ def test_a_misshapen_decision_is_not_taken(decision: Decision, fault: str) -> No
 
 def test_a_round_may_begin_in_the_middle() -> None:
     """The requests before the start are passed over."""
-    verdicts = list(decide_in_turn(first_fit, VIEW, Queue(requests(1, 1, 2), 1)))
+    verdicts = list(decide_in_turn(first_fit, VIEW, WaitingRequests(requests(1, 1, 2), 1)))
     assert [verdict.request.job.id for verdict in verdicts] == ["b", "c"]
 
 
@@ -216,7 +223,7 @@ def test_the_event_of_a_round_names_vms_by_id() -> None:
 
 def test_the_queue_is_a_window_without_copies() -> None:
     """It begins at the head, and indexes and slices as a sequence does."""
-    queue = Queue(requests(1, 2, 3, 4), 1)
+    queue = WaitingRequests(requests(1, 2, 3, 4), 1)
     assert len(queue) == 3
     assert [request.job.id for request in queue] == ["b", "c", "d"]
     assert queue[-1].job.id == "d"
@@ -232,7 +239,7 @@ def test_whoever_leaves_the_queue_leaves_the_others_in_order() -> None:
         return Verdict(request, VIEW, Place(request.job.id, (0,)))
 
     waiting = requests(1, 2, 3, 4)
-    queue = Queue(waiting, 1)
+    queue = WaitingRequests(waiting, 1)
     assert [request.job.id for request in queue.after(placed(waiting[1]))] == ["c", "d"]
     assert [request.job.id for request in queue.after(placed(waiting[2]))] == ["b", "d"]
     assert len(queue) == 3

@@ -18,7 +18,7 @@ from conf.schema.users import UsersSection
 from daemon.api import create_app
 from daemon.contract import RejectedError
 from daemon.foresight.expected import Estimate
-from daemon.page.scene import MOST_ENDED, Scene
+from daemon.page.scene import MOST_ENDED, PageScene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, Stream
 from daemon.store import Store
 from daemon.users.directory import Directory
@@ -346,7 +346,7 @@ def test_one_user_does_not_take_every_place(store: Store) -> None:
 def test_the_scene_forgets(store: Store) -> None:
     """Jobs that are over go once enough others are; nothing is noted once nobody looks."""
     crowd = Crowd(store, 2, 3)
-    scene = Scene(crowd, store)
+    scene = PageScene(crowd, store)
     scene.begin()
     crowd.submit_some(MOST_ENDED + 20)
     for number in range(4, MOST_ENDED + 24):

@@ -16,7 +16,7 @@ from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.backup import back_up, restore
 from daemon.chronicle import Happening
-from daemon.page.scene import Scene
+from daemon.page.scene import PageScene
 from daemon.store import Store
 from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper, Visitor
@@ -122,9 +122,9 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
     assert house("oper", "GET", f"/v1/jobs/{own}").json()["gave"][0]["to"] == other
 
 
-def scene_of(house: House, store: Store) -> Scene:
+def scene_of(house: House, store: Store) -> PageScene:
     """What the page shows of it."""
-    scene = Scene(house.scheduler, store)
+    scene = PageScene(house.scheduler, store)
     scene.begin()
     return scene
 
