@@ -187,8 +187,8 @@ trained policies on others still; none is among these. Decisions were timed on a
 besides.
 
 Policies with `overtake` in their names look at 256 jobs of the queue and let at most 128 go before its
-oldest, and so do `greedy`, `drf` and the trained ones; `lookahead` looks at 17 and lets 32. The others serve
-first come, first served.
+oldest, and so do `greedy`, `drf`, `lookahead` and the trained ones. The others serve first come, first
+served.
 """
 _WORTH = """## What overtaking alone is worth
 
