@@ -5,6 +5,7 @@ The daemon under it is in `temporary_daemon`, the tables are in `demo_tables`.
 
 import contextlib
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ import typer
 
 from conf.characters import visible
 from daemon.cli.errors import CommandError
+from daemon.cli.shared_options import DEFAULT_URL
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
@@ -45,26 +47,35 @@ def demo(
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", help="Give up when the jobs take longer.")
     ] = 900.0,
+    stay: Annotated[
+        bool,
+        typer.Option(
+            "--stay", help="Serve on when they are over, until Ctrl-C, at the address that commands ask."
+        ),
+    ] = False,
 ) -> int:
     """Run three real Spark jobs on VMs that are opened for them; show where they ran and what it cost.
 
     Example: stoker demo --policy greedy
     """
+    if stay:
+        _check_free(DEFAULT_URL)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     with contextlib.ExitStack() as stack:
         folder = _own_folder(data_dir) if data_dir else _temporary_folder(stack, keep)
         kept = keep or data_dir is not None
-        return _play(folder, policy, timeout, kept)
+        return _play(folder, policy, timeout, kept, stay)
 
 
-def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
+def _play(folder: Path, policy: str, timeout: float, kept: bool, stay: bool) -> int:
     from daemon.cli import demo_tables, render
     from daemon.cli.client import Client
     from daemon.cli.temporary_daemon import TemporaryDaemon
 
     screen = render.console()
-    with TemporaryDaemon(folder, policy, CLUSTER, _MESOS) as daemon, Client(daemon.url) as client:
+    at = {"listen": DEFAULT_URL.removeprefix("http://")} if stay else {}
+    with TemporaryDaemon(folder, policy, CLUSTER, _MESOS, **at) as daemon, Client(daemon.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
             daemon.await_ready(client)
         pools, began = client.cluster()["pools"], time.monotonic()
@@ -76,6 +87,9 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
         bill = demo_tables.Paid(client.bill(by="vm"), pools, time.monotonic() - began, closed=closed)
         render.show(*demo_tables.closing(jobs, *_lookups(client, jobs), bill))
         code = _verdict(client, jobs, timeout)
+        if stay:
+            render.show(demo_tables.staying(daemon.url, job_ids[0]))
+            _stay(daemon)
     render.show(demo_tables.outlook(daemon.config_file if kept else None, daemon.url, job_ids[0]))
     return code
 
@@ -140,6 +154,26 @@ def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
         )
         print(f"The end of its driver's log:\n{_tail(client, job['id'], 'stderr', 30)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _stay(daemon: "TemporaryDaemon") -> None:
+    """Wait for Ctrl-C, or for the daemon's end."""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            daemon.check_alive()
+            time.sleep(1.0)
+
+
+def _check_free(url: str) -> None:
+    """CommandError where somebody listens there."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError as error:
+            why = f"{url}: {error.strerror}; a daemon may be running there, which --stay would be beside"
+            raise CommandError(why) from None
 
 
 def _own_folder(folder: Path) -> Path:

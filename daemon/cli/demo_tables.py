@@ -124,12 +124,23 @@ def _bill(paid: Paid) -> Iterator[RenderableType]:
     )
 
 
+def staying(url: str, job_id: str) -> str:
+    """Say where the daemon of a demo that stays is, and how it ends."""
+    stoker = _command()
+    return (
+        f"\nThe jobs are on the page at {url}, which stays until Ctrl-C. In another terminal:\n"
+        f"  {stoker} explain {job_id}\n"
+        f"  {stoker} submit FILE"
+    )
+
+
 def outlook(config_file: Path | None, url: str, job_id: str) -> str:
     """Say what to try next; with the demo's config when it is still there, of a daemon at `url`."""
     stoker = _command()
     if config_file is None:
         return (
-            f"Nothing is left running. Next: `{stoker} demo --policy rr` decides otherwise;\n"
+            f"Nothing is left running. Next: `{stoker} demo --policy rr` decides otherwise,"
+            " and with --stay its page stays;\n"
             f"or `{stoker} up`, and in another terminal `{stoker} submit FILE`, `{stoker} jobs`."
         )
     return (

@@ -37,7 +37,7 @@ class TemporaryDaemon:
 
     This process adopts whatever the daemon leaves behind, so that it can be found and ended. `mesos` are
     further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
-    `sections` are others of the config.
+    `sections` are others of the config; without `listen` it takes any free port.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TemporaryDaemon:
         **sections: object,
     ) -> None:
         self._folder = folder
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.url = f"http://{sections.get('listen') or f'127.0.0.1:{_free_port()}'}"
         self.config_file = folder / "stoker.yaml"
         self.log_file = folder / "daemon.log"
         self.data_dir = folder / "data"

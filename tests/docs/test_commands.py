@@ -89,8 +89,8 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
 #: Where these are run: by what they begin with, the test, or what every run of the tests does first.
 ELSEWHERE = {
     "make install": "Makefile",
-    "make demo": "tests/daemon/cli/test_demo.py::test_a_daemon_that_does_not_start_is_quoted",
-    "stoker demo": "tests/daemon/cli/test_demo.py::test_a_daemon_that_does_not_start_is_quoted",
+    "make demo": "tests/daemon/cli/test_demo.py::test_its_page_stays_where_commands_ask",
+    "stoker demo": "tests/daemon/cli/test_demo.py::test_its_page_stays_where_commands_ask",
     "stoker up": "tests/daemon/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
     "stoker profile run": "tests/daemon/cli/test_profile.py::test_a_plan_is_measured_and_taken_up",
     "stoker profile compare": (

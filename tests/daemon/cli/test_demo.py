@@ -1,15 +1,19 @@
 """The demo's own parts: its tables, its mistakes, and that it leaves nothing running."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from conf.loader import build
 from conf.schema import Config
 from daemon.cli import demo, demo_tables, main, render
+from tests.daemon.ports import free_port
+from tests.waiting import until
 
 POOLS = [
     {"name": "a", "type": "a", "price_per_hour": 0.5, "max": 2},
@@ -34,6 +38,15 @@ with subprocess.Popen([sys.executable, "-c", parent, stubborn], stdout=subproces
     found = list(descendants())
     end_all(lambda: list(descendants()), grace_seconds=0.2)
     print(len(found), len(list(descendants())))
+"""
+
+
+STAYING = """
+import sys
+from daemon.cli import demo, main
+
+demo.JOBS, demo.DEFAULT_URL = (("wordcount", 1),), sys.argv[1]
+sys.exit(main(["demo", "--stay", "--data-dir", sys.argv[2]]))
 """
 
 
@@ -139,6 +152,30 @@ def test_a_daemon_that_does_not_start_is_quoted(tmp_path: Path) -> None:
     assert "stoker: the daemon has ended" in done.stderr
     assert "policy nearest: unknown" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_its_page_stays_where_commands_ask(tmp_path: Path) -> None:
+    """With a real job on it, until Ctrl-C; nothing is left then."""
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, "-c", STAYING, url, str(tmp_path / "demo")]
+    said = tmp_path / "said"
+    with said.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+        try:
+            for news in (b"queued", b"running", b"finished", b"stays until Ctrl-C"):
+                until(lambda news=news: news in said.read_bytes(), said.read_text)  # type: ignore[misc]
+            assert f"on the page at {url}, which stays until Ctrl-C" in said.read_text()
+            page = httpx.get(url, headers={"Accept": "text/html"})
+            assert page.text.startswith("<!doctype html>")
+            assert [job["state"] for job in httpx.get(f"{url}/v1/jobs").json()["jobs"]] == ["finished"]
+            taken = subprocess.run(command, capture_output=True, text=True)
+            assert (taken.returncode, taken.stdout) == (2, "")
+            assert taken.stderr.startswith(f"stoker: {url}: Address already in use")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.terminate()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
 
 
 def test_what_a_process_leaves_behind_is_found_and_ended() -> None:
