@@ -30,7 +30,7 @@ FACTS = ("queue", "types", "durations", "ends", "preferences", "prices")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPolicy:
     """A policy that comes with Stoker: where it is, and on which `FACTS` its decisions depend by default.
 
     One that places the head of the queue alone takes the options of overtaking besides.
@@ -42,26 +42,26 @@ class Listed:
 
 
 _OF_JOBS = ("durations", "ends", "preferences", "prices")
-POLICIES: dict[str, Listed] = {
-    "rr": Listed("agents.baselines.round_robin:RoundRobin", head_alone=True),
-    "rrc": Listed("agents.baselines.round_robin:RoundRobinConsolidate", head_alone=True),
-    "ff": Listed("agents.baselines.first_fit:FirstFit", head_alone=True),
-    "ilp": Listed("agents.baselines.ilp:IntegerProgram", _OF_JOBS, head_alone=True),
-    "aep": Listed(
+POLICIES: dict[str, ListedPolicy] = {
+    "rr": ListedPolicy("agents.baselines.round_robin:RoundRobin", head_alone=True),
+    "rrc": ListedPolicy("agents.baselines.round_robin:RoundRobinConsolidate", head_alone=True),
+    "ff": ListedPolicy("agents.baselines.first_fit:FirstFit", head_alone=True),
+    "ilp": ListedPolicy("agents.baselines.ilp:IntegerProgram", _OF_JOBS, head_alone=True),
+    "aep": ListedPolicy(
         "agents.baselines.aep:AdaptiveExecutorPlacement", ("preferences", "prices"), head_alone=True
     ),
-    "greedy": Listed("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
-    "karpenter": Listed("agents.baselines.karpenter:Karpenter", ("prices",), head_alone=True),
-    "lookahead": Listed("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
-    "reinforce": Listed("agents.drl.learned_policy:Reinforce", ("queue", *_OF_JOBS)),
-    "dqn": Listed("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),
-    "best_fit": Listed("agents.baselines.scored:BestFit", head_alone=True),
-    "least_allocated": Listed("agents.baselines.scored:LeastAllocated", head_alone=True),
-    "most_allocated": Listed("agents.baselines.scored:MostAllocated", head_alone=True),
-    "dominant_fit": Listed("agents.baselines.scored:DominantFit", head_alone=True),
-    "drf": Listed("agents.baselines.drf:DominantResourceFairness", ("queue", "types")),
-    "ogasched": Listed("agents.oga.ogasched_policy:OgaSched", ("queue", "types", "durations")),
-    "random": Listed("agents.baselines.random_choice:RandomChoice", head_alone=True),
+    "greedy": ListedPolicy("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
+    "karpenter": ListedPolicy("agents.baselines.karpenter:Karpenter", ("prices",), head_alone=True),
+    "lookahead": ListedPolicy("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
+    "reinforce": ListedPolicy("agents.drl.learned_policy:Reinforce", ("queue", *_OF_JOBS)),
+    "dqn": ListedPolicy("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),
+    "best_fit": ListedPolicy("agents.baselines.scored:BestFit", head_alone=True),
+    "least_allocated": ListedPolicy("agents.baselines.scored:LeastAllocated", head_alone=True),
+    "most_allocated": ListedPolicy("agents.baselines.scored:MostAllocated", head_alone=True),
+    "dominant_fit": ListedPolicy("agents.baselines.scored:DominantFit", head_alone=True),
+    "drf": ListedPolicy("agents.baselines.drf:DominantResourceFairness", ("queue", "types")),
+    "ogasched": ListedPolicy("agents.oga.ogasched_policy:OgaSched", ("queue", "types", "durations")),
+    "random": ListedPolicy("agents.baselines.random_choice:RandomChoice", head_alone=True),
 }
 
 #: Policies of ours that decide for measurements only, and are not listed.

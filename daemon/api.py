@@ -19,7 +19,7 @@ from conf.schema.users import UsersSection
 from daemon import bill_schemas, cluster_schemas, job_schemas, policy_schemas
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
-from daemon.bill_rows import Asked
+from daemon.bill_rows import AskedBill
 from daemon.contract import PolicyStatus, Scheduler
 from daemon.description import describe
 from daemon.event_routes import add_events
@@ -47,7 +47,7 @@ from daemon.users.sessions import Sessions
 from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
 from daemon.webhooks.routes import add_webhooks
-from framework.guard import Guard
+from framework.guard import RequestGuard
 from framework.spark import SparkHomes
 
 #: Jobs of one user whose executors are shown on VMs.
@@ -107,7 +107,7 @@ def create_app(
     doorkeeper = Doorkeeper(token, directory, None if users is None else users.header, sessions)
     index = cluster_schemas.IndexBody(name="stoker", version=version, links=_LINKS)
     app.state.stream = add_page(app, scheduler, store, doorkeeper, sessions, index)
-    guard = Guard(hosts, any_name=doorkeeper.wants_somebody)
+    guard = RequestGuard(hosts, any_name=doorkeeper.wants_somebody)
     see = "all" if users is None else users.see
     entrance = Entrance(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
     app.add_middleware(ShortWay, submissions=submissions)
@@ -144,7 +144,7 @@ def _add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def bill(query: Annotated[bill_schemas.BillQuery, Query()]) -> bill_schemas.BillBody:
         """Show what VMs have cost until now, used or not, from opened to closed."""
         scheduler.charge()
-        found = store.vms.bill(Asked(query.by, query.since, query.until, query.limit))
+        found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
         return bill_schemas.bill_body(found, query.by, scheduler.budget())
 
 

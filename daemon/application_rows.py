@@ -2,14 +2,14 @@
 
 import sqlalchemy as sa
 
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import applications, job_id, job_number, upsert
 
 
-class Applications:
+class ApplicationRows:
     """One text by job. All methods may be called from any thread, and raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def keep(self, of: str, record: str, *, has_secret: bool) -> None:

@@ -32,7 +32,7 @@ BATCH = "charged"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBill:
     """A bill that is asked for: by what, from which day to which (UTC, 2026-11-22), at most so many rows."""
 
     by: By = "kind"
@@ -96,7 +96,7 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
 # ---- what it comes to ------------------------------------------------------------------------------
 
 
-def bill(connection: Connection, asked: Asked) -> Bill:
+def bill(connection: Connection, asked: AskedBill) -> Bill:
     """What was paid in these days, by what is asked for: the dearest first, or the first day."""
     detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
     table = detailed.get(asked.by, charged_days)
@@ -117,7 +117,7 @@ def bill(connection: Connection, asked: Asked) -> Bill:
     )
 
 
-def _within(table: sa.Table, asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
+def _within(table: sa.Table, asked: AskedBill) -> Iterable[sa.ColumnElement[bool]]:
     if asked.since is not None:
         yield table.c.day >= asked.since
     if asked.until is not None:

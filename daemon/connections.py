@@ -35,7 +35,7 @@ _ENOUGH_FILES = 1 << 20
 _NO_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Visitor(Protocol):
+class CountedConnection(Protocol):
     """A connection, as far as it is counted."""
 
     def idle_since(self) -> float | None:
@@ -54,16 +54,16 @@ class Visit:
 
     address: str
     since: float
-    visitor: Visitor | None = None
+    visitor: CountedConnection | None = None
     greeting: "asyncio.Task[None] | None" = None
     taken: bool = False  # the event loop will close its socket
 
     def idle_since(self) -> float | None:
-        """See `Visitor`."""
+        """See `CountedConnection`."""
         return self.since if self.visitor is None else self.visitor.idle_since()
 
     def drop(self) -> None:
-        """See `Visitor`."""
+        """See `CountedConnection`."""
         if self.visitor is not None:
             self.visitor.drop()
         elif self.greeting is not None:

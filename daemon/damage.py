@@ -122,7 +122,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundJobs:
     """What was read of jobs and their tasks, as it was before anything was put aside; what was damaged."""
 
     jobs: list[JobRecord] = field(default_factory=list)
@@ -130,13 +130,13 @@ class Found:
     damages: tuple[Damage, ...] = ()
 
 
-def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> Found:
+def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> FoundJobs:
     """Put damaged rows of these jobs aside, so that a daemon can take the others up; what was found.
 
     Such a job has failed, unless it was over; so has one of which an open task is damaged. What it has
     running is marked to be killed. Jobs are found in the order of their numbers.
     """
-    damages, found = Damages(), Found()
+    damages, found = Damages(), FoundJobs()
     failed: dict[int, str] = {}
     for part in _parts(sorted(numbers)):
         query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.number.in_(part))

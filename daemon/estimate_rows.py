@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from daemon.foresight.expected import Estimate, KeptEstimates
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import OPEN_JOB, estimates, job_number, jobs, upsert
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Interval
@@ -17,7 +17,7 @@ from environment.simulation.intervals import Interval
 class EstimateRows:
     """Keeps and reads them. All methods may be called from any thread, and raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from daemon import tables
 from daemon.chronicle import Happening, Kind
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import events, jobs
 
 #: Chosen: some days of a busy cluster, and a hundred megabytes at most.
@@ -59,7 +59,7 @@ def add(connection: Connection, happened: Sequence[Happening]) -> None:
 class EventRows:
     """Reads them. All methods may be called from any thread, and raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def read(

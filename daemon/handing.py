@@ -16,7 +16,7 @@ from urllib.parse import quote
 from conf.schema import JobSpec
 from conf.uploaded import Uploaded, uploaded
 from daemon.uploads import Uploads
-from framework.accounts import Account
+from framework.accounts import UnixAccount
 from framework.spark import archive_parts
 
 #: Where drivers elsewhere fetch files, without the API's token.
@@ -62,7 +62,7 @@ def wanted(files: Iterable[Uploaded], secret: str, given: str) -> Uploaded | Non
 
 
 def copy_in(
-    uploads: Uploads, files: Collection[Uploaded], owner: str, folder: Path, account: Account | None
+    uploads: Uploads, files: Collection[Uploaded], owner: str, folder: Path, account: UnixAccount | None
 ) -> None:
     """Put files of an owner's into a driver's folder under their names, for `account` to read and write.
 
@@ -80,7 +80,7 @@ def copy_in(
         os.close(at)
 
 
-def _copy(source: Path, name: str, folder: int, account: Account | None) -> None:
+def _copy(source: Path, name: str, folder: int, account: UnixAccount | None) -> None:
     """Copy a file, where nothing may be that somebody else has put there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.suppress(FileNotFoundError):

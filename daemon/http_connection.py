@@ -158,12 +158,12 @@ class Connection(HttpToolsProtocol):
     # ---- limits
 
     def idle_since(self) -> float | None:
-        """See `connections.Visitor`."""
+        """See `connections.CountedConnection`."""
         arriving = self._busy and self.cycle.more_body
         return self._since if arriving or not self._busy else None
 
     def check(self, now: float) -> None:
-        """See `connections.Visitor`."""
+        """See `connections.CountedConnection`."""
         waiting = self.transport.get_write_buffer_size() > 0
         self._unsent_since = (self._unsent_since or now) if waiting else None
         if self._unsent_since is not None and now - self._unsent_since > _SLOWEST_READER:
@@ -177,7 +177,7 @@ class Connection(HttpToolsProtocol):
             )
 
     def drop(self) -> None:
-        """See `connections.Visitor`."""
+        """See `connections.CountedConnection`."""
         self._refused = True
         self.transport.abort()
 

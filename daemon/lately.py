@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from daemon import record_rows, tables
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import charged_days, executors, explanations, jobs
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
@@ -30,7 +30,7 @@ class Lately:
 class LatelyRows:
     """Reads it. All methods may be called from any thread, and raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def since(self, at: float, tasks: int, decisions: int) -> Lately:

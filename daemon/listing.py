@@ -20,7 +20,7 @@ from environment.model.records import JobRecord
 from environment.model.states import JobState
 
 
-class Wanted(NamedTuple):
+class WantedJobs(NamedTuple):
     """Which jobs: of these states, owners, queues and types, of all without; of a group, or an array.
 
     Those that have all these labels, by name.
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
     labels: Mapping[str, str] = MappingProxyType({})
 
 
-def numbers_of(wanted: Wanted, limit: int, before: str | None, newest_first: bool) -> sa.Select[Any]:
+def numbers_of(wanted: WantedJobs, limit: int, before: str | None, newest_first: bool) -> sa.Select[Any]:
     """The numbers of a page of such jobs."""
 
     def page(query: sa.Select[Any], number: sa.ColumnElement[int]) -> sa.Select[Any]:
@@ -55,7 +55,7 @@ def numbers_of(wanted: Wanted, limit: int, before: str | None, newest_first: boo
     return page(sa.select(found.c.number), found.c.number)
 
 
-def _few(wanted: Wanted) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
+def _few(wanted: WantedJobs) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
     """All such jobs of a group, or with labels, and what their number is: found by one index."""
     named, of = labels.alias(), jobs.c
     some = ((of.state, wanted.states), *_names(wanted))
@@ -89,12 +89,12 @@ def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:
     return [earlier + bisect_left(numbers, number) for number in asked]
 
 
-def _names(wanted: Wanted) -> tuple[tuple[sa.Column[Any], Collection[str]], ...]:
+def _names(wanted: WantedJobs) -> tuple[tuple[sa.Column[Any], Collection[str]], ...]:
     """Columns and what is asked of them; the index of each has all that come after it, too."""
     return (jobs.c.owner, wanted.owners), (jobs.c.type, wanted.types), (jobs.c.queue, wanted.queues)
 
 
-def _kinds(wanted: Wanted) -> list[tuple[sa.ColumnElement[bool], ...]]:
+def _kinds(wanted: WantedJobs) -> list[tuple[sa.ColumnElement[bool], ...]]:
     """Conditions of which one holds for each job of these; one index answers each, in the jobs' order."""
     asked = [(column, sorted(set(names))) for column, names in _names(wanted) if names]
     if not asked:

@@ -19,7 +19,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ThisMachine:
     """Cores and memory."""
 
     cores: int
@@ -31,7 +31,7 @@ class Machine:
         return max(1, min(_JVMS_A_CORE * self.cores, self.memory_mib // _JVM_MIB))
 
 
-def this_machine() -> Machine:
+def this_machine() -> ThisMachine:
     """The machine that this process is on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in map(Path, _LIMITS):
@@ -39,7 +39,7 @@ def this_machine() -> Machine:
             memory = min(memory, int(path.read_text()))
         except (OSError, ValueError):  # not there, or `max`
             continue
-    return Machine(len(os.sched_getaffinity(0)), memory >> 20)
+    return ThisMachine(len(os.sched_getaffinity(0)), memory >> 20)
 
 
 def jvms_at_once(config: Config) -> int | None:

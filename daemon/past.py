@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import (
     applications,
     comparisons,
@@ -40,7 +40,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptJobs:
     """How many jobs are over and kept, and their bytes, as far as these were measured."""
 
     jobs: int
@@ -50,17 +50,17 @@ class Kept:
 class PastJobs:
     """The jobs that are over. All methods may be called from any thread, and raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
-    def kept(self) -> Kept:
+    def kept(self) -> KeptJobs:
         """What is kept of all jobs that are over."""
         query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
             sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
         )
         with self._access.read() as connection:
             number, size = connection.execute(query).one()
-        return Kept(int(number or 0), int(size or 0))
+        return KeptJobs(int(number or 0), int(size or 0))
 
     def oldest(self, limit: int, after: Past | None = None) -> list[Past]:
         """Jobs of which all is over, those that ended first in front; `after` ended the page before."""

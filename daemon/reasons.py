@@ -11,7 +11,7 @@ from daemon.users.permits import Permit
 from environment.model.records import WAITS_ITS_TURN, JobRecord
 
 
-class Told(NamedTuple):
+class ToldReason(NamedTuple):
     """The reason, and how many jobs are before it in the order; None where that is not known."""
 
     reason: str
@@ -20,9 +20,9 @@ class Told(NamedTuple):
 
 def told_of(
     scheduler: Scheduler, store: Store, permit: Permit, records: Sequence[JobRecord]
-) -> dict[str, Told]:
+) -> dict[str, ToldReason]:
     """What is told of each job, by its id, to somebody who may see these; of others nothing is told."""
-    told = {record.job.id: Told(permit.told(record.reason, {record.job.id})) for record in records}
+    told = {record.job.id: ToldReason(permit.told(record.reason, {record.job.id})) for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
     if not queued:
         return told
@@ -34,7 +34,7 @@ def told_of(
 
 def _in_order(
     permit: Permit, queued: Sequence[JobRecord], sight: QueueSight, standing: Standing | None
-) -> dict[str, Told]:
+) -> dict[str, ToldReason]:
     """Where the order is that of queues. Who pauses, or waits for something else, says so himself."""
     paused = frozenset() if standing is None else standing.paused
     told = {}
@@ -42,7 +42,7 @@ def _in_order(
         place, why = sight.place(record.job.id), record.reason
         if record.job.id not in paused and (place is not None or why == WAITS_ITS_TURN):
             why = _beside(why, sight.why(record))
-        told[record.job.id] = Told(permit.told(why, {record.job.id}), place)
+        told[record.job.id] = ToldReason(permit.told(why, {record.job.id}), place)
     return told
 
 
@@ -56,7 +56,7 @@ def _beside(reason: str, order: str) -> str:
 
 def _first_come(
     store: Store, permit: Permit, queued: Sequence[JobRecord], standing: Standing | None
-) -> dict[str, Told]:
+) -> dict[str, ToldReason]:
     """Where who came first is first: one that is not the head of the queue waits for that.
 
     Paused ones are before nobody, and have reasons of their own.
@@ -71,7 +71,7 @@ def _first_come(
         if record.job.id in known.paused:
             continue
         why = _behind(ahead, head if permit.sees(head.job.owner) else None) if ahead > 0 else record.reason
-        told[record.job.id] = Told(permit.told(why, {record.job.id, head.job.id}), max(ahead, 0))
+        told[record.job.id] = ToldReason(permit.told(why, {record.job.id, head.job.id}), max(ahead, 0))
     return told
 
 

@@ -15,7 +15,7 @@ import structlog
 
 from conf.loader import ConfigError
 from conf.schema import Config
-from framework.accounts import Account, cannot, find_account, may_read
+from framework.accounts import UnixAccount, cannot, find_account, may_read
 
 log = structlog.get_logger("rights")
 
@@ -35,7 +35,7 @@ class Rights:
     `root`, a user's jobs may run as root.
     """
 
-    account: Account | None
+    account: UnixAccount | None
     own: tuple[Path, ...]
     allowed: tuple[Path, ...] | None
     needed: tuple[Path, ...] = ()
@@ -124,12 +124,12 @@ def own_rights(config: Config, data_dir: Path) -> Rights:
 
 
 @lru_cache(maxsize=1024)
-def _cannot(account: Account, enter: tuple[Path, ...], needed: tuple[Path, ...]) -> str:
+def _cannot(account: UnixAccount, enter: tuple[Path, ...], needed: tuple[Path, ...]) -> str:
     """As `cannot`; asked once of a user, not of each job."""
     return cannot(account, enter=enter, read=needed)
 
 
-def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Account | None:
+def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> UnixAccount | None:
     if run_as is None:
         return None
     automatic = run_as == "auto"
@@ -154,7 +154,7 @@ def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Acco
     return None
 
 
-def _first(names: Iterable[str]) -> Account | None:
+def _first(names: Iterable[str]) -> UnixAccount | None:
     for name in names:
         try:
             return find_account(name)
@@ -168,7 +168,7 @@ def _is_own(name: str) -> bool:
     return account is not None and account.uid == os.geteuid()
 
 
-def _open(data_dir: Path, account: Account, needed: Sequence[Path]) -> str:
+def _open(data_dir: Path, account: UnixAccount, needed: Sequence[Path]) -> str:
     """Let the user pass to jobs' folders and nowhere else; why it cannot run jobs, or nothing."""
     jobs = data_dir / "jobs"
     before = data_dir.stat().st_mode & 0o777

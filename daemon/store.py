@@ -30,10 +30,10 @@ from daemon import (
     tables,
     terms,
 )
-from daemon.application_rows import Applications
+from daemon.application_rows import ApplicationRows
 from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
 from daemon.chronicle import Happening
-from daemon.damage import Damage, Found, put_aside
+from daemon.damage import Damage, FoundJobs, put_aside
 from daemon.database import (
     Database,
     DeposedError,
@@ -49,7 +49,7 @@ from daemon.lately import LatelyRows
 from daemon.news import News
 from daemon.past import PastJobs
 from daemon.shadow_comparison import Comparison
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import (
     add_explanations,
     comparisons,
@@ -109,7 +109,7 @@ class Store:
         self._database = Database(url)
         #: Which jobs were written, for whoever follows them.
         self.news = News()
-        self._work_by(Access(self._database))
+        self._work_by(StoreAccess(self._database))
 
         def prepare(connection: Connection) -> None:
             store_opening.prepare(connection, self._database.name, at)
@@ -122,11 +122,11 @@ class Store:
             self._database.close()
             raise
 
-    def _work_by(self, access: Access) -> None:
+    def _work_by(self, access: StoreAccess) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
         #: What is kept of VMs, of applications, of jobs that are over, of users, of the last hours, what
         #: happened, and what was expected of jobs.
-        self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
+        self.vms, self.applications, self.past = VmBooks(access), ApplicationRows(access), PastJobs(access)
         self.users, self.lately = Users(access), LatelyRows(access)
         self.events = EventRows(access)
         self.estimates = EstimateRows(access)
@@ -309,7 +309,7 @@ class Store:
         With a `group`, or an array's id, only its jobs; with `labels` those that have them all.
         For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
         """
-        wanted = listing.Wanted(states, owners, queues, types, group, labels or {})
+        wanted = listing.WantedJobs(states, owners, queues, types, group, labels or {})
         numbers = listing.numbers_of(wanted, limit, before, newest_first)
         query = _JOB.where(jobs.c.number.in_(numbers))
         return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))
@@ -389,13 +389,13 @@ class Store:
                 for user in ("", owner)
             }
 
-    def take_up(self, at: float) -> Found:
+    def take_up(self, at: float) -> FoundJobs:
         """What a daemon takes up at its start, as `unfinished` gives it, and what was damaged of it.
 
         What cannot be read of that and of `vms` is put aside; such jobs have failed, and say why.
         """
 
-        def work(connection: Connection) -> Found:
+        def work(connection: Connection) -> FoundJobs:
             found = put_aside(connection, list(connection.scalars(_going_on())), at)
             return replace(found, damages=(*found.damages, *self.vms.put_aside(connection, at)))
 

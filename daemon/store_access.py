@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class StoreAccess:
     """A database, what of it could not be read, and the term in which it is written."""
 
     database: Database

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from daemon import bill_rows, lease_rows
 from daemon.damage import Damage
 from daemon.sealed_rows import ACCOUNTS, POOL_SETBACKS, RESERVATIONS, SEALED
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import leases, upsert
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
@@ -26,7 +26,7 @@ class VmBooks:
     All methods that ask the database raise StoreError.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def saving(self, changes: Changes, batch: str) -> Callable[[Connection], None]:
@@ -73,7 +73,7 @@ class VmBooks:
         with self._access.read() as connection:
             return POOL_SETBACKS.all(connection, self._access.damages)
 
-    def bill(self, asked: bill_rows.Asked) -> bill_rows.Bill:
+    def bill(self, asked: bill_rows.AskedBill) -> bill_rows.Bill:
         """What VMs have cost."""
         with self._access.read() as connection:
             return bill_rows.bill(connection, asked)

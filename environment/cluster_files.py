@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema import Cluster, Pool
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.price_history import PriceHistory, read_prices
 from environment.resources import Resources
 from environment.types import Vm
@@ -51,7 +51,7 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
     for pool in cluster.pools:
         resources = Resources.of(pool.cpus, pool.memory, pool.resources)
         said = pool.spot
-        spot = None if said is None else Spot(said.interruptions_per_hour, said.notice)
+        spot = None if said is None else SpotTerms(said.interruptions_per_hour, said.notice)
         terms = Terms(pool.name, pool.boot, pool.billing.minimum, pool.billing.granularity, spot=spot)
         price = _price(pool)
         for number in range(1, pool.max + 1):

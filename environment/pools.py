@@ -27,7 +27,7 @@ _BOOTS_AHEAD = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SpotTerms:
     """That a VM may be taken away by its cloud, which says so `notice` seconds before (0: it does not)."""
 
     #: How often that is to be expected of one that is open.
@@ -49,7 +49,7 @@ class Terms:
     minimum: float = 0.0
     granularity: float = 0.0
     always: bool = False
-    spot: Spot | None = None
+    spot: SpotTerms | None = None
 
     def charged(self, seconds: float) -> float:
         """Seconds that are charged for a VM that was open for so long."""

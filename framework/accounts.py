@@ -14,7 +14,7 @@ _PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UnixAccount:
     """A user, with the groups that it is a member of."""
 
     name: str
@@ -23,17 +23,17 @@ class Account:
     groups: tuple[int, ...] = ()
 
 
-def find_account(name: str) -> Account:
+def find_account(name: str) -> UnixAccount:
     """The user of this name or number.
 
     KeyError when there is none; one that is only a number is none either, since Hadoop asks for a name.
     """
     entry = pwd.getpwuid(int(name)) if name.isascii() and name.isdecimal() else pwd.getpwnam(name)
     groups = (group.gr_gid for group in grp.getgrall() if entry.pw_name in group.gr_mem)
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, tuple(sorted({*groups} - {entry.pw_gid})))
+    return UnixAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, tuple(sorted({*groups} - {entry.pw_gid})))
 
 
-def cannot(account: Account, *, enter: Iterable[Path] = (), read: Iterable[Path] = ()) -> str:
+def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[Path] = ()) -> str:
     """What the user may not do of this, tried by a process of its own; empty when it may do all.
 
     Only root can ask for another user. OSError when it cannot be tried.
@@ -64,7 +64,7 @@ def cannot(account: Account, *, enter: Iterable[Path] = (), read: Iterable[Path]
     return f"{account.name} may not {what} {path}"
 
 
-def may_read(account: Account, path: Path) -> bool:
+def may_read(account: UnixAccount, path: Path) -> bool:
     """Whether the user may read a file by its mode and those of the folders above it; links are followed.
 
     An access list may say more. OSError when the file cannot be looked at.
@@ -74,7 +74,7 @@ def may_read(account: Account, path: Path) -> bool:
     return enters and _allows(account, whole.stat(), stat.S_IROTH)
 
 
-def _allows(account: Account, status: os.stat_result, bit: int) -> bool:
+def _allows(account: UnixAccount, status: os.stat_result, bit: int) -> bool:
     if account.uid == 0:
         return True
     if status.st_uid == account.uid:

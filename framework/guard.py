@@ -25,7 +25,7 @@ class Denial:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Guard:
+class RequestGuard:
     """Says which requests nobody may make, whoever it is.
 
     Where no token is wanted, those by another name than this machine's loopback: a page in the user's browser

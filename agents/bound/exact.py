@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from agents.bound.instance import Instance, Schedule
+from agents.bound.instance import Instance, OfflineSchedule
 from agents.bound.kernel.branching import Cases, branch
 from agents.bound.offline import Aim, least_costs
 from environment.types import IntArray
@@ -22,12 +22,14 @@ NODES = 10_000_000
 class Optimum:
     """The best schedule, or the best that is known where the search came to no end; the aim's value of it."""
 
-    schedule: Schedule
+    schedule: OfflineSchedule
     value: float
     proven: bool
 
 
-def solve(instance: Instance, aim: Aim, begin: Schedule, value: float, nodes: int = NODES) -> Optimum | None:
+def solve(
+    instance: Instance, aim: Aim, begin: OfflineSchedule, value: float, nodes: int = NODES
+) -> Optimum | None:
     """The best schedule, in which jobs start at any time; None where the instance is too large.
 
     `begin` is a schedule that is known, of this `value`.
@@ -47,7 +49,7 @@ def solve(instance: Instance, aim: Aim, begin: Schedule, value: float, nodes: in
         counts = cases.counts[cases.best_way[at]].tolist()
         placements[job] = tuple(vm for vm, count in enumerate(counts) for _ in range(count))
         starts[job] = float(cases.best_start[at])
-    return Optimum(Schedule(tuple(starts), tuple(placements)), float(found), proven)
+    return Optimum(OfflineSchedule(tuple(starts), tuple(placements)), float(found), proven)
 
 
 def _ways(instance: Instance) -> list[list[tuple[int, ...]]] | None:

@@ -74,7 +74,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class OfflineSchedule:
     """When each job of an instance starts, seconds, and on which VM each of its executors is, by index."""
 
     starts: tuple[float, ...]
@@ -135,7 +135,7 @@ def instance_of(
     )
 
 
-def play(instance: Instance, schedule: Schedule) -> Played:
+def play(instance: Instance, schedule: OfflineSchedule) -> Played:
     """What becomes of a schedule by the kernel's rules; BoundError where it breaks one.
 
     Jobs start when it says, whatever else happens then; one of a policy starts when something happens.

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.bound.configurations import lower_bound
 from agents.bound.exact import MOST_JOBS, NODES, solve
-from agents.bound.instance import Instance, Played, Schedule, instance_of, play
+from agents.bound.instance import Instance, OfflineSchedule, Played, instance_of, play
 from agents.bound.offline import aim_for, search
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
@@ -36,7 +36,7 @@ class Limit:
     packing: float
     lower: float
     best: Played
-    schedule: Schedule
+    schedule: OfflineSchedule
     proven: bool
     instance: Instance
 

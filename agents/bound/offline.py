@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.bound.instance import Instance, Played, Schedule
+from agents.bound.instance import Instance, OfflineSchedule, Played
 from agents.bound.kernel.listing import BAD, CHEAPEST, GOOD, ON, Listed, play
 from environment.types import FloatArray
 
@@ -53,11 +53,11 @@ def least_costs(instance: Instance) -> FloatArray:
 
 def search(
     instance: Instance, aim: Aim, tries: int, seed: int = 0, told: Told | None = None
-) -> tuple[Schedule, Played]:
+) -> tuple[OfflineSchedule, Played]:
     """The best of so many schedules, and what it costs."""
     given, draw = listed(instance), np.random.default_rng(seed)
     jobs = len(instance.jobs)
-    best: tuple[float, Schedule, Played] | None = None
+    best: tuple[float, OfflineSchedule, Played] | None = None
     value, begin = np.inf, 0
     for number in range(tries):
         share = number / max(tries - 1, 1)
@@ -144,10 +144,10 @@ def _vary(given: Listed, draw: np.random.Generator, jobs: int) -> None:
             given.way[job] = ON + int(draw.integers(len(given.price)))
 
 
-def _schedule(instance: Instance, given: Listed) -> Schedule:
+def _schedule(instance: Instance, given: Listed) -> OfflineSchedule:
     firsts = given.first.tolist()
     placements = tuple(
         tuple(given.placement[at : at + count].tolist())
         for at, count in zip(firsts, instance.executors.tolist(), strict=True)
     )
-    return Schedule(tuple(given.start.tolist()), placements)
+    return OfflineSchedule(tuple(given.start.tolist()), placements)

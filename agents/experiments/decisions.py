@@ -81,7 +81,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """Which rules a policy breaks in a case, all against those that serve first come, first served.
 
     `dearer` and `later` are ratios to the cheapest of them, `longer` is what the longest wait is of what it
@@ -140,13 +140,13 @@ def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
     }
 
 
-def verdicts(of: "dict[str, Mean]", policies: Sequence[Contender] = JUDGED) -> dict[str, Verdict]:
+def verdicts(of: "dict[str, Mean]", policies: Sequence[Contender] = JUDGED) -> dict[str, RuleVerdict]:
     """Whether the rules hold in one case, by policy."""
     first = of["ff"]
     cheapest = min((of[who.label] for who in FIRST_COME), key=lambda mean: mean.cost)
     longest = LONGER * first.longest_wait + first.duration
     return {
-        who.label: Verdict(
+        who.label: RuleVerdict(
             of[who.label].cost / cheapest.cost,
             of[who.label].completion / cheapest.completion,
             of[who.label].longest_wait / longest,

@@ -19,7 +19,7 @@ from environment.policy import Policy
 from environment.simulation.ahead import play_ahead
 from environment.simulation.intervals import Calibration, Interval
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outlook import Ahead
+from environment.simulation.outlook import JobOutlook
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
@@ -67,7 +67,7 @@ class _Foretelling:
         self._name, self._policy, self._every = name, create(name), every
         self._seen: set[str] = set()
         #: By job, what each draw gave.
-        self.drawn: dict[str, list[Ahead]] = {}
+        self.drawn: dict[str, list[JobOutlook]] = {}
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """What the policy decides."""
@@ -79,7 +79,7 @@ class _Foretelling:
                 self.drawn[request.job.id] = self._draws(request.job.id, view, tuple(queue))
         return self._policy.decide(view, queue)
 
-    def _draws(self, job_id: str, view: ClusterView, queue: tuple[PlacementRequest, ...]) -> list[Ahead]:
+    def _draws(self, job_id: str, view: ClusterView, queue: tuple[PlacementRequest, ...]) -> list[JobOutlook]:
         fresh: list[Policy] = [create(self._name) for _ in range(DRAWS)]
         played = (play_ahead(policy, view, queue, seed=draw) for draw, policy in enumerate(fresh))
         return [found.jobs[job_id] for found in played]
@@ -112,7 +112,7 @@ def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[Estim
     return mended(policy, seed, foretelling.drawn, result)
 
 
-def mended(policy: str, seed: int, drawn: dict[str, list[Ahead]], result: Result) -> list[Estimated]:
+def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: Result) -> list[Estimated]:
     """What the daemon would have told at each time, which learns of a job when it starts and when it ends."""
     calibrations = [Calibration(slack) for slack in SLACKS.values()]
     jobs = {job.name: job for job in result.jobs if job.name in drawn}

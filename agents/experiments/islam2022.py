@@ -127,7 +127,7 @@ def play_one(
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LearningCurve:
     """How a training run went: the mean return of its evaluations."""
 
     algorithm: str
@@ -147,7 +147,7 @@ class Curve:
         return next((iteration for iteration, gained in pairs if gained > 0), None)
 
 
-def read_curves(folder: Path) -> list[Curve]:
+def read_curves(folder: Path) -> list[LearningCurve]:
     """The curves of the run in a folder that `stoker train` wrote, finished or not, one for each workload.
 
     ConfigError when it holds none.
@@ -164,12 +164,12 @@ def read_curves(folder: Path) -> list[Curve]:
         raise ConfigError(f"--curves {folder}: not written by `stoker train`: {error!r}") from error
 
 
-def _curve(config: Mapping[str, Any], history: Sequence[Mapping[str, float]], workload: str) -> Curve:
+def _curve(config: Mapping[str, Any], history: Sequence[Mapping[str, float]], workload: str) -> LearningCurve:
     iterations = tuple(int(entry["iteration"]) for entry in history)
     returns = tuple(_return(entry, workload) for entry in history)
     seconds = float(history[-1]["seconds"])
     planned, algorithm = int(config["iterations"]), str(config["algorithm"])
-    return Curve(algorithm, workload, _setup(config), planned, iterations, returns, seconds)
+    return LearningCurve(algorithm, workload, _setup(config), planned, iterations, returns, seconds)
 
 
 def _setup(config: Mapping[str, Any]) -> str:

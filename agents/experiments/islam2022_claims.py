@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.experiments.comparison import Statistic
-from agents.experiments.islam2022 import Curve
+from agents.experiments.islam2022 import LearningCurve
 
 #: policy -> metric -> statistic.
 Policies = Mapping[str, Mapping[str, Statistic]]
@@ -27,7 +27,7 @@ class Judged:
     holds: bool
 
 
-def claims(found: Found, curves: Sequence[Curve]) -> list[Judged]:
+def claims(found: Found, curves: Sequence[LearningCurve]) -> list[Judged]:
     """The paper's claims (7.2 to 7.6), judged by the runs at both densities, and by curves if any."""
     normal, burst = found["normal"], found["burst"]
     judged = [
@@ -187,7 +187,7 @@ def _beta_trades(found: Found, name: str) -> Judged:
     )
 
 
-def _turned(curve: Curve) -> Judged:
+def _turned(curve: LearningCurve) -> Judged:
     figure = {"dqn": "4", "reinforce": "5"}[curve.algorithm]
     return Judged(
         f"{curve.algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})",

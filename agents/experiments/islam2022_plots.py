@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.experiments.comparison import Statistic
-from agents.experiments.islam2022 import Curve
+from agents.experiments.islam2022 import LearningCurve
 
 #: pattern -> policy -> metric -> statistic.
 Found = Mapping[str, Mapping[str, Mapping[str, Statistic]]]
@@ -79,7 +79,7 @@ def draw_front(found: Found, path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+def draw_curves(curves: Sequence[LearningCurve], path: Path) -> None:
     """The mean return of an episode over training iterations, a panel for each run."""
     figure, panels = _panels(1, len(curves), (5.5 * len(curves), 4))
     for axes, curve in zip(panels[0], curves, strict=True):

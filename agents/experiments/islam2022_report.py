@@ -21,7 +21,7 @@ from agents.experiments.islam2022 import (
     BASELINES,
     LOOKAHEADS,
     PATTERNS,
-    Curve,
+    LearningCurve,
     learned,
     play,
     processes,
@@ -183,7 +183,7 @@ def _scaled(larger: Found, runs: Sequence[SimulatedRun], seeds: int) -> str:
     return "\n".join(parts)
 
 
-def _curves(curves: Sequence[Curve], folder: Path) -> str:
+def _curves(curves: Sequence[LearningCurve], folder: Path) -> str:
     draw_curves(curves, folder / "islam2022-curves.png")
     rows = [
         (

@@ -25,7 +25,7 @@ from daemon.cli.shared_options import Output
 if TYPE_CHECKING:
     from conf.schema import Config
     from daemon.event_logs import Copied
-    from framework.accounts import Account
+    from framework.accounts import UnixAccount
     from framework.spark import SparkHome
 
 #: Seconds for the server to listen; and between two looks.
@@ -99,7 +99,7 @@ def _newest_spark(config: "Config") -> "SparkHome":
     return max(here, key=lambda home: home.line)
 
 
-def _account(config: "Config") -> "Account | None":
+def _account(config: "Config") -> "UnixAccount | None":
     """Whom jobs run as, where that is another user; None for this one."""
     from daemon.rights import PREFERRED
     from framework.accounts import find_account
@@ -112,7 +112,7 @@ def _account(config: "Config") -> "Account | None":
     return None
 
 
-def _give(folder: Path, account: "Account | None") -> None:
+def _give(folder: Path, account: "UnixAccount | None") -> None:
     """Let that user read the copies, and write beside them."""
     if account is None:
         return
@@ -122,7 +122,7 @@ def _give(folder: Path, account: "Account | None") -> None:
 
 @contextlib.contextmanager
 def _server(
-    spark: "SparkHome", logs: Path, host: str, port: int, account: "Account | None"
+    spark: "SparkHome", logs: Path, host: str, port: int, account: "UnixAccount | None"
 ) -> Iterator["tuple[subprocess.Popen[bytes], Path]"]:
     """The server's process and what it prints, ended with the context."""
     options = {

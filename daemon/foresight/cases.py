@@ -22,7 +22,7 @@ from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
-    from daemon.foresight.recorded import Recorded
+    from daemon.foresight.recorded import RecordedJobs
 
 _NOT_SO = "This cannot be played"
 #: So many VMs may all cases of a question have beside those that there are: they are made in the daemon.
@@ -47,7 +47,7 @@ class Present:
     #: Jobs, by id, of which is told what comes of them as one.
     follow: tuple[str, ...] = ()
     #: The time that is played, where that is over already.
-    recorded: "Recorded | None" = None
+    recorded: "RecordedJobs | None" = None
 
 
 @dataclass(frozen=True, slots=True)

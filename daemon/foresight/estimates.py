@@ -41,7 +41,7 @@ TAKEN_UP = 600
 _SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
 
 
-class Asked(Protocol):
+class Estimator(Protocol):
     """What estimates are made by; `Foresight` is such."""
 
     def ask(
@@ -51,7 +51,7 @@ class Asked(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class EstimateKeeper(Protocol):
     """Where estimates are kept; `EstimateRows` is such. StoreError where it cannot be had now."""
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:
@@ -72,9 +72,9 @@ class Estimates:
 
     def __init__(
         self,
-        foresight: Asked,
+        foresight: Estimator,
         acting: Callable[[], tuple[str, dict[str, Any]]],
-        keeper: Keeper,
+        keeper: EstimateKeeper,
         errors: LearnedErrors,
     ) -> None:
         """`acting` says who decides: name and options. `errors` learns how wrong beliefs are."""

@@ -27,13 +27,13 @@ from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present, check_size
 from daemon.foresight.questions import OVER, READY, Answer, AskedScene, Question
-from daemon.foresight.recorded import Recorded
+from daemon.foresight.recorded import RecordedJobs
 from daemon.foresight.turns import Turns
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.intervals import Interval
 from environment.simulation.learned_errors import Errors
-from environment.simulation.outlook import Ahead, Followed, Played
+from environment.simulation.outlook import Followed, JobOutlook, PlayedDraw
 from environment.sizing import Sizes
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
@@ -128,7 +128,7 @@ class Foresight:
         cases: Sequence[Case] = (Case(),),
         own: bool = False,
         who: str = "",
-        past: Recorded | None = None,
+        past: RecordedJobs | None = None,
     ) -> tuple[Present, list[PolicyAhead]]:
         """Play what there is now in each case under each policy on so many draws, as far as there is time.
 
@@ -203,7 +203,7 @@ def _summed(
     played = [answer.played for answer in mine if answer.played is not None]
     if failure or not played:
         return PolicyAhead(name, options, 0, failure=failure or f"no draw was finished within {seconds:g} s")
-    jobs: dict[str, list[Ahead]] = {}
+    jobs: dict[str, list[JobOutlook]] = {}
     for each in played:
         for job_id, ahead in each.jobs.items():
             jobs.setdefault(job_id, []).append(ahead)
@@ -231,7 +231,7 @@ def _summed(
     )
 
 
-def _of_draws(seen: Sequence[Ahead]) -> JobAhead:
+def _of_draws(seen: Sequence[JobOutlook]) -> JobAhead:
     return JobAhead(
         Interval.of([ahead.start for ahead in seen]),
         Interval.of([ahead.end for ahead in seen]),
@@ -239,7 +239,7 @@ def _of_draws(seen: Sequence[Ahead]) -> JobAhead:
     )
 
 
-def _completion(played: Played, present: Present) -> float:
+def _completion(played: PlayedDraw, present: Present) -> float:
     """Seconds to the end, of jobs that wait from the beginning on, of others from when they come."""
     at = present.view.at
     came = {request.job.id: max(request.job.submitted_at - at, 0.0) for request in present.queue}

@@ -8,7 +8,7 @@ from typing import Any
 from environment.pools import Keeping
 from environment.sharing.terms import Sharing
 from environment.simulation.learned_errors import Errors
-from environment.simulation.outlook import Ahead, Followed, Played
+from environment.simulation.outlook import Followed, JobOutlook, PlayedDraw
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from environment.view import ClusterView
@@ -63,7 +63,7 @@ class Answer:
 
     policy: int
     draw: int | None
-    played: Played | None
+    played: PlayedDraw | None
     failure: str = ""
 
     def to_json(self) -> bytes:
@@ -76,9 +76,9 @@ class Answer:
         """What `to_json` wrote; ValueError, TypeError or KeyError for anything else."""
         policy, draw, played, failure = json.loads(line)
         if played is not None:
-            jobs = {job_id: Ahead(**ahead) for job_id, ahead in played["jobs"].items()}
+            jobs = {job_id: JobOutlook(**ahead) for job_id, ahead in played["jobs"].items()}
             if (followed := played["followed"]) is not None:
-                followed |= {"ahead": Ahead(**followed["ahead"]), "vms": tuple(followed["vms"])}
+                followed |= {"ahead": JobOutlook(**followed["ahead"]), "vms": tuple(followed["vms"])}
                 followed = Followed(**followed)
-            played = Played(jobs, played["dollars"], played["seconds"], played["never"], followed)
+            played = PlayedDraw(jobs, played["dollars"], played["seconds"], played["never"], followed)
         return cls(policy, draw, played, failure)

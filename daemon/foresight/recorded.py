@@ -24,7 +24,7 @@ _MOST, _LOOKED_AT, _PAGE = 5_000, 20_000, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedJobs:
     """The jobs that came since a time, in order, and what of them took how many seconds."""
 
     since: float
@@ -59,7 +59,7 @@ class Recorded:
         return replace(now, view=view, queue=queue, others=0, recorded=self)
 
 
-def recorded(page: Page, since: float) -> Recorded:
+def recorded(page: Page, since: float) -> RecordedJobs:
     """What came since then; RejectedError where that is nothing, or too much to be played."""
     found, left_out, took = list[Job](), 0, dict[str, float]()
     for record in _since(page, since):
@@ -80,7 +80,7 @@ def recorded(page: Page, since: float) -> Recorded:
     if not found:
         raise RejectedError(422, "Nothing to play", "since: no job has come since then that ran, or waits")
     jobs = tuple(sorted(found, key=lambda job: job.submitted_at))
-    return Recorded(since, jobs, took, left_out)
+    return RecordedJobs(since, jobs, took, left_out)
 
 
 def _since(page: Page, since: float) -> Iterator[JobRecord]:

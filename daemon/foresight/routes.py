@@ -4,7 +4,7 @@ from fastapi import FastAPI, Request
 
 from daemon.contract import RejectedError, Scheduler
 from daemon.foresight.cases import Case
-from daemon.foresight.recorded import Recorded, recorded
+from daemon.foresight.recorded import RecordedJobs, recorded
 from daemon.foresight.schemas import Ahead, WhatIf, ahead_body
 from daemon.store import Store
 from daemon.users.permits import Permit, permit_of
@@ -38,7 +38,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return ahead_body(present, found, permit)
 
 
-def _past(since: float, permit: Permit, store: Store) -> Recorded:
+def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
     """What came since then; RejectedError for who sees not all of it."""
     if permit.limited:
         why = "since: the jobs of all are played, and you see your own alone"

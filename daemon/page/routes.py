@@ -16,7 +16,7 @@ from fastapi import FastAPI, Header, Query, Request, Response
 from starlette.responses import JSONResponse, StreamingResponse
 
 from daemon import cluster_schemas
-from daemon.bill_rows import Asked
+from daemon.bill_rows import AskedBill
 from daemon.bill_schemas import bill_body
 from daemon.contract import RejectedError, Scheduler
 from daemon.page import schemas
@@ -84,7 +84,7 @@ def add_page(
         cluster, until = scheduler.cluster(), time.time()
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
-        bill = bill_body(store.vms.bill(Asked("kind", day, day)), "kind", None)
+        bill = bill_body(store.vms.bill(AskedBill("kind", day, day)), "kind", None)
         held, first = store.lately.held(day, midnight)
         # VMs are paid for from when they are there, which may be before the first job of all.
         there = [max(each.opened_at, midnight) for each in store.vms.accounts()]

@@ -20,7 +20,7 @@ from conf.loader import ConfigError, secret_in
 from conf.schema import Telemetry
 from conf.schema.fields import web_address
 from daemon.telemetry.otlp import Value
-from daemon.webhooks.posting import Outcome, trusted
+from daemon.webhooks.posting import PostOutcome, trusted
 
 log = structlog.get_logger("telemetry")
 
@@ -124,7 +124,7 @@ class Collector:
         trust = target.trust
         self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
 
-    async def send(self, body: bytes) -> Outcome:
+    async def send(self, body: bytes) -> PostOutcome:
         """Send a body of JSON; what came of it."""
         headers = {
             **self._target.headers,
@@ -140,15 +140,17 @@ class Collector:
                 finally:
                     await answer.aclose()
         except TimeoutError:
-            return Outcome("timeout", f"no answer within {self._target.timeout:g} s")
+            return PostOutcome("timeout", f"no answer within {self._target.timeout:g} s")
         except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
-            return Outcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
+            return PostOutcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
         if answer.is_success:
             self._look_at(said)
-            return Outcome("delivered")
+            return PostOutcome("delivered")
         why = f"answered {answer.status_code}" + (f": {text}" if (text := _message(said)) else "")
         final = answer.status_code >= 400 and answer.status_code not in _AGAIN
-        return Outcome("refused", why[:_LONGEST_WHY], final, _pause(answer.headers.get("retry-after", "")))
+        return PostOutcome(
+            "refused", why[:_LONGEST_WHY], final, _pause(answer.headers.get("retry-after", ""))
+        )
 
     def _look_at(self, said: bytes) -> None:
         """It has taken the request; perhaps not all of it, or it has something to say."""

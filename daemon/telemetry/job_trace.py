@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daemon.telemetry.otlp import Span, SpanEvent, Trace, Value
+from daemon.telemetry.otlp import Span, SpanEvent, TraceSpans, Value
 from environment.explain import Explanation
 from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
@@ -51,7 +51,7 @@ class _Try(NamedTuple):
     fault: str
 
 
-def trace_of(past: PastJob) -> Trace:
+def trace_of(past: PastJob) -> TraceSpans:
     """Its trace."""
     job, record = past.record.job, past.record
     placing = [each for each in past.decisions if each.decision != "wait"]
@@ -92,7 +92,7 @@ def trace_of(past: PastJob) -> Trace:
         Span("bill", over, end, {"stoker.cost": record.cost, "stoker.settled": past.settled}),
     ]
     # Ids of jobs are no other's of the same store; those of two daemons are told apart by the moment.
-    return Trace(f"{job.id} {job.submitted_at!r}", root, spans)
+    return TraceSpans(f"{job.id} {job.submitted_at!r}", root, spans)
 
 
 def _over(past: PastJob) -> float:

@@ -43,7 +43,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceSpans:
     """The spans of one trace, all below `root`. Of the same name it has the same ids, whoever sends it."""
 
     name: str
@@ -60,7 +60,7 @@ class Trace:
         return hashlib.sha256(f"{self.id}/{span.name}/{span.key}".encode()).hexdigest()[:16]
 
 
-def body(trace: Trace, resource: Mapping[str, Value], version: str) -> bytes:
+def body(trace: TraceSpans, resource: Mapping[str, Value], version: str) -> bytes:
     """The request that exports a trace; `resource` says of whom it is, `version` is ours."""
     root = trace.span_id(trace.root)
     spans = [_span(trace, trace.root, ""), *(_span(trace, span, root) for span in trace.spans)]
@@ -72,7 +72,7 @@ def body(trace: Trace, resource: Mapping[str, Value], version: str) -> bytes:
     return json.dumps({"resourceSpans": [of_one]}, separators=(",", ":")).encode()
 
 
-def _span(trace: Trace, span: Span, parent: str) -> dict[str, Any]:
+def _span(trace: TraceSpans, span: Span, parent: str) -> dict[str, Any]:
     told: dict[str, Any] = {
         "traceId": trace.id,
         "spanId": trace.span_id(span),

@@ -10,7 +10,7 @@ from daemon.users.doorkeeper import Doorkeeper, Visitor
 from daemon.users.permissions import Permissions, Rule
 from daemon.users.permits import PERMIT, Permit, changes, no_unix_user
 from daemon.users.sessions import forged
-from framework.guard import Denial, Guard
+from framework.guard import Denial, RequestGuard
 from framework.spark.spark_properties import TOKEN
 
 
@@ -19,7 +19,7 @@ class Entrance:
 
     def __init__(
         self,
-        guard: Guard,
+        guard: RequestGuard,
         doorkeeper: Doorkeeper,
         permissions: Permissions,
         directory: Directory | None = None,

@@ -24,7 +24,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class UserSession:
     """Whose it is: the id of the user's token; empty for the config's own."""
 
     token: str
@@ -36,7 +36,7 @@ class Sessions:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._known: dict[str, Session] = {}
+        self._known: dict[str, UserSession] = {}
 
     def begin(self, token: str) -> str:
         """A session of whoever has shown the token of that id; what the cookie is to say."""
@@ -46,10 +46,10 @@ class Sessions:
         if len(own) >= _MOST_OF_ONE or len(self._known) >= _MOST:
             del self._known[own[0] if own else next(iter(self._known))]
         secret = secrets.token_urlsafe(32)
-        self._known[_digest(secret)] = Session(token, now + LASTS)
+        self._known[_digest(secret)] = UserSession(token, now + LASTS)
         return secret
 
-    def of(self, headers: Mapping[str, str]) -> Session | None:
+    def of(self, headers: Mapping[str, str]) -> UserSession | None:
         """The session whose cookie a request has; None without one, or when it is over."""
         found = self._known.get(_digest(_said(headers)))
         return None if found is None or found.until <= self._now() else found

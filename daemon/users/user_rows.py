@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from daemon import tables
 from daemon.sealed_rows import USERS
-from daemon.store_access import Access
+from daemon.store_access import StoreAccess
 from daemon.tables import facts, token_uses, upsert
 from daemon.users.people import UserRecord
 
@@ -18,7 +18,7 @@ _VERSION = "users"
 class Users:
     """The users of a store. Every method may be called from any thread; all raise StoreError."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def all(self) -> list[UserRecord]:

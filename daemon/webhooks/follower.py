@@ -20,7 +20,7 @@ from conf.happenings import Kind
 from daemon.database import DeposedError
 from daemon.event_rows import Numbered
 from daemon.store import Store, StoreError
-from daemon.webhooks.posting import Came, Outcome
+from daemon.webhooks.posting import Came, PostOutcome
 from environment.model.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("webhooks")
@@ -113,8 +113,8 @@ class Follower(ABC):
             self.came["given up"] += 1
 
     async def _bring(
-        self, send: Callable[[float], Awaitable[Outcome]], until: float, **told: object
-    ) -> Outcome | None:
+        self, send: Callable[[float], Awaitable[PostOutcome]], until: float, **told: object
+    ) -> PostOutcome | None:
         """Have it sent at a time, until it is taken, or will not be, or is too old; what came of it at last.
 
         `told` says in a log what that is.
@@ -138,7 +138,7 @@ class Follower(ABC):
         log.error("an event is given up", webhook=self.name, **told, why=self._failure)
         return outcome
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: PostOutcome) -> None:
         self.came[outcome.came] += 1
         if outcome.came == "delivered":
             if self.fails_since is not None:

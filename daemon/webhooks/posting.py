@@ -25,7 +25,7 @@ _LONGEST_WHY = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PostOutcome:
     """What came of a request, and why it was not taken; empty when it was.
 
     What is `final` will not be taken if it is sent again; `pause` is how many seconds the receiver asks for.
@@ -75,7 +75,7 @@ class Post:
         # Nothing of the environment says where it goes, and nobody who answers.
         self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
 
-    async def send(self, event_id: str, body: bytes, timestamp: int) -> Outcome:
+    async def send(self, event_id: str, body: bytes, timestamp: int) -> PostOutcome:
         """Send a body, signed at that time. Of the answer only the status is read."""
         headers = {
             "Content-Type": "application/json",
@@ -89,15 +89,15 @@ class Post:
                 request = self._client.build_request("POST", self._webhook.url, content=body, headers=headers)
                 answer = await self._client.send(request, stream=True)
         except TimeoutError:
-            return Outcome("timeout", f"no answer within {self._webhook.timeout:g} s")
+            return PostOutcome("timeout", f"no answer within {self._webhook.timeout:g} s")
         except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
-            return Outcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
+            return PostOutcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
         with suppress(Exception):  # it has said what it had to
             await answer.aclose()
         if answer.is_success:
-            return Outcome("delivered")
+            return PostOutcome("delivered")
         where = ": redirects are not followed" if answer.is_redirect else ""
-        return Outcome("refused", f"answered {answer.status_code}{where}")
+        return PostOutcome("refused", f"answered {answer.status_code}{where}")
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -23,7 +23,7 @@ from environment.kernel.leases import (
     REWORK,
     STREAM,
 )
-from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
+from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, MachineArrays
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.sharing.terms import Sharing
@@ -176,7 +176,7 @@ def arrays_of(
 ) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
-    machines = Machines(
+    machines = MachineArrays(
         milli_cpus=np.array([vm.resources.get(CPUS) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),

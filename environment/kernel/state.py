@@ -53,7 +53,7 @@ _B, _BN, _BM, _BE = "B", "BN", "BM", "BE"
 _BP, _BPL = "BP", "BPL"
 
 
-class Machines(NamedTuple):
+class MachineArrays(NamedTuple):
     """The VMs. Cpus are whole thousandths, so that sums are exact."""
 
     milli_cpus: Annotated[IntArray, _BN]
@@ -143,7 +143,7 @@ class Rules(NamedTuple):
 class Batch(NamedTuple):
     """B episodes that know nothing of each other."""
 
-    machines: Machines
+    machines: MachineArrays
     jobs: JobArrays
     state: State
     rules: Rules
@@ -152,7 +152,7 @@ class Batch(NamedTuple):
 class Episode(NamedTuple):
     """What an episode is made of, before it is a row of a batch: the same arrays, [N] and [M]."""
 
-    machines: Machines
+    machines: MachineArrays
     jobs: JobArrays
 
 
@@ -176,7 +176,7 @@ def blank(vms: int, jobs: int, executors: int, *, pooled: bool = False) -> Episo
     """An episode of nothing: a batch that is made of it has room for others of up to that size."""
     machines, nothing, _ = _zeros(1, vms, jobs, 0, vms if pooled else 0)
     arrays = JobArrays(*(field[0] for field in nothing))
-    episode = Episode(Machines(*(field[0] for field in machines)), arrays)
+    episode = Episode(MachineArrays(*(field[0] for field in machines)), arrays)
     episode.jobs.executors[:1] = executors
     return episode
 
@@ -202,7 +202,9 @@ def load_episode(batch: Batch, row: int, episode: Episode) -> None:
             target[row] = source
 
 
-def _zeros(size: int, vms: int, jobs: int, executors: int, pooled: int) -> tuple[Machines, JobArrays, State]:
+def _zeros(
+    size: int, vms: int, jobs: int, executors: int, pooled: int
+) -> tuple[MachineArrays, JobArrays, State]:
     lengths = {"B": size, "N": vms, "M": jobs, "E": executors, "P": pooled, "L": LEASE_COLUMNS}
 
     def arrays(fields: type[NamedTuple]) -> list[Any]:
@@ -210,7 +212,7 @@ def _zeros(size: int, vms: int, jobs: int, executors: int, pooled: int) -> tuple
         kinds = [(_DTYPES[get_args(hint)[0]], get_args(hint)[1]) for hint in hints]
         return [np.zeros([lengths[letter] for letter in letters], dtype) for dtype, letters in kinds]
 
-    return Machines(*arrays(Machines)), JobArrays(*arrays(JobArrays)), State(*arrays(State))
+    return MachineArrays(*arrays(MachineArrays)), JobArrays(*arrays(JobArrays)), State(*arrays(State))
 
 
 _DTYPES = {FloatArray: np.float64, IntArray: np.int64, SmallIntArray: np.int32}

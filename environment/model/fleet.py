@@ -13,7 +13,7 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.idling import Idling
-from environment.model.joining import Joining
+from environment.model.joining import JoiningVms
 from environment.model.leases import Lease, due
 from environment.model.ledger import Ledger
 from environment.model.listings import Listings
@@ -46,7 +46,7 @@ class Fleet:
         self.idling = Idling(turn, places, ledger, reservations, options.keeping)
         self._listings = Listings()
         #: Whose agents come and go; to be told what the master tells of these.
-        self.joining = Joining(turn, places, reservations, self.idling, options)
+        self.joining = JoiningVms(turn, places, reservations, self.idling, options)
         #: The number of the last lease.
         self._number = 0
         #: VMs that will not come, or are gone, and why; VMs that are to be empty, and why.

@@ -21,7 +21,7 @@ from environment.types import Vm
 _Times = tuple[tuple[str, float], ...]
 
 
-class Joining:
+class JoiningVms:
     """By lease. Invariant: a VM is given up only after the master could have told of its agent for long."""
 
     def __init__(

@@ -19,7 +19,7 @@ _Times = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLeases:
     """Leases with what their provider says of them, those that it has not listed for long, and orphans."""
 
     listed: tuple[tuple[Lease, Listed], ...]
@@ -62,7 +62,7 @@ class Listings:
         """Until when a VM was paid for under a lease that was lost; 0 if it was under none."""
         return self._lost.get(machine.machine_id, 0.0)
 
-    def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> Found:
+    def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> FoundLeases:
         """Hold a list against the leases that have not ended; an orphan is found once."""
         leases = tuple(leases)
         under: dict[str, list[Listed]] = {}
@@ -81,7 +81,7 @@ class Listings:
                     missing.append(lease)
         known = {lease.machine_id for lease in leases} | {machine.machine_id for _, machine in listed}
         had = {lease.id for lease in leases if lease.machine_id}
-        return Found(tuple(listed), tuple(missing), self._unknown(event, known, had))
+        return FoundLeases(tuple(listed), tuple(missing), self._unknown(event, known, had))
 
     def _unknown(self, event: MachinesListed, known: set[str], had: set[str]) -> tuple[Listed, ...]:
         """What has been there for long and nobody knows, or is a second VM of a lease that has its one."""

@@ -24,7 +24,7 @@ from environment.resources import NOTHING, Resources, total
 from environment.simulation.decided import Traced
 from environment.simulation.learned_errors import DrawnErrors, Errors
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outlook import Ahead, Followed, Played
+from environment.simulation.outlook import Followed, JobOutlook, PlayedDraw
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
@@ -50,7 +50,7 @@ def play_ahead(
     follow: Sequence[str] = (),
     took: Mapping[str, float] | None = None,
     errors: Errors | None = None,
-) -> Played:
+) -> PlayedDraw:
     """Play the queue forward from the view until all of it, and what runs now, is over.
 
     With a `seed` what jobs take is drawn, of those that run given that they run still, and with `errors` by
@@ -70,7 +70,7 @@ def play_ahead(
             never.setdefault(job.id, f"it comes after {bad[0]}, which would not run")
     waiting = [job for job in waiting if job.id not in never]
     if not (running or waiting):
-        return Played({}, 0.0, 0.0, never)
+        return PlayedDraw({}, 0.0, 0.0, never)
     parts = None
     if draw is not None and errors is not None:
         parts = errors.draw(waiting, [held.running for held in running], view.at, draw)
@@ -87,20 +87,26 @@ def play_ahead(
     result = play(world, policy, fallback=fallback, compiled=True)
     names = {job.id for job in waiting}
     jobs = {
-        job.name: Ahead(job.started_at, job.ended_at, job.cost) for job in result.jobs if job.name in names
+        job.name: JobOutlook(job.started_at, job.ended_at, job.cost)
+        for job in result.jobs
+        if job.name in names
     }
     dollars = result.bill.total if world.elastic else result.cost
     followed = None
     if follow and all(job_id in jobs for job_id in follow):
         followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)
-    return Played(jobs, dollars, world.now, {**never, **result.aside}, followed)
+    return PlayedDraw(jobs, dollars, world.now, {**never, **result.aside}, followed)
 
 
 def _followed(
-    seen: Sequence[Ahead], first: str, decisions: Sequence[Traced], view: ClusterView, waiting: Sequence[Job]
+    seen: Sequence[JobOutlook],
+    first: str,
+    decisions: Sequence[Traced],
+    view: ClusterView,
+    waiting: Sequence[Job],
 ) -> Followed:
     """Jobs as one, and what a policy decided of the first of them."""
-    ahead = Ahead(
+    ahead = JobOutlook(
         min(each.start for each in seen), max(each.end for each in seen), sum(each.cost for each in seen)
     )
     jobs, before, why = {job.id: job for job in waiting}, set[str](), ""

@@ -9,7 +9,7 @@ from conf.units import SECONDS_PER_HOUR
 from environment.kernel import leases
 from environment.kernel.state import Batch
 from environment.price_history import PriceHistory
-from environment.simulation.results import Bill
+from environment.simulation.results import SimulatedBill
 from environment.types import FloatArray, IntArray, Vm
 
 
@@ -47,14 +47,14 @@ class Meter:
         lease[leases.CLOSES] = lease[leases.TAKEN] + lease[leases.DRAIN]
         self._drained.append((vm, lease[leases.TAKEN], lease[leases.CLOSES]))
 
-    def bill(self) -> tuple[float, Bill]:
+    def bill(self) -> tuple[float, SimulatedBill]:
         """What all cost at the end, dollars: by equation 4, and what the cloud charges."""
         self._settle(math.inf)
         held, used, booting, idle, draining, rounding = self._paid.tolist()
         openings = 0
         if self._batch.machines.leases.shape[1]:
             openings = int(self._batch.machines.leases[0, : self._count, leases.OPENINGS].sum())
-        return held, Bill(used, booting, idle, draining, rounding, openings)
+        return held, SimulatedBill(used, booting, idle, draining, rounding, openings)
 
     def price_seconds(self, vm: IntArray, at: FloatArray) -> FloatArray:
         """What VMs cost until these times, in seconds at the price that the kernel has of them; like both."""

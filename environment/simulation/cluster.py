@@ -19,7 +19,7 @@ from environment.types import IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
 
-class Cluster:
+class SimulatedCluster:
     """The VMs of row 0 of a batch; their numbers are the kernel's, and in a view those of what is there."""
 
     def __init__(self, batch: Batch, vms: Sequence[Vm], jobs: Sequence[Job], meter: Meter) -> None:

@@ -16,7 +16,7 @@ from environment.kernel.playing import CPUS, MADE, MEMORY, ROOM, WAITS, Trace
 from environment.policy import Player
 from environment.resources import CPUS as CPUS_NAME
 from environment.resources import MEMORY as MEMORY_NAME
-from environment.simulation.decided import StuckError, Told, Traced, TracedDecisions
+from environment.simulation.decided import StuckError, ToldDecisions, Traced, TracedDecisions
 from environment.simulation.world import World
 from environment.types import FloatArray, Job
 
@@ -63,7 +63,7 @@ def _told(world: World, player: Player, trace: Trace) -> TracedDecisions:
         on = tuple(placement[begin : begin + count[kernels[which]]].tolist())
         return Traced(at, job.id, waiting, player.place(number, job, on))
 
-    return Told(int(trace.counts[MADE]), int(trace.counts[WAITS]), tell)
+    return ToldDecisions(int(trace.counts[MADE]), int(trace.counts[WAITS]), tell)
 
 
 def _shortage(job: Job, lacks: Sequence[int], vms: int) -> str:

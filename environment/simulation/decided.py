@@ -55,7 +55,7 @@ class TracedDecisions(Sequence[Traced]):
     __hash__ = None  # type: ignore[assignment]  # equal to tuples, which hash otherwise
 
 
-class Kept(TracedDecisions):
+class KeptDecisions(TracedDecisions):
     """Decisions as values."""
 
     def __init__(self, made: Sequence[Traced]) -> None:
@@ -82,7 +82,7 @@ class Kept(TracedDecisions):
         return [traced for traced in self._made if traced.faults]
 
 
-class Told(TracedDecisions):
+class ToldDecisions(TracedDecisions):
     """Decisions of which each is told when it is looked at; before none of them anything was wrong."""
 
     def __init__(self, count: int, waits: int, tell: Callable[[int], Traced]) -> None:

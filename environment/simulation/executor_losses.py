@@ -11,7 +11,7 @@ import numpy as np
 from environment.kernel.leases import TAKEN
 from environment.kernel.state import Batch
 from environment.simulation.billing import Meter
-from environment.simulation.cluster import Cluster
+from environment.simulation.cluster import SimulatedCluster
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
 from environment.types import Job, Vm
@@ -26,7 +26,7 @@ class ExecutorLosses:
         losses: Iterable[Loss],
         batch: Batch,
         vms: tuple[Vm, ...],
-        cluster: Cluster,
+        cluster: SimulatedCluster,
         meter: Meter,
         missing: Missing,
         truth: Mapping[str, Job],

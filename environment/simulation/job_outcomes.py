@@ -78,7 +78,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class OutcomeColumns:
     """What came of R jobs, in order of arrival; R arrays but for the last."""
 
     start: FloatArray  # seconds
@@ -94,7 +94,7 @@ class JobOutcomes(Sequence[JobOutcome]):
     """Outcomes in order of arrival, made of what was asked and of columns of what came of it."""
 
     def __init__(
-        self, jobs: Sequence[Job], columns: Columns, sizes: Mapping[int, tuple[Resources, ...]]
+        self, jobs: Sequence[Job], columns: OutcomeColumns, sizes: Mapping[int, tuple[Resources, ...]]
     ) -> None:
         """`sizes` has, by number here, what executors took where that is not what their job asks for."""
         self._jobs, self.columns, self._sizes = jobs, columns, sizes

@@ -10,9 +10,9 @@ import numpy as np
 from conf.units import SECONDS_PER_HOUR
 from environment.resources import NOTHING, Resources
 from environment.simulation.decided import TracedDecisions
-from environment.simulation.job_outcomes import Columns, JobOutcomes
+from environment.simulation.job_outcomes import JobOutcomes, OutcomeColumns
 from environment.simulation.limits import perfect_packing_bound
-from environment.simulation.results import Held, Result, cost_shares
+from environment.simulation.results import HeldArrays, Result, cost_shares
 from environment.simulation.world import World
 from environment.types import FloatArray, IntArray
 
@@ -59,13 +59,13 @@ def _in_order_of_arrival(world: World) -> IntArray:
     return np.array([numbers[job.id] for job in world.jobs if job.id in numbers], np.int64)
 
 
-def _outcomes(world: World, held: Held, order: IntArray) -> JobOutcomes:
+def _outcomes(world: World, held: HeldArrays, order: IntArray) -> JobOutcomes:
     """Of the jobs that ran; those that wait to the end stand behind them."""
     jobs, state, in_turn = world.batch.jobs, world.batch.state, world.in_turn
     placement = state.placement[0].copy()
     for at, vm in world.missing.first.items():
         placement[at] = vm
-    columns = Columns(
+    columns = OutcomeColumns(
         start=state.start[0][order],
         end=state.end[0][order],
         cost=_costs(world, held)[order],
@@ -78,7 +78,7 @@ def _outcomes(world: World, held: Held, order: IntArray) -> JobOutcomes:
     return JobOutcomes([in_turn[number] for number in order.tolist()], columns, sizes)
 
 
-def _held(world: World) -> Held:
+def _held(world: World) -> HeldArrays:
     """Who held what, by the jobs' numbers in the kernel."""
     jobs, state, executors = world.batch.jobs, world.batch.state, world.batch.jobs.executors[0]
     job = np.repeat(np.arange(len(executors)), executors)
@@ -98,7 +98,7 @@ def _held(world: World) -> Held:
     given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
     of_each = np.where(given[at] < 0, of_job[job], given[at])
     more = [kinds.setdefault(stint.size, len(kinds)) for stint in over]
-    return Held(
+    return HeldArrays(
         np.append(job, [stint.job for stint in over]).astype(np.int64),
         np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64),
         np.append(start, [stint.start for stint in over]),
@@ -108,13 +108,13 @@ def _held(world: World) -> Held:
     )
 
 
-def _of(order: IntArray, held: Held) -> Held:
+def _of(order: IntArray, held: HeldArrays) -> HeldArrays:
     """The same by the numbers of the jobs that ran, in that order; without what others held."""
     of = np.full(max(int(held.job.max(initial=-1)), int(order.max(initial=-1))) + 1, -1, np.int64)
     of[order] = np.arange(len(order))
     job = of[held.job]
     ran_too = job >= 0
-    return Held(
+    return HeldArrays(
         job[ran_too],
         held.vm[ran_too],
         held.start[ran_too],
@@ -124,7 +124,7 @@ def _of(order: IntArray, held: Held) -> Held:
     )
 
 
-def _costs(world: World, held: Held) -> FloatArray:
+def _costs(world: World, held: HeldArrays) -> FloatArray:
     """Each job's share in the cost, dollars, [M]."""
     return cost_shares(
         held.job,
@@ -136,7 +136,7 @@ def _costs(world: World, held: Held) -> FloatArray:
     )
 
 
-def _dominant(world: World, held: Held) -> FloatArray:
+def _dominant(world: World, held: HeldArrays) -> FloatArray:
     """The largest fraction of anything that its VM has that each executor takes, [E]."""
     wholes: dict[Resources, int] = {}
     # What is lost is on a VM behind the last, which has nothing.

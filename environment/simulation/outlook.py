@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class JobOutlook:
     """When a job starts and ends, seconds from now on, and dollars: its share of what VMs cost (eq. 4)."""
 
     start: float
@@ -24,7 +24,7 @@ class Followed:
     `why` it has to wait. So many of those that wait are placed `before` it.
     """
 
-    ahead: Ahead
+    ahead: JobOutlook
     vms: tuple[str, ...] = ()
     dollars_per_hour: float = 0.0
     why: str = ""
@@ -32,14 +32,14 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedDraw:
     """What comes of the queue in one draw: of each job that waits, and of all.
 
     `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
     `never` says, by job, why it would not run at all. `followed` are those that were.
     """
 
-    jobs: Mapping[str, Ahead]
+    jobs: Mapping[str, JobOutlook]
     dollars: float
     seconds: float
     never: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class HeldArrays:
     """What executors held, [E]: the number of the job and of the VM, from when to when, and how much.
 
     An executor that was placed again stands there once for every place; one that was missing, on the VM
@@ -34,7 +34,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class SimulatedBill:
     """What a cloud charges for the VMs, from opened to closed, in dollars, and for what.
 
     A VM that is always there is charged from the beginning to the last end. An idle one of a pool is charged
@@ -72,12 +72,12 @@ class Result:
     #: Dollars (Islam 2022, eq. 4).
     cost: float
     #: What the cloud charges for the same.
-    bill: Bill
+    bill: SimulatedBill
     #: Dollars below which no schedule can stay.
     bound: float
     decisions: TracedDecisions = field(repr=False)
     #: Who held what, by number in `jobs`.
-    held: Held = field(compare=False, repr=False)
+    held: HeldArrays = field(compare=False, repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
     refused: Mapping[str, str]
     #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.

@@ -17,7 +17,7 @@ from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
 from environment.rounds import Verdict, WaitingRequests, decide_once
 from environment.simulation.compiled import MANY, play_compiled
-from environment.simulation.decided import Kept, StuckError, Traced
+from environment.simulation.decided import KeptDecisions, StuckError, Traced
 from environment.simulation.fitted import Pace
 from environment.simulation.options import SimulationOptions
 from environment.simulation.outcomes import result_of
@@ -111,7 +111,7 @@ def play(
         trace.append(traced if options.scores else _without_scores(traced))
         if isinstance(traced.decision, Place):
             _report(progress, world.head, jobs)
-    result = result_of(world, Kept(trace), refused or {}, watch.seconds)
+    result = result_of(world, KeptDecisions(trace), refused or {}, watch.seconds)
     return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
 
 

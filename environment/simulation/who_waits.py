@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from environment.carried import carried
 from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
-from environment.simulation.cluster import Cluster
+from environment.simulation.cluster import SimulatedCluster
 from environment.simulation.growing import SimulatedGrowth
 from environment.simulation.in_order import InOrder
 from environment.simulation.missing import Missing
@@ -21,7 +21,7 @@ class WhoWaits:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SimulatedCluster,
         arrivals: Arrivals,
         requests: Sequence[PlacementRequest],
         running: Mapping[int, RunningJob],

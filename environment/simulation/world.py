@@ -20,7 +20,7 @@ from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
-from environment.simulation.cluster import Cluster
+from environment.simulation.cluster import SimulatedCluster
 from environment.simulation.executor_losses import ExecutorLosses
 from environment.simulation.fitted import Pace
 from environment.simulation.giving import GivingWay
@@ -73,7 +73,7 @@ class World:
         )
         #: What all that costs.
         self.meter = Meter(self.batch, vms, options.prices)
-        self._cluster = Cluster(self.batch, believed_vms, jobs, self.meter)
+        self._cluster = SimulatedCluster(self.batch, believed_vms, jobs, self.meter)
         self._ids, self._take = self._cluster.ids, self._cluster.take
         self._arrivals = Arrivals(self.jobs)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.

@@ -6,7 +6,7 @@ from framework.embedded.master_state import AgentLink, AgentRecord, Framework, M
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
 from framework.embedded.offers import Offers
 from framework.embedded.resource_messages import Amount, make, parse
-from framework.embedded.tasks import Tasks
+from framework.embedded.tasks import EmbeddedTasks
 
 _NANO = 1e9
 Executors = dict[tuple[str, str], Amount]
@@ -15,7 +15,7 @@ Executors = dict[tuple[str, str], Amount]
 class Agents:
     """Keeps a state's agents; agents call it as they would send messages to the master."""
 
-    def __init__(self, state: MasterState, offers: Offers, tasks: Tasks) -> None:
+    def __init__(self, state: MasterState, offers: Offers, tasks: EmbeddedTasks) -> None:
         self._state = state
         self._offers = offers
         self._tasks = tasks

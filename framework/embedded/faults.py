@@ -32,7 +32,7 @@ from framework.embedded.agent import Agent
 from framework.embedded.calls import CallError, parse_json
 from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.master_http import EventStream, Request, Response, json_response, text_response
-from framework.embedded.pool_vms import RefusedError
+from framework.embedded.pool_vms import VmRefusedError
 
 Json = dict[str, Any]
 
@@ -126,7 +126,7 @@ class Faults:
         self._delays[what] = seconds
 
     def _refuse(self, kind: str, count: int) -> None:
-        self._cluster.pools.refusals += [RefusedError(kind, f"refused on request: {kind}")] * count
+        self._cluster.pools.refusals += [VmRefusedError(kind, f"refused on request: {kind}")] * count
 
     def _kill_executor(self, task_id: object) -> None:
         if not any(agent.kill_executor(str(task_id)) for agent in self._cluster.agents.values()):

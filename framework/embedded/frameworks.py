@@ -8,7 +8,7 @@ from framework.embedded.launch_checks import id_problem
 from framework.embedded.master_state import VERSION, Framework, MasterState, Stream
 from framework.embedded.messages import HEARTBEAT, Json, error_event
 from framework.embedded.offers import Offers
-from framework.embedded.tasks import Tasks
+from framework.embedded.tasks import EmbeddedTasks
 
 _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 
@@ -16,7 +16,7 @@ _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 class Frameworks:
     """Keeps a state's frameworks and their streams."""
 
-    def __init__(self, state: MasterState, offers: Offers, tasks: Tasks) -> None:
+    def __init__(self, state: MasterState, offers: Offers, tasks: EmbeddedTasks) -> None:
         self._state = state
         self._offers = offers
         self._tasks = tasks

@@ -13,7 +13,7 @@ from framework.embedded.master_state import AgentRecord, Framework, MasterState,
 from framework.embedded.messages import StatusUpdate
 from framework.embedded.offers import Offers
 from framework.embedded.settings import MasterOptions
-from framework.embedded.tasks import Tasks
+from framework.embedded.tasks import EmbeddedTasks
 
 
 class RefusalError(Exception):
@@ -32,7 +32,7 @@ class Master:
         self.state = MasterState(options, loop, host, port)
         #: For those who report on them.
         self.offers = Offers(self.state)
-        self._tasks = Tasks(self.state, self.offers)
+        self._tasks = EmbeddedTasks(self.state, self.offers)
         #: For the agents' messages and the operator's wishes.
         self.agents = Agents(self.state, self.offers, self._tasks)
         #: For the operator's wishes.

@@ -19,7 +19,7 @@ from framework.embedded.keeper import keep
 from framework.embedded.master_http import MasterConnection
 from framework.embedded.routes import Access, Routes
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
-from framework.guard import Guard
+from framework.guard import RequestGuard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
 _ROUNDS_TO_CONNECT = 4
@@ -53,7 +53,7 @@ def serve(
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
-    access = Access(Guard(_names(host)), credentials, may_fail=may_fail)
+    access = Access(RequestGuard(_names(host)), credentials, may_fail=may_fail)
     with _alone_in(work_dir), _listen(host, port) as listener:
         return keep(
             lambda: asyncio.run(

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 _CHECKED = ("type", "cpus", "memory_mib", "price_per_hour")
 
 
-class RefusedError(Exception):
+class VmRefusedError(Exception):
     """A VM is not opened; `kind` says why in a word, the text in more."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -68,7 +68,7 @@ class PoolVms:
         #: The leases whose VMs were closed.
         self._over: set[str] = set()
         #: What openings are answered with next, for tests.
-        self.refusals: list[RefusedError] = []
+        self.refusals: list[VmRefusedError] = []
 
     def handle(self, request: Request) -> Response:
         """Answer `/stoker/vms`."""
@@ -87,7 +87,7 @@ class PoolVms:
                     raise CallError("Expecting 'open' with 'lease' and 'name', or 'close' with 'id'")
         except CallError as error:
             return text_response(400, str(error))
-        except RefusedError as refused:
+        except VmRefusedError as refused:
             return json_response({"refused": {"kind": refused.kind, "message": str(refused)}})
 
     def open(self, lease: str, name: str, wanted: Mapping[Any, object]) -> _OpenVm:
@@ -99,15 +99,15 @@ class PoolVms:
             raise self.refusals.pop(0)
         spec = self._specs.get(name)
         if spec is None:
-            raise RefusedError("invalid", f"no pool has a VM {name}")
+            raise VmRefusedError("invalid", f"no pool has a VM {name}")
         for key in _CHECKED:
             if wanted.get(key, getattr(spec, key)) != getattr(spec, key):
                 told = f"{name} has {key} {getattr(spec, key)!r} here, and not {wanted[key]!r}"
-                raise RefusedError("invalid", told)
+                raise VmRefusedError("invalid", told)
         if lease in self._over:
-            raise RefusedError("invalid", f"the VM of the lease {lease} was closed")
+            raise VmRefusedError("invalid", f"the VM of the lease {lease} was closed")
         if name in self._agents:
-            raise RefusedError("capacity", f"{name} is open under another lease")
+            raise VmRefusedError("capacity", f"{name} is open under another lease")
         agent = self._agents[name] = self._make(replace(spec, lease=lease))
         boot = self._loop.call_later(spec.boot, agent.start)
         vm = _OpenVm(f"vm-{secrets.token_hex(4)}", agent, time.time(), boot)

@@ -26,7 +26,7 @@ from framework.embedded.master_http import (
 )
 from framework.embedded.master_state import Framework, MasterState
 from framework.embedded.operator_api import OperatorApi
-from framework.guard import Guard
+from framework.guard import RequestGuard
 
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
@@ -55,7 +55,7 @@ _ROUTES = frozenset({_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", 
 class Access:
     """Who may ask, and for what."""
 
-    guard: Guard
+    guard: RequestGuard
     credentials: Mapping[str, str] | None = field(default=None, repr=False)
     """Principals with their secrets; None lets everybody in whom the guard lets pass."""
     may_fail: bool = False

@@ -16,7 +16,7 @@ from framework.embedded.resource_messages import EMPTY, Amount, parse
 _NANO = 1e9
 
 
-class Tasks:
+class EmbeddedTasks:
     """Keeps the tasks of a state's frameworks; the only place that adds, changes or removes one."""
 
     def __init__(self, state: MasterState, offers: Offers) -> None:

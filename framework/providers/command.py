@@ -78,7 +78,7 @@ class _Notices(Strict):
 _Answer = TypeVar("_Answer", bound=Strict)
 
 
-class Command:
+class ProgramProvider:
     """Opens and closes VMs by programs; see `contract.Provider`. For any thread."""
 
     def __init__(self, options: CommandProvider, door: Door, folder: Path) -> None:

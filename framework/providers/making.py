@@ -11,7 +11,7 @@ from pathlib import Path
 from conf.loader import ConfigError, find
 from conf.schema import CommandProvider, Ec2Provider
 from environment.types import Vm
-from framework.providers.command import Command
+from framework.providers.command import ProgramProvider
 from framework.providers.contract import Provider
 from framework.providers.joining import Door
 from framework.providers.user_data import UserData
@@ -25,7 +25,7 @@ def make_provider(
     ConfigError when something that it needs is not there.
     """
     if isinstance(options, CommandProvider):
-        return Command(options, door, folder)
+        return ProgramProvider(options, door, folder)
     user_data = UserData(find(options.user_data, folder))
     try:
         from framework.providers.ec2 import Ec2

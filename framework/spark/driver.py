@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from framework.accounts import Account
+from framework.accounts import UnixAccount
 from framework.descendants import identity
 from framework.hostile_files import UntrustedFileError, read_whole
 from framework.spark import supervisor
@@ -61,7 +61,7 @@ class DriverPlace:
     records: Path
     ports: tuple[tuple[str, int], ...] = ()
     """Addresses and ports that are kept for it until it has ended."""
-    user: Account | None = None
+    user: UnixAccount | None = None
     """Whom to run as; None: the daemon's own user."""
     groups: tuple[str, ...] = ()
     """Control groups to run in, made for this driver alone."""

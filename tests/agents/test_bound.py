@@ -9,7 +9,7 @@ import pytest
 
 from agents.bound.configurations import lower_bound
 from agents.bound.exact import solve
-from agents.bound.instance import BoundError, Instance, Played, Schedule, instance_of, play
+from agents.bound.instance import BoundError, Instance, OfflineSchedule, Played, instance_of, play
 from agents.bound.limits import limit_of
 from agents.bound.offline import aim_for, search
 from agents.experiments.shifted import case, few_gangs
@@ -134,6 +134,6 @@ def test_a_schedule_that_breaks_a_rule_is_refused() -> None:
     everywhere = tuple((0,) * int(count) for count in instance.executors)
     early = (instance.arrival - 1.0).tolist()
     with pytest.raises(BoundError, match="before it is there"):
-        play(instance, Schedule(tuple(early), everywhere))
+        play(instance, OfflineSchedule(tuple(early), everywhere))
     with pytest.raises(BoundError, match="has no room"):
-        play(instance, Schedule((1000.0,) * len(early), everywhere))
+        play(instance, OfflineSchedule((1000.0,) * len(early), everywhere))

@@ -15,7 +15,7 @@ from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solve
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
 from environment.policy import Policy
-from environment.pools import Openings, Spot, Terms
+from environment.pools import Openings, SpotTerms, Terms
 from environment.types import Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
@@ -198,7 +198,7 @@ def test_a_closed_vm_costs_its_boot_and_the_wait_for_it() -> None:
 def test_a_spot_vm_costs_its_price_for_work_that_lasts() -> None:
     """Two hours of work there, with an interruption an hour, take three: a tenth off is not worth that."""
     dear, spot = make_vm("dear", price_per_hour=0.24), make_vm("spot", price_per_hour=0.216)
-    view = make_view([dear, replace(spot, terms=Terms("spot", spot=Spot(1.0, notice=0.0)))])
+    view = make_view([dear, replace(spot, terms=Terms("spot", spot=SpotTerms(1.0, notice=0.0)))])
     assert placed(view, request_of(1, None, duration=7200.0), beta=1) == ["dear"]
     assert placed(view, request_of(1, None, duration=60.0), beta=1) == ["spot"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.experiments.comparison import Statistic
-from agents.experiments.islam2022 import Curve, read_curves, scaled_scenes
+from agents.experiments.islam2022 import LearningCurve, read_curves, scaled_scenes
 from agents.experiments.islam2022_claims import aims, claims
 from agents.experiments.islam2022_report import report
 from conf.loader import ConfigError
@@ -96,7 +96,7 @@ def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     setup, returns = "flat network, paper observation", (-5000.0, -200.0, 30.0)
-    curve = Curve("dqn", "normal", setup, 300, (0, 100, 200), returns, 2.0)
+    curve = LearningCurve("dqn", "normal", setup, 300, (0, 100, 200), returns, 2.0)
     assert read_curves(tmp_path) == [curve]
     assert curve.turned == 200
     assert claims({"normal": _found(), "burst": _found()}, [curve])[-1].holds

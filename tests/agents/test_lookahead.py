@@ -23,7 +23,7 @@ from environment.check import check
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.simulation.expectations import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
@@ -144,7 +144,7 @@ def test_a_spot_vm_costs_what_work_costs_that_lasts() -> None:
     situations = Situations(RULES, 100.0)
     found = situations.load(make_view(vms), [long, short]).machines.price_per_hour
     assert found.tolist() == [prices.tolist()] * 2
-    vms[0] = replace(vms[0], terms=Terms("spot", spot=Spot(1.0, notice=0.0)))
+    vms[0] = replace(vms[0], terms=Terms("spot", spot=SpotTerms(1.0, notice=0.0)))
     found = situations.load(make_view(vms), [long, short]).machines.price_per_hour
     assert found[:, 1:].tolist() == [prices[1:].tolist()] * 2
     assert found[:, 0].tolist() == pytest.approx([prices[0] * (1.0 + long.job.rework.lost)] * 2)

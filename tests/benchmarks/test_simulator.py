@@ -18,7 +18,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_batch
 from environment.kernel.stepping import Stepper
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
 from profiles.generators import generate, load_workload
@@ -130,7 +130,7 @@ def test_transitions_per_second(benchmark: BenchmarkFixture, threads: int, obser
 def test_pools_and_interruptions_cost_little(benchmark: BenchmarkFixture) -> None:
     """VMs that come and go are a little slower to play than those that are always there."""
     terms = Terms("pool", boot=60.0, minimum=60.0, granularity=1.0)
-    kinds = {"fixed": None, "pools": terms, "spot": replace(terms, spot=Spot(0.2))}
+    kinds = {"fixed": None, "pools": terms, "spot": replace(terms, spot=SpotTerms(0.2))}
     batches = {
         name: paper_batch(1024, tuple(replace(vm, terms=of) for vm in load_cluster("paper")))
         for name, of in kinds.items()

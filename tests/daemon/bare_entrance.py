@@ -8,7 +8,7 @@ import daemon.spark_rest  # noqa: F401  it registers how versions stand in paths
 from daemon.users.doorkeeper import Doorkeeper
 from daemon.users.entrance import Entrance
 from daemon.users.permissions import TABLE, Permissions
-from framework.guard import Guard
+from framework.guard import RequestGuard
 
 
 def bare_entrance(token: str | None = None) -> Entrance:
@@ -18,5 +18,5 @@ def bare_entrance(token: str | None = None) -> Entrance:
         raise AssertionError
 
     routes = [Route(path, nothing, methods=[method]) for method, path in TABLE]
-    guard = Guard(any_name=token is not None)
+    guard = RequestGuard(any_name=token is not None)
     return Entrance(guard, Doorkeeper(token), Permissions(lambda: routes))

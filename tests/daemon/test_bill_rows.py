@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from conf.schema import JobSpec
 from daemon import tables
-from daemon.bill_rows import _TABLES, Asked, Bill, By
+from daemon.bill_rows import _TABLES, AskedBill, Bill, By
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
 from environment.model.accounts import Account, Charge, Kind
@@ -64,20 +64,20 @@ def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
     """By each key, in days; what no job used stands beside what jobs did."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(1.0, "2026-11-23", "job-1", vm="vm-2"))
     save(store, charge(0.5), charge(0.125, kind="difference"))
-    assert lines(store.vms.bill(Asked("job"))) == {
+    assert lines(store.vms.bill(AskedBill("job"))) == {
         "job-1": {"used": 1.25},
         "": {"idle": 1.0, "difference": 0.125},
     }
-    assert lines(store.vms.bill(Asked("vm", until="2026-11-22"))) == {
+    assert lines(store.vms.bill(AskedBill("vm", until="2026-11-22"))) == {
         "vm-1": {"used": 0.25, "idle": 1.0, "difference": 0.125}
     }
-    whole = store.vms.bill(Asked("day"))
+    whole = store.vms.bill(AskedBill("day"))
     assert [(line.key, line.total) for line in whole.lines] == [("2026-11-22", 1.25), ("2026-11-23", 1.0)]
     assert (whole.total.total, whole.days) == (2.25, ("2026-11-22", "2026-11-23"))
     by: By
     for by, key in (("owner", "ann"), ("queue", "night"), ("policy", "ff"), ("type", "m1.large")):
-        assert key in lines(store.vms.bill(Asked(by)))
-    assert store.vms.bill(Asked("pool", since="2026-11-23")).total.total == 1.0
+        assert key in lines(store.vms.bill(AskedBill(by)))
+    assert store.vms.bill(AskedBill("pool", since="2026-11-23")).total.total == 1.0
     assert store.vms.spent("2026-11-22") == 1.25
     assert store.vms.bill_by_pool() == {("used", ""): 1.25, ("idle", ""): 1.0, ("difference", ""): 0.125}
 
@@ -85,7 +85,7 @@ def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
 def test_what_is_beyond_the_limit_is_told_in_sum(store: Store) -> None:
     """The dearest are told one by one."""
     save(store, *(charge(float(number), job=f"job-{number}") for number in range(1, 5)))
-    bill = store.vms.bill(Asked("job", limit=2))
+    bill = store.vms.bill(AskedBill("job", limit=2))
     assert list(lines(bill)) == ["job-4", "job-3"]
     assert bill.rest is not None
     assert (bill.rest.total, bill.total.total) == (3.0, 10.0)
@@ -127,8 +127,11 @@ def test_a_job_that_is_pruned_leaves_what_it_used(store: Store) -> None:
     save(store, charge(0.25, job="job-1"), charge(0.5, job="job-2"), charge(1.0))
     store.save(Changes((over,), ()))
     assert store.past.prune(["job-1"]) == 1
-    assert lines(store.vms.bill(Asked("job"))) == {"": {"used": 0.25, "idle": 1.0}, "job-2": {"used": 0.5}}
-    assert lines(store.vms.bill(Asked("owner")))["ann"] == {"used": 0.75}
+    assert lines(store.vms.bill(AskedBill("job"))) == {
+        "": {"used": 0.25, "idle": 1.0},
+        "job-2": {"used": 0.5},
+    }
+    assert lines(store.vms.bill(AskedBill("owner")))["ann"] == {"used": 0.75}
 
 
 def test_old_days_are_kept_without_vms_and_jobs(store: Store) -> None:
@@ -139,10 +142,10 @@ def test_old_days_are_kept_without_vms_and_jobs(store: Store) -> None:
     assert store.vms.forget_details("2026-01-02") == 0
     save(store, charge(0.1, "2026-01-01", "job-7", vm="vm-7"))
     assert store.vms.forget_details("2026-01-02") == 2
-    bill = store.vms.bill(Asked("day"))
+    bill = store.vms.bill(AskedBill("day"))
     assert [line.total for line in bill.lines] == pytest.approx([5.1, 5.0])
-    assert len(store.vms.bill(Asked("vm")).lines) == 51
-    assert lines(store.vms.bill(Asked("owner"))) == {"ann": {"used": pytest.approx(10.1)}}
+    assert len(store.vms.bill(AskedBill("vm")).lines) == 51
+    assert lines(store.vms.bill(AskedBill("owner"))) == {"ann": {"used": pytest.approx(10.1)}}
 
 
 def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
@@ -177,7 +180,7 @@ def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:
                 expected[key] = expected.get(key, 0.0) + row["dollars"]
             found = {
                 (line.key, kind): paid
-                for line in store.vms.bill(Asked(by)).lines
+                for line in store.vms.bill(AskedBill(by)).lines
                 for kind, paid in line.dollars.items()
             }
             assert found == pytest.approx(expected)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.bill_rows import Asked
+from daemon.bill_rows import AskedBill
 from daemon.clock import Clock
 from daemon.launcher import Launcher
 from daemon.service import Service
@@ -168,7 +168,7 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
             machine.wall += jump
             service._next_tick = service._due._next_charge = 0.0
             service._turn()
-        assert store.vms.bill(Asked()).total.total == pytest.approx(180.0 * 3.6 / HOUR)
+        assert store.vms.bill(AskedBill()).total.total == pytest.approx(180.0 * 3.6 / HOUR)
         assert "clock" not in service.health().checks
     finally:
         service.stop()

@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from conf.schema import Config, Mesos
-from daemon.machine import Machine, jvms_at_once, this_machine
+from daemon.machine import ThisMachine, jvms_at_once, this_machine
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from daemon.machine import Machine, jvms_at_once, this_machine
 )
 def test_cores_and_memory_both_count(cores: int, memory_mib: int, jvms: int) -> None:
     """Two run on a core; little memory carries less; one always runs."""
-    assert Machine(cores, memory_mib).jvms == jvms
+    assert ThisMachine(cores, memory_mib).jvms == jvms
 
 
 def test_this_machine_has_something() -> None:

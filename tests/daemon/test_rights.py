@@ -12,7 +12,7 @@ import pytest
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
 from daemon.rights import Rights, own_rights, rights_of
-from framework.accounts import Account, cannot, find_account, may_read
+from framework.accounts import UnixAccount, cannot, find_account, may_read
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 
 NOBODY = "nobody"
@@ -192,9 +192,9 @@ def test_modes_are_read_as_the_kernel_reads_them(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     status = file.stat()
-    owner = Account("owner", status.st_uid or 1, 1)
-    other = Account("other", 54321, 54321)
-    member = Account("member", 54321, 54321, (status.st_gid,))
+    owner = UnixAccount("owner", status.st_uid or 1, 1)
+    other = UnixAccount("other", 54321, 54321)
+    member = UnixAccount("member", 54321, 54321, (status.st_gid,))
     open_to_all = all(folder.stat().st_mode & 0o001 for folder in file.parents)
     file.chmod(0o044)
     if status.st_uid:

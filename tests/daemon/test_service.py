@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, EventLogSection, JobSpec
-from daemon.bill_rows import Asked
+from daemon.bill_rows import AskedBill
 from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
 from daemon.due import CHARGED_AT_ONCE
@@ -554,7 +554,7 @@ def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Sto
                     time.sleep(0.02)
                 time.sleep(0.3)
                 service.charge()
-                accounts, bill = store.vms.accounts(), store.vms.bill(Asked("vm"))
+                accounts, bill = store.vms.accounts(), store.vms.bill(AskedBill("vm"))
     assert {line.key: set(line.dollars) for line in bill.lines} == {a.name: {"idle"} for a in accounts}
     paid = {a.name: a.price_per_hour / 3600 * (a.until - a.opened_at) for a in accounts}
     assert {line.key: line.total for line in bill.lines} == pytest.approx(paid)

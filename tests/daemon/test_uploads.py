@@ -15,7 +15,7 @@ from daemon import handing
 from daemon.contract import RejectedError
 from daemon.store import Store
 from daemon.uploads import Upload, Uploads
-from framework.accounts import Account
+from framework.accounts import UnixAccount
 from tests.daemon.small_scheduler import SmallScheduler
 
 DATA = bytes(range(256)) * 40
@@ -270,7 +270,7 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     folder.mkdir()
     elsewhere.write_text("mine")
     (folder / "app.py").symlink_to(elsewhere)
-    owner = Account("nobody", 65534, 65534) if os.geteuid() == 0 else None
+    owner = UnixAccount("nobody", 65534, 65534) if os.geteuid() == 0 else None
     handing.copy_in(uploads, {FILE}, "", folder, owner)
     copy = folder / "app.py"
     assert (copy.is_symlink(), copy.read_bytes(), elsewhere.read_text()) == (False, DATA, "mine")

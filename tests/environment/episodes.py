@@ -15,7 +15,7 @@ from environment.kernel.state import (
     Batch,
     Episode,
     JobArrays,
-    Machines,
+    MachineArrays,
     make_batch,
 )
 from tests.environment.simulation.reference import Machine, Reference, Work
@@ -59,7 +59,9 @@ class Case:
             type=np.zeros(len(arrival), np.int64),
             first=np.cumsum(whole[4]) - whole[4],
         )
-        machines = Machines(whole[0], whole[1], np.array(prices, np.float64), np.zeros((0, LEASE_COLUMNS)))
+        machines = MachineArrays(
+            whole[0], whole[1], np.array(prices, np.float64), np.zeros((0, LEASE_COLUMNS))
+        )
         return Episode(machines, jobs)
 
 

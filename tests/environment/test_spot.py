@@ -12,14 +12,14 @@ from environment.check import check, shortage
 from environment.cluster_files import load_cluster, load_prices
 from environment.kernel.arrays import refusals
 from environment.model.reach import Reach
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.price_history import PriceHistory, read_prices
 from environment.resources import Resources
 from environment.rounds import decide_once
 from environment.types import Place, PlacementRequest, Vm
 from tests.builders import make_job, make_view, make_vm
 
-TERMS = Terms("spot", spot=Spot(0.2))
+TERMS = Terms("spot", spot=SpotTerms(0.2))
 VMS: tuple[Vm, ...] = (make_vm("vm-1"), replace(make_vm("vm-2"), terms=TERMS))
 NEVER = "vm-2 is a spot VM, which job-1 may not use (spot: never)"
 ONLY = "vm-1 is no spot VM, which job-1 may not use (spot: only)"
@@ -81,7 +81,9 @@ def test_a_pool_of_spot_vms(tmp_path: Path, said: str, price: float) -> None:
     """The price is that of the spot VMs where there is one."""
     (tmp_path / "c.yaml").write_text(f"pools: [{POOL % said}]")
     vms = load_cluster(tmp_path / "c.yaml")
-    assert [(vm.price_per_hour, vm.terms and vm.terms.spot) for vm in vms] == [(price, Spot(0.2, 120.0))] * 2
+    assert [(vm.price_per_hour, vm.terms and vm.terms.spot) for vm in vms] == [
+        (price, SpotTerms(0.2, 120.0))
+    ] * 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
 from framework.embedded import AgentSpec
-from framework.providers.command import Command
+from framework.providers.command import ProgramProvider
 from framework.providers.contract import Machine, Notice, ProviderError, Wanted
 from framework.providers.joining import Door
 from tests.framework.embedded.running import running
@@ -29,24 +29,24 @@ WANTED = Wanted("general-3.17", VM)
 DOOR = Door("10.0.0.1:5050", "https://stoker.example:8642", lambda lease: f"key of {lease}")
 EXAMPLE = str(Path(__file__).parents[2] / "deploy/vms.py")
 
-Made = Callable[..., Command]
+Made = Callable[..., ProgramProvider]
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """A provider, all of whose programs are this shell script."""
 
-    def make(script: str, **options: Any) -> Command:
+    def make(script: str, **options: Any) -> ProgramProvider:
         path = tmp_path / "program"
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         programs = dict.fromkeys(("open", "close", "list", "prices", "notices"), "./program")
-        return Command(CommandProvider(name="command", **programs | options), DOOR, tmp_path)
+        return ProgramProvider(CommandProvider(name="command", **programs | options), DOOR, tmp_path)
 
     return make
 
 
-def answering(made: Made, answer: object) -> Command:
+def answering(made: Made, answer: object) -> ProgramProvider:
     """A provider whose programs answer that, whatever they are asked."""
     return made(f"cat <<'end'\n{answer if isinstance(answer, str) else json.dumps(answer)}\nend")
 
@@ -236,7 +236,9 @@ def test_the_example(tmp_path: Path) -> None:
     with running(tmp_path, specs) as mesos:
         programs = {deed: (sys.executable, EXAMPLE, deed, mesos.address)
                     for deed in ("open", "close", "list", "notices")}  # fmt: skip
-        provider = Command(CommandProvider.model_validate({"name": "command", **programs}), DOOR, tmp_path)
+        provider = ProgramProvider(
+            CommandProvider.model_validate({"name": "command", **programs}), DOOR, tmp_path
+        )
         opened = provider.open(WANTED)
         assert (opened.lease, opened.pool, opened.address) == ("general-3.17", "general", "127.0.0.1")
         assert provider.open(WANTED).id == opened.id

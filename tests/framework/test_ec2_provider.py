@@ -21,7 +21,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import Ec2Provider
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.resources import Resources
 from environment.types import Vm
 from framework.providers.contract import ProviderError, Wanted
@@ -32,7 +32,9 @@ from tests.daemon.ports import free_port
 IMAGE, OTHER_IMAGE = "ami-11111111", "ami-22222222"
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
 VM = Vm("general-3", "general-3", "m5.xlarge", Resources.of(4, 15_000), 0.24, terms=Terms("general", 60.0))
-CHEAP = replace(VM, id="cheap-1", name="cheap-1", terms=Terms("cheap", spot=Spot(interruptions_per_hour=0.2)))
+CHEAP = replace(
+    VM, id="cheap-1", name="cheap-1", terms=Terms("cheap", spot=SpotTerms(interruptions_per_hour=0.2))
+)
 WANTED = Wanted("general-3.17", VM)
 DOOR = Door("10.0.0.1:5050", "https://stoker.example:8642/", lambda lease: f"key-of-{lease}")
 USER_DATA = "#!/bin/sh\nagent --master={{master}} --attributes={{ attributes }} {{notice_url}} {{key}}\n"

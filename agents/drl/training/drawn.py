@@ -29,7 +29,7 @@ _SECONDS, _DOLLARS = 240.0, 0.06
 _CPUS, _GIB_PER_CPU = (2, 4, 8, 12, 16, 32, 64, 128), (2, 4, 8)
 
 
-class World(NamedTuple):
+class DrawnWorld(NamedTuple):
     """A workload, a cluster, and what may be expected of the jobs."""
 
     workload: Workload
@@ -38,7 +38,7 @@ class World(NamedTuple):
     seed: int
 
 
-def draw_world(spec: DrawnSpec, vms: int, seed: int) -> World:
+def draw_world(spec: DrawnSpec, vms: int, seed: int) -> DrawnWorld:
     """The world of that seed with so many VMs; of those that come by chance, the first where any job fits."""
     random = np.random.default_rng((seed, vms))
     while True:
@@ -48,14 +48,14 @@ def draw_world(spec: DrawnSpec, vms: int, seed: int) -> World:
             return world
 
 
-def _draw(spec: DrawnSpec, vms: int, seed: int, random: np.random.Generator) -> World:
+def _draw(spec: DrawnSpec, vms: int, seed: int, random: np.random.Generator) -> DrawnWorld:
     cluster = _cluster(random, vms, pooled=random.random() < spec.pools)
     workload = _workload(random, cluster, int(random.integers(*spec.jobs, endpoint=True)))
     kind, sigma = str(random.choice(["exact", "spread", "spread", "sigma"])), float(random.uniform(0.05, 0.5))
-    return World(workload, cluster, Belief.read(sigma if kind == "sigma" else kind), seed)
+    return DrawnWorld(workload, cluster, Belief.read(sigma if kind == "sigma" else kind), seed)
 
 
-def episode_of_world(world: World, unknown: float) -> Episode:
+def episode_of_world(world: DrawnWorld, unknown: float) -> Episode:
     """The world as an episode, with what first fit comes to as its units."""
     profiles = load_profiles()
     jobs = jobs_of(world.workload, profiles)

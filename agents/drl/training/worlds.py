@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.training.drawn import World, draw_world, episode_of_world
+from agents.drl.training.drawn import DrawnWorld, draw_world, episode_of_world
 from conf.training import DrawnSpec, TrainingSpec
 from environment.cluster_files import load_cluster
 from environment.kernel.observation import features_of, observation_length
@@ -80,7 +80,7 @@ class Worlds:
         seeds = random.integers(FIRST_TRAINING_SEED, 2**62, count)
         return Lot([self._drawn_episode(drawn, vms, int(seed)) for seed in seeds], beta)
 
-    def watched(self, count: int) -> list[tuple[World, float]]:
+    def watched(self, count: int) -> list[tuple[DrawnWorld, float]]:
         """So many drawn worlds, each with a beta, in which a teacher is to be watched."""
         if (drawn := self.spec.drawn) is None:
             return []

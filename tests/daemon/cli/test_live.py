@@ -18,7 +18,7 @@ from rich.console import Console
 from daemon.chronicle import Happening
 from daemon.cli import live, render, top, watch
 from daemon.cli.client import Client, UnreachableError
-from daemon.reasons import Told, told_of
+from daemon.reasons import ToldReason, told_of
 from tests.daemon.cli.conftest import Daemon
 from tests.waiting import PATIENCE, until
 
@@ -155,7 +155,7 @@ def test_top_finds_the_head_of_the_queue_behind_older_jobs(
     places = {waiting[3]: 0, waiting[2]: 1, waiting[0]: 2}
     asked = list[int]()
 
-    def told(*args: Any) -> dict[str, Told]:
+    def told(*args: Any) -> dict[str, ToldReason]:
         found = told_of(*args)
         asked.append(len(found))
         return {job_id: each._replace(place=places.get(job_id)) for job_id, each in found.items()}

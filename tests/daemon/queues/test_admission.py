@@ -17,7 +17,7 @@ from daemon.launcher import Launcher
 from daemon.store import Store, StoreFullError
 from daemon.users.people import NOBODY, Submitter
 from environment.model.reach import Reach
-from environment.pools import Spot, Terms
+from environment.pools import SpotTerms, Terms
 from environment.sharing.terms import Queues, queues_of
 from environment.types import Job
 from tests.builders import make_vms
@@ -54,7 +54,7 @@ class Door:
 
     def note(self, *arrived: str) -> None:
         """What the loop tells it."""
-        spot = (replace(vm, terms=Terms("spot", spot=Spot(0.2))) for vm in make_vms(8, cpus=4)[4:])
+        spot = (replace(vm, terms=Terms("spot", spot=SpotTerms(0.2))) for vm in make_vms(8, cpus=4)[4:])
         vms = (*make_vms(4, cpus=4), *spot)
         self.intake.note(0, Reach(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
 

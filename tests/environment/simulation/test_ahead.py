@@ -15,7 +15,7 @@ from environment.policy import Policy
 from environment.simulation.ahead import play_ahead
 from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outlook import Played
+from environment.simulation.outlook import PlayedDraw
 from environment.simulation.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
@@ -55,7 +55,7 @@ def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
     assert alone.jobs["job-2"].start == pytest.approx(40.0)
     assert alone.seconds == pytest.approx(140.0)
     assert play_ahead(create("ff"), view, []).jobs == {}
-    assert play_ahead(create("ff"), make_view(make_vms(2)), []) == Played({}, 0.0, 0.0)
+    assert play_ahead(create("ff"), make_view(make_vms(2)), []) == PlayedDraw({}, 0.0, 0.0)
 
 
 def test_one_machine_carries_so_many_jvms() -> None:

@@ -14,7 +14,7 @@ from environment.pools import Terms
 from environment.resources import Resources
 from environment.sharing.terms import Sharing
 from environment.simulation.compiled import MANY
-from environment.simulation.decided import Kept, Told
+from environment.simulation.decided import KeptDecisions, ToldDecisions
 from environment.simulation.expectations import Belief
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
@@ -66,7 +66,7 @@ def test_the_same_comes_out(policy: str, seed: int) -> None:
     belief = chance.choice([Belief(), Belief("exact"), Belief("sigma", 0.5), Belief("constant")])
     options = SimulationOptions(seed=seed, belief=belief)
     asked, compiled = both(policy, workload(150, rate, seed), cluster, options)
-    assert (type(asked.decisions), type(compiled.decisions)) == (Kept, Told)
+    assert (type(asked.decisions), type(compiled.decisions)) == (KeptDecisions, ToldDecisions)
     assert told(compiled) == told(asked)
     assert compiled == asked
 
@@ -81,7 +81,7 @@ def test_the_same_comes_out_on_a_machine_that_carries_so_many_jvms(policy: str, 
     options = SimulationOptions(seed=seed, belief=belief, jvms=jvms)
     jobs = workload(150, chance.choice([3.0, 10.0, 30.0]), seed)
     asked, compiled = both(policy, jobs, load_cluster("paper"), options)
-    assert (type(asked.decisions), type(compiled.decisions)) == (Kept, Told)
+    assert (type(asked.decisions), type(compiled.decisions)) == (KeptDecisions, ToldDecisions)
     assert told(compiled) == told(asked)
     free = simulate(create(policy), jobs, load_cluster("paper"), options=replace(options, jvms=None))
     assert (told(free) != told(asked)) if jvms < 10 else (jvms < 10_000 or told(free) == told(asked))
@@ -98,7 +98,7 @@ def test_jobs_that_come_and_end_at_once_do_so_in_the_same_order(policy: str) -> 
     huge = replace(alike[5], cpus=1000.0)
     found = Workload((*alike[:5], huge, *alike[6:]))
     asked, compiled = both(policy, found, load_cluster("paper"), SimulationOptions())
-    assert isinstance(compiled.decisions, Told)
+    assert isinstance(compiled.decisions, ToldDecisions)
     assert huge.name in compiled.refused
     assert told(compiled) == told(asked)
 
@@ -118,7 +118,7 @@ def test_what_runs_already_is_played_on_with(policy: str, jvms: int | None) -> N
             size = Resources.of(1, asked.memory_mib - 512)
             world.place(world.requests[world.head], Place(asked.id, (vm,), sizes=(size,)))
         results.append(play(world, create(policy), compiled=compiled))
-    assert isinstance(results[1].decisions, Told)
+    assert isinstance(results[1].decisions, ToldDecisions)
     assert told(results[1]) == told(results[0])
 
 
@@ -129,7 +129,7 @@ def test_greedy_bears_alike(options: dict[str, object]) -> None:
     asked, compiled = (
         simulate(create("greedy", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
     )
-    assert isinstance(compiled.decisions, Told)
+    assert isinstance(compiled.decisions, ToldDecisions)
     assert told(compiled) == told(asked)
 
 
@@ -148,7 +148,7 @@ def test_learned_policies_and_their_guard_bear_alike(options: dict[str, object])
     asked, compiled = (
         simulate(create("dqn", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
     )
-    assert isinstance(compiled.decisions, Told)
+    assert isinstance(compiled.decisions, ToldDecisions)
     assert told(compiled) == told(asked)
     assert compiled.guarded == asked.guarded
     assert (asked.guarded > 0) == ("idle" in options)
@@ -158,7 +158,7 @@ def test_learned_policies_with_another_fallback_are_asked() -> None:
     """The guard's other fallbacks are not compiled."""
     jobs, cluster = workload(20, 20.0, 1), load_cluster("paper")
     result = simulate(create("reinforce", {"fallback": "ff"}), jobs, cluster, compiled=True)
-    assert isinstance(result.decisions, Kept)
+    assert isinstance(result.decisions, KeptDecisions)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -191,7 +191,7 @@ def test_what_the_kernel_does_not_know_is_asked_for(options: SimulationOptions) 
     result = simulate(
         create("ff"), workload(20, 20.0, 1), load_cluster("paper"), options=options, compiled=True
     )
-    assert isinstance(result.decisions, Kept)
+    assert isinstance(result.decisions, KeptDecisions)
 
 
 def test_pools_and_what_jobs_ask_for_besides_are_not_played_there() -> None:
@@ -202,16 +202,16 @@ def test_pools_and_what_jobs_ask_for_besides_are_not_played_there() -> None:
     for changed in ({"min_executors": 1}, {"after": (first.name,)}, {"start_at": 1e5}, {"spot": "never"}):
         last = replace(rest[-1], executors=2, **changed)
         result = simulate(create("ff"), Workload((first, *rest[:-1], last)), paper, compiled=True)
-        assert isinstance(result.decisions, Kept), changed
-    assert isinstance(simulate(create("ff"), few, pool, compiled=True).decisions, Kept)
-    assert isinstance(simulate(create("rr"), few, paper, compiled=True).decisions, Kept)
+        assert isinstance(result.decisions, KeptDecisions), changed
+    assert isinstance(simulate(create("ff"), few, pool, compiled=True).decisions, KeptDecisions)
+    assert isinstance(simulate(create("rr"), few, paper, compiled=True).decisions, KeptDecisions)
 
 
 def test_very_many_jobs_are_played_there_by_themselves() -> None:
     """Nobody has to ask for it; and what a result sums up is known without making a value of each job."""
     few = simulate(create("ff"), workload(100, 20.0, 1), load_cluster("paper"))
     many = simulate(create("ff"), workload(MANY, 700.0, 1), load_cluster("hundred"))
-    assert (type(few.decisions), type(many.decisions)) == (Kept, Told)
+    assert (type(few.decisions), type(many.decisions)) == (KeptDecisions, ToldDecisions)
     assert many.good_placements == sum(job.good for job in many.jobs)
     assert many.average_completion == pytest.approx(np.mean([job.completion for job in many.jobs]), rel=1e-12)
     assert len(many.decision_seconds) == len(many.decisions)
@@ -228,7 +228,7 @@ def test_aep_places_jobs_that_prefer_nothing_alike(unknown: str) -> None:
         simulate(create("aep", {"unknown": unknown}), jobs, cluster, compiled=compiled)
         for compiled in (False, True)
     )
-    assert isinstance(compiled.decisions, Told)
+    assert isinstance(compiled.decisions, ToldDecisions)
     assert told(compiled) == told(asked)
 
 
@@ -246,7 +246,7 @@ def test_greedy_looks_as_far_ahead_for_the_first_as_it_takes() -> None:
     jobs, cluster = Workload((*small, gang)), make_vms(40, cpus=4)
     options = SimulationOptions(belief=Belief("sigma", 0.5))
     asked, compiled = both("greedy", jobs, cluster, options)
-    assert isinstance(compiled.decisions, Told)
+    assert isinstance(compiled.decisions, ToldDecisions)
     assert told(compiled) == told(asked)
     assert compiled == asked
     waits = [done.decision.reason for done in compiled.decisions if not isinstance(done.decision, Place)]

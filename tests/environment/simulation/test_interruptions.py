@@ -18,7 +18,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import FINISHED, make_batch
 from environment.model.timings import RELAUNCH_GRACE
-from environment.pools import Keeping, Spot, Terms
+from environment.pools import Keeping, SpotTerms, Terms
 from environment.price_history import PriceHistory
 from environment.simulation.expectations import EXACT
 from environment.simulation.options import SimulationOptions
@@ -37,7 +37,7 @@ NONE = Keeping("none")
 
 def spot(per_hour: float, notice: float = 120.0, boot: float = 30.0, minimum: float = 0.0) -> Terms:
     """Terms of a spot pool."""
-    return Terms("pool", boot, minimum, spot=Spot(per_hour, notice))
+    return Terms("pool", boot, minimum, spot=SpotTerms(per_hour, notice))
 
 
 def run(

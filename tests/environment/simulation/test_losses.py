@@ -6,7 +6,7 @@ import pytest
 
 from agents.registry import create
 from environment.model.timings import RELAUNCH_GRACE
-from environment.simulation.decided import Kept
+from environment.simulation.decided import KeptDecisions
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
@@ -65,7 +65,9 @@ def test_what_is_not_there_is_not_lost() -> None:
     """A job that is over or has no such executor, a VM that nobody knows, one that is gone."""
     jobs = [job("a", 0, 2, 100), job("b", 10, 1, 200)]
     nothing = (Loss(150, job="a"), Loss(20, job="b", executor=1), Loss(20, vm="id-vm-9"), Loss(999, job="b"))
-    assert replace(run(jobs, *nothing), decisions=Kept(())) == replace(run(jobs), decisions=Kept(()))
+    assert replace(run(jobs, *nothing), decisions=KeptDecisions(())) == replace(
+        run(jobs), decisions=KeptDecisions(())
+    )
 
 
 @pytest.mark.parametrize(

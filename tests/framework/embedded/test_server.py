@@ -11,7 +11,7 @@ from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.mesos_server import _Front, _listen
 from framework.embedded.routes import Access
 from framework.embedded.settings import MasterOptions
-from framework.guard import Guard
+from framework.guard import RequestGuard
 from tests.framework.embedded.running import small_cluster
 
 
@@ -32,7 +32,7 @@ async def connect_and_end(rounds: int, folder: Path) -> None:
     cluster = EmbeddedCluster(
         small_cluster(), options=MasterOptions(), work_dir=folder, host=host, port=port, cells={}
     )
-    front = _Front(cluster, (host, port), Access(Guard()))
+    front = _Front(cluster, (host, port), Access(RequestGuard()))
     await front.open(listener)
     with socket.create_connection((host, port)):
         for _ in range(rounds):
