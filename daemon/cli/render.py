@@ -26,6 +26,8 @@ _PIPE_WIDTH = 100_000
 _USUAL_WIDTH = 80
 #: A cell that is cut keeps so many characters at least; between two columns there are so many.
 _SHORTEST, _GAP = 6, 3
+#: A cell of which the rest is in the next line keeps as many as words need; columns are left out before.
+_LINE = 20
 _STATE_STYLES = {
     "finished": "green",
     "running": "cyan",
@@ -159,7 +161,7 @@ def fitted(
     cells = [[cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row] for row in rows]
     if wide:
         return table(columns, cells, right=right)
-    widths = _widths(columns, cells, {*cut, *wrap})
+    widths = _widths(columns, cells, {*cut}, {*wrap})
     if widths is None:
         if not spare:
             return table(columns, cells, right=right)
@@ -178,14 +180,14 @@ def fitted(
 
 
 def _widths(
-    columns: Sequence[str], cells: Sequence[Sequence[Text]], flexible: Collection[str]
+    columns: Sequence[str], cells: Sequence[Sequence[Text]], cut: Collection[str], wrap: Collection[str]
 ) -> list[int] | None:
     """How wide each column is when all fit, those that are flexible cut; None where they cannot."""
     found = [max([cell_len(name), *(row[at].cell_len for row in cells)]) for at, name in enumerate(columns)]
-    least = [max(cell_len(name), _SHORTEST) for name in columns]
+    least = [max(cell_len(name), _LINE if name in wrap else _SHORTEST) for name in columns]
     room = _list_width() - _GAP * (len(columns) - 1)
     while sum(found) > room:
-        longer = [at for at, name in enumerate(columns) if name in flexible and found[at] > least[at]]
+        longer = [at for at, name in enumerate(columns) if name in {*cut, *wrap} and found[at] > least[at]]
         if not longer:
             return None
         found[max(longer, key=lambda at: found[at])] -= 1
@@ -193,8 +195,12 @@ def _widths(
 
 
 def _list_width() -> int:
-    seen = console().width
-    return _USUAL_WIDTH if seen == _PIPE_WIDTH else seen
+    return _USUAL_WIDTH if piped() else console().width
+
+
+def piped() -> bool:
+    """Whether nobody's terminal, and nobody by COLUMNS, says how wide a line is."""
+    return console().width == _PIPE_WIDTH
 
 
 def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:

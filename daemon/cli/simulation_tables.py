@@ -16,6 +16,14 @@ _KNOWS = (
     "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
     " (docs/policies.md says more)."
 )
+_BOUND = (
+    "Cost / bound: 1.00 is every job's cores for its shortest duration, at the cheapest core's price;"
+    " no schedule costs less."
+)
+_GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
+_SPREAD = " ±: the standard deviation over seeds."
+#: What is left out first where a terminal is narrow.
+_SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")
 
 
 def plain(run: "SimulatedRun") -> dict[str, object]:
@@ -62,8 +70,15 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
         "good",
         "decision µs",
     )
-    render.show(render.table(columns, rows, right=columns[2:]))
+    table = render.fitted(columns, rows, wide=render.piped(), right=columns[2:], spare=_SPARE)
+    render.show(table)
+    left_out = [name for name in columns if name not in {each.header for each in table.columns}]
+    if left_out:
+        render.show(f"Left out, as there is no room for it: {', '.join(left_out)}. -o json has all.")
     render.show(_KNOWS)
+    render.show(_BOUND)
+    good = _GOOD.format(jobs=max(len(run.result.jobs) for run in runs))
+    render.show(good + (_SPREAD if several else ""))
     render.show(durations_of(runs))
     for line in _remarks(runs, fallback):
         render.show(line)

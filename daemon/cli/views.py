@@ -253,6 +253,8 @@ def given(job: Json) -> Iterator[tuple[str, str]]:
 def executor_table(executors: Sequence[Json]) -> RenderableType:
     """The executors of a job and where they are."""
     others = any(executor["resources"] for executor in executors)
+    # That a command exited with 0 is what `finished` says.
+    messages = ["" if each["state"] == "finished" else each["message"] for each in executors]
     rows = [
         (
             executor_name(executor),
@@ -263,13 +265,14 @@ def executor_table(executors: Sequence[Json]) -> RenderableType:
             *([others_of(executor).removeprefix(", ")] if others else []),
             render.state(executor["state"]),
             render.money(executor["cost"]),
-            executor["message"],
+            *([message] if any(messages) else []),
         )
-        for executor in executors
+        for executor, message in zip(executors, messages, strict=True)
     ]
     columns = ["executor", "VM", "type", "cpus", "memory", *(["others"] if others else [])]
-    columns += ["state", "cost", "message"]
-    return render.table(columns, rows, right=("cpus", "memory", "cost"))
+    columns += ["state", "cost", *(["message"] if any(messages) else [])]
+    numbers, spare = ("cpus", "memory", "cost"), ("memory", "cpus", "type")
+    return render.fitted(columns, rows, wide=render.piped(), right=numbers, wrap=("message",), spare=spare)
 
 
 def executor_name(executor: Json) -> str:

@@ -7,7 +7,7 @@ import pytest
 from rich.table import Table
 
 from conf.characters import unseen
-from daemon.cli import explanation_tables, render
+from daemon.cli import explanation_tables, render, views
 from daemon.cli.shared_options import print_json
 
 
@@ -74,6 +74,30 @@ def test_a_line_in_a_pipe_is_as_long_as_it_is(
     long = "because " * 500
     render.show(render.table(["job", "reason"], [["job-1", long]]), long)
     assert [line.count("because") for line in capsys.readouterr().out.splitlines()] == [0, 0, 500, 500]
+
+
+def test_executors_have_messages_where_there_is_something_to_say(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that failed, in lines that can be read, while no number is broken; of one that finished none."""
+    monkeypatch.setenv("COLUMNS", "80")
+    known = {"vm": "m1.large-1", "vm_type": "m1.large", "cpus": 1.0, "memory_mib": 1024, "resources": {}}
+    well = known | {
+        "number": 0,
+        "state": "finished",
+        "cost": 0.00033,
+        "message": "Command exited with status 0",
+    }
+    ill = known | {"number": 1, "state": "failed", "cost": 0.0005, "message": "Container " + "killed " * 9}
+    render.show(views.executor_table([well]))
+    assert "message" not in (printed := capsys.readouterr().out)
+    assert "m1.large-1   m1.large" in printed
+    render.show(views.executor_table([well, ill]))
+    head, _, first, second, *more = capsys.readouterr().out.splitlines()
+    assert (head.split()[-1], "status 0" in first) == ("message", False)
+    assert "$0.000500" in second
+    assert "m1.large-1" in second
+    assert len(more) <= 3
 
 
 def test_no_control_characters_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

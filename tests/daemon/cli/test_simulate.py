@@ -259,3 +259,22 @@ def test_a_report_that_cannot_be_written_is_one_line(
     error = capsys.readouterr().err
     assert "/dev/null/results" in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_narrow_terminal_gets_whole_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns are left out and named, and a pipe has all; what the bound is, and what is good, is said."""
+    command = ["simulate", "--workload", "burst", "--jobs", "5", "--policy", "ff"]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(command) == 0
+    narrow = capsys.readouterr().out
+    assert "decision µs" not in narrow.splitlines()[0]
+    assert "Left out, as there is no room for it: 95 % s, longest wait s" in narrow
+    assert "of the 5 jobs are placed as their type prefers" in narrow
+    assert "no schedule costs less" in narrow.replace("\n", " ")
+    monkeypatch.delenv("COLUMNS")
+    assert main(command) == 0
+    piped = capsys.readouterr().out
+    assert piped.splitlines()[0].endswith("decision µs")
+    assert "Left out" not in piped
