@@ -159,20 +159,21 @@ def test_a_step_costs_no_more_than_linearly(benchmark: BenchmarkFixture, cluster
     report(benchmark, nanoseconds_per_step=per_step, per_vm=per_step / len(vms))
 
 
+@pytest.mark.benchmark(timer=time.process_time)  # others may have work for the cores meanwhile
 @pytest.mark.parametrize(
     ("policy", "jobs", "jobs_per_hour"),
-    [("ff", 100_000, 8_000.0), ("ff", 100_000, 12_000.0), ("greedy", 20_000, 8_000.0)],
+    [("ff", 100_000, 8_000.0), ("ff", 100_000, 12_000.0), ("greedy", 10_000, 8_000.0)],
     ids=["ff keeping up", "ff overloaded", "greedy keeping up"],
 )
 def test_many_jobs(benchmark: BenchmarkFixture, policy: str, jobs: int, jobs_per_hour: float) -> None:
-    """Very many jobs on a thousand VMs in compiled code, beside some of them asked for one by one."""
+    """Very many jobs on a thousand VMs in compiled code, beside some asked for one by one: CPU time."""
     spec = {"jobs": jobs, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
     workload, cluster = generate(WorkloadSpec.model_validate(spec)), load_cluster("thousand")
     few = workload.first(2_000)
     simulate(create(policy), workload.first(100), cluster, compiled=True)
-    began = time.perf_counter()
+    began = time.process_time()
     simulate(create(policy), few, cluster, compiled=False)
-    asked = (time.perf_counter() - began) / len(few)
+    asked = (time.process_time() - began) / len(few)
     result = timed(benchmark, lambda: simulate(create(policy), workload, cluster))
     played = fastest(benchmark) / len(workload)
     report(
