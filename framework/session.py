@@ -1,7 +1,7 @@
 """One connection to a Mesos master: a driver of pymesos from its start to its loss, and what is told to it.
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
-Calls to the master wait in `Calls` and are made one after another by a thread of the session's own, as
+Calls to the master wait in `calls.py` and are made one after another by a thread of the session's own, as
 pymesos holds a lock while it waits for an answer: nobody else may ask its driver for anything. When a session
 is in trouble, whoever holds it closes it and makes another (see `link`). What pymesos lacks is in
 `pymesos_driver.py`.
@@ -11,7 +11,6 @@ import contextlib
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ import structlog
 from typing_extensions import override
 
 from environment.model import events as ev
+from framework.calls import Calls, QueuedCall
 from framework.pymesos_driver import Scheduler, SchedulerDriver, last_words
 from framework.translate import Json, task_changed_from_json
 
@@ -33,8 +33,6 @@ _DOUBTFUL = 1.5
 _GRACE = 1.0
 #: What a master says to a framework id that it has removed: torn down, or away for too long.
 _REMOVED = "framework has been removed"
-#: Calls that may wait for earlier ones. A master that lets more of them pile up is not served by more.
-MOST_WAITING = 10_000
 _CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
 
 
@@ -80,103 +78,6 @@ class Listener(Protocol):
 
     def on_trouble(self) -> None:
         """The session is of no use any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedCall:
-    """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
-
-    name: str
-    make: Callable[[], object]
-    unsent: Callable[[str], None] = lambda _: None
-
-
-class Calls:
-    """An ordered, bounded queue of calls, and what makes them: `run`, in a thread of its own.
-
-    Invariant: every call that was put is made once, or was never begun and its `unsent` is told. What
-    becomes of one that was made is not known here: an answer that does not come proves nothing.
-    """
-
-    def __init__(self, may_call: Callable[[], bool], hangs: Callable[[str], None]) -> None:
-        """`may_call` is asked before each call.
-
-        `hangs` is told of one that was not answered in time; none is made after it.
-        """
-        self._may_call = may_call
-        self._hangs = hangs
-        self._waiting: deque[QueuedCall] = deque()
-        self._changed = threading.Condition()
-        self._closed = ""
-        self._since: float | None = None
-
-    def put(self, call: QueuedCall) -> None:
-        """Make this call after those before it; returns at once."""
-        with self._changed:
-            why = self._closed
-            if not why and len(self._waiting) >= MOST_WAITING:
-                why = f"{MOST_WAITING} calls to the master wait already"
-            if not why:
-                self._waiting.append(call)
-                self._changed.notify_all()
-        if why:
-            call.unsent(why)
-
-    def pending(self, now: float) -> float:
-        """For how many seconds the present call has been waiting for its answer; 0 when there is none."""
-        since = self._since
-        return 0.0 if since is None else now - since
-
-    def drain(self, seconds: float) -> None:
-        """Give the calls that wait so many seconds to be made."""
-        deadline = time.monotonic() + seconds
-        with self._changed:
-            while (self._waiting or self._since is not None) and not self._closed:
-                if not self._changed.wait(deadline - time.monotonic()):
-                    return
-
-    def close(self, why: str) -> None:
-        """Begin no call any more; `run` returns when the present one is over."""
-        with self._changed:
-            if self._closed:
-                return
-            self._closed = why
-            left, self._waiting = self._waiting, deque()
-            self._changed.notify_all()
-        for call in left:
-            call.unsent(why)
-
-    def run(self) -> None:
-        """Make calls until `close`."""
-        while (call := self._next()) is not None:
-            if not self._may_call():
-                call.unsent("this daemon does not lead any more")
-                continue
-            try:
-                call.make()
-            except Exception as error:  # whatever it is, the next call has to be made
-                # pymesos raises RuntimeError for whatever is not a 2xx.
-                log.warning("call failed", call=call.name, error=f"{type(error).__name__}: {error}"[:300])
-                if isinstance(error, TimeoutError):
-                    self._hangs(f"it did not answer {call.name} in time")
-                    self._await_close()
-
-    def _await_close(self) -> None:
-        with self._changed:
-            while not self._closed:
-                self._changed.wait()
-
-    def _next(self) -> QueuedCall | None:
-        """The next call, which counts as begun; None after `close`."""
-        with self._changed:
-            self._since = None
-            self._changed.notify_all()
-            while not self._waiting and not self._closed:
-                self._changed.wait()
-            if self._closed:
-                return None
-            self._since = time.monotonic()
-            return self._waiting.popleft()
 
 
 class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types

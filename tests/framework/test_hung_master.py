@@ -19,7 +19,8 @@ from kazoo.client import KazooClient
 from environment.model import commands as cmd
 from environment.model import events as ev
 from framework import link as link_module
-from framework.session import Calls, QueuedCall, Session
+from framework.calls import Calls, QueuedCall
+from framework.session import Session
 from tests.daemon.conftest import ZooKeeper
 from tests.framework.embedded.running import Mesos, running
 from tests.framework.test_hostile_master import GOOD, HEAD, chunk, record
@@ -180,7 +181,7 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
 
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is told at once; what waits is told at the end."""
-    monkeypatch.setattr("framework.session.MOST_WAITING", 2)
+    monkeypatch.setattr("framework.calls.MOST_WAITING", 2)
     unsent: list[str] = []
     calls = Calls(lambda: True, lambda _: None)
     for _ in range(3):

@@ -1,0 +1,114 @@
+"""Calls to a master that wait for earlier ones; they are made one after another, in a thread of its own.
+
+What is called, and what becomes of who does not answer, is in `session.py`.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger("mesos")
+
+#: Calls that may wait for earlier ones. A master that lets more of them pile up is not served by more.
+MOST_WAITING = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCall:
+    """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
+
+    name: str
+    make: Callable[[], object]
+    unsent: Callable[[str], None] = lambda _: None
+
+
+class Calls:
+    """An ordered, bounded queue of calls, and what makes them: `run`, in a thread of its own.
+
+    Invariant: every call that was put is made once, or was never begun and its `unsent` is told. What
+    becomes of one that was made is not known here: an answer that does not come proves nothing.
+    """
+
+    def __init__(self, may_call: Callable[[], bool], hangs: Callable[[str], None]) -> None:
+        """`may_call` is asked before each call.
+
+        `hangs` is told of one that was not answered in time; none is made after it.
+        """
+        self._may_call = may_call
+        self._hangs = hangs
+        self._waiting: deque[QueuedCall] = deque()
+        self._changed = threading.Condition()
+        self._closed = ""
+        self._since: float | None = None
+
+    def put(self, call: QueuedCall) -> None:
+        """Make this call after those before it; returns at once."""
+        with self._changed:
+            why = self._closed
+            if not why and len(self._waiting) >= MOST_WAITING:
+                why = f"{MOST_WAITING} calls to the master wait already"
+            if not why:
+                self._waiting.append(call)
+                self._changed.notify_all()
+        if why:
+            call.unsent(why)
+
+    def pending(self, now: float) -> float:
+        """For how many seconds the present call has been waiting for its answer; 0 when there is none."""
+        since = self._since
+        return 0.0 if since is None else now - since
+
+    def drain(self, seconds: float) -> None:
+        """Give the calls that wait so many seconds to be made."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while (self._waiting or self._since is not None) and not self._closed:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    return
+
+    def close(self, why: str) -> None:
+        """Begin no call any more; `run` returns when the present one is over."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = why
+            left, self._waiting = self._waiting, deque()
+            self._changed.notify_all()
+        for call in left:
+            call.unsent(why)
+
+    def run(self) -> None:
+        """Make calls until `close`."""
+        while (call := self._next()) is not None:
+            if not self._may_call():
+                call.unsent("this daemon does not lead any more")
+                continue
+            try:
+                call.make()
+            except Exception as error:  # whatever it is, the next call has to be made
+                # pymesos raises RuntimeError for whatever is not a 2xx.
+                log.warning("call failed", call=call.name, error=f"{type(error).__name__}: {error}"[:300])
+                if isinstance(error, TimeoutError):
+                    self._hangs(f"it did not answer {call.name} in time")
+                    self._await_close()
+
+    def _await_close(self) -> None:
+        with self._changed:
+            while not self._closed:
+                self._changed.wait()
+
+    def _next(self) -> QueuedCall | None:
+        """The next call, which counts as begun; None after `close`."""
+        with self._changed:
+            self._since = None
+            self._changed.notify_all()
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            self._since = time.monotonic()
+            return self._waiting.popleft()
