@@ -1,5 +1,6 @@
 """What holds for all tests: how workers of pytest-xdist share them, and what ends with them."""
 
+import gc
 import logging
 import os
 import signal
@@ -39,6 +40,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Look for garbage less often, and never in what was there before the first test."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.fixture(scope="session", autouse=True)
