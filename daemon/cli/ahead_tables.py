@@ -1,7 +1,7 @@
 """Tables of what would come of the queue, of the answer to `POST /v1/what-if`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -27,15 +27,24 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
             f", and {answer['others']} more that are not played: they pause, wait aside, or stand far "
             "behind in the order"
         )
-    yield render.wrapped(f"{who}. Means of the draws, and below them from where to where 9 of 10 are:")
+    if not waiting and not answer["recorded"]:
+        yield render.wrapped(
+            "Nobody waits, so all policies do alike; --since plays the jobs of a time that is over."
+        )
+    how = "Means of the draws, and below them from where to where 9 of 10 are:"
+    if answer["recorded"]:
+        how = "Each took what it took:"
+    yield render.wrapped(f"{who}. {how}")
+    began = answer["at"] if answer["recorded"] else None
+    figures = tuple("all over at" if began and name == "all over in" else name for name in _FIGURES)
     for case, of_case in groupby(found, key=itemgetter("case")):
-        rows = list(chain.from_iterable(map(_rows, of_case)))
+        rows = [row for each in of_case for row in _rows(each, began)]
         yield f"\n{case}"
         yield render.fitted(
-            ("policy", *_FIGURES),
+            ("policy", *figures),
             rows,
             wide=False,
-            right=_FIGURES,
+            right=figures,
             wrap=("policy",),
             spare=("draws", "never"),
         )
@@ -50,11 +59,14 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
         yield render.wrapped(said, mark="- ")
 
 
-def _rows(found: dict[str, Any]) -> Iterator[_Row]:
+def _rows(found: dict[str, Any], began: float | None) -> Iterator[_Row]:
+    def over(seconds: float) -> str:
+        return render.duration(seconds) if began is None else render.clock(began + seconds)
+
     figures = (
         _cell(found["dollars"], render.money),
         _cell(found["completion"], render.duration),
-        _cell(found["seconds"], render.duration),
+        _cell(found["seconds"], over),
     )
     said = (_label(found), str(found["draws"])), (str(found["late"]), str(len(found["never"])))
     yield from _below(said[0], figures, said[1])

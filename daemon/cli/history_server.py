@@ -189,7 +189,11 @@ def _show(url: str, copied: "Copied", job_id: str | None, output: str) -> None:
     if output == "json":
         print(json.dumps({"url": url, "applications": applications}), flush=True)
         return
-    print(f"Spark's history server: {url} ({len(applications)} applications). Ctrl-C ends it.", flush=True)
+    several = "" if len(applications) == 1 else "s"
+    print(
+        f"Spark's history server: {url} ({len(applications)} application{several}). Ctrl-C ends it.",
+        flush=True,
+    )
     if job_id is not None:
         for application in applications:
             print(application["url"], flush=True)

@@ -40,7 +40,8 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
         return
     from daemon.cli import render
 
-    columns = ("name", "version", "from", "home", "Java", "what is missing")
+    ill = any(each["problem"] for each in served)
+    columns = ("name", "version", "from", "home", "Java", *(("what is missing",) if ill else ()))
     rows = [
         (
             f"{each['name']} (default)" if each["default"] else each["name"],
@@ -48,7 +49,7 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
             "fetched" if each["fetched"] else "config",
             each["home"] or render.NONE,
             each["java_home"] or render.NONE,
-            each["problem"] or "",
+            *((each["problem"] or "",) if ill else ()),
         )
         for each in served
     ]

@@ -95,6 +95,8 @@ def test_what_came_since_then_is_played(daemon: Daemon, tmp_path: Path, capsys: 
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("1 job came since ")
+    assert "Each took what it took:" in out
+    assert "all over at" in out
     assert "jobs that are over (1 of 1) take what they took" in " ".join(out.split())
     assert out.count("1 min 35 s") >= 2
     assert daemon.run("what-if", "--since", "soon") == 2
