@@ -1,8 +1,8 @@
 """Greedy, the policy: each job where, and when, it adds least to the bill and to its own time.
 
-What a placement adds is computed in `pricing.py`; here a view and a queue become arrays for it, and what it
-found a decision. Numba is imported when the policy is made. Jobs that will come are not thought of, but for
-what room is worth to them.
+What a placement adds is computed in `pricing.py` and `forms.py`; here a view and a queue become arrays for
+them, and what they found a decision. Numba is imported when the policy is made. Jobs that will come are not
+thought of, but for what room is worth to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,9 @@ from environment.types import Decision, FloatArray, IntArray, Job, Place, Placem
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
+    from agents.greedy.forms import Aim, Jobs, PricingScene, Work
     from agents.greedy.player import GreedyPlayer
-    from agents.greedy.pricing import Aim, Ends, Jobs, PricingScene, Work
+    from agents.greedy.pricing import Ends
 
 #: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
 #: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
@@ -118,10 +119,10 @@ class Greedy:
     """Greedy: of the jobs that wait, the one that adds least to bill and time, now or when VMs are free."""
 
     def __init__(self, options: GreedyOptions) -> None:
-        from agents.greedy import pricing  # here, since it brings numba, which others do not need
+        from agents.greedy import forms, pricing  # here, since they bring numba, which others do not need
 
         self._options = options
-        self._pricing = pricing
+        self._forms, self._pricing = forms, pricing
         self._patience = Patience(options.limits)
         self._kinds: dict[object, int] = {}
         self._waiting = Columns(self._read, self._kinds.clear)
@@ -171,14 +172,15 @@ class Greedy:
             held[unused] = idle[unused]
             # What is always there is paid for whatever is done.
             held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
-        return self._pricing.PricingScene(
+        return self._forms.PricingScene(
             np.stack((view.usable.get(CPUS), view.usable.get(MEMORY) // THOUSANDTHS)),
-            np.stack((view.capacity.get(CPUS), view.capacity.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
+            _capacity(view),
             held,
             boots,
             ~view.is_open,
             idle,
             np.zeros(0, np.int64),
+            np.arange(len(view.vms)),
         )
 
     def _read(self, request: PlacementRequest) -> _Waiting:
@@ -244,7 +246,8 @@ class Greedy:
             every = np.full(len(view.vms), np.iinfo(np.int64).max)
             found = (most[number] for number in like.tolist())
             limits = np.array([every if limit is None else limit for limit in found])
-        return self._pricing.Jobs(
+        prices = _prices(view, known, like, unknown)
+        return self._forms.Jobs(
             np.array(columns[0], np.int64),
             np.array(columns[1:3], np.int64),
             np.array(columns[3]),
@@ -252,30 +255,30 @@ class Greedy:
             # Lost executors are replaced at once: their job runs already, and is slow without them.
             np.where(joins, 0.0, self._patience.all_left(known, patience, view.at)),
             like,
-            _prices(view, known, like, unknown),
+            prices,
+            cheapest(prices, _capacity(view)),
             limits,
         )
 
     def _work(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Work":
-        vms, executors = len(view.vms), max(request.count for request in known)
-        return self._pricing.Work(
-            np.zeros((2, vms), np.int64),
-            np.zeros(vms, np.int64),
-            np.zeros(vms, np.int64),
-            np.zeros(vms, np.int64),
-            np.zeros(vms),
-            np.zeros(vms, np.int64),
-            np.zeros((4, executors), np.int64),
-            np.zeros((4, executors), np.int64),
-            np.zeros(4, np.int64),
-            np.zeros(4),
-            np.zeros(4),
-            np.full(len(known), np.inf),
-            np.zeros(len(known), np.bool_),
-            np.zeros(len(known), np.bool_),
-            np.zeros(vms),
-            np.zeros((2, 0), np.int64),
-        )
+        executors = max(request.count for request in known)
+        return self._forms.blank_work(len(view.vms), executors, len(known), 0)
+
+
+def _capacity(view: ClusterView) -> FloatArray:
+    """Milli cpus and MiB of each VM; float64 [2, N]."""
+    capacity = np.stack((view.capacity.get(CPUS), view.capacity.get(MEMORY) // THOUSANDTHS))
+    return np.asarray(capacity, np.float64)
+
+
+def cheapest(prices: FloatArray, capacity: FloatArray) -> FloatArray:
+    """The least price of a milli cpu, and of a MiB, of VMs that are full.
+
+    `prices` of each VM to each job, or to all, float64 [M or 1, N], for its `capacity`, float64 [2, N];
+    float64 [M or 1, 2].
+    """
+    least = [(prices / np.maximum(each, 1.0)).min(axis=1, initial=np.inf) for each in capacity]
+    return np.stack(least, axis=1)
 
 
 def _prices(
@@ -321,7 +324,7 @@ def why_waits(begins: float, lacks: str) -> str:
 
 def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":
     """What counts for how much on these VMs."""
-    from agents.greedy.pricing import Aim  # here, since it brings numba
+    from agents.greedy.forms import Aim  # here, since it brings numba
 
     return Aim(
         float(max(options.beta, LEAST_WEIGHT)),

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from agents.greedy import pricing
-from agents.greedy.greedy_policy import GreedyOptions, aim_of, why_placed, why_waits
+from agents.greedy.foreseen import blank_foreseen
+from agents.greedy.forms import blank_work
+from agents.greedy.greedy_policy import GreedyOptions, aim_of, cheapest, why_placed, why_waits
 from agents.greedy.playing import Believed, Borne, Means, play_greedy
+from agents.greedy.pricing import Ends
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.playing import Trace
 from environment.kernel.sized import Spared
@@ -37,28 +39,10 @@ class GreedyPlayer:
         self._believed = _believed(jobs, limits)
         self._means = _means(options, vms, exact=exact)
         count, most = len(jobs), max((job.executors for job in jobs), default=1)
-        self._work = pricing.Work(
-            np.zeros((2, len(vms)), np.int64),
-            np.zeros(len(vms), np.int64),
-            np.zeros(len(vms), np.int64),
-            np.zeros(len(vms), np.int64),
-            np.zeros(len(vms)),
-            np.zeros(len(vms), np.int64),
-            np.zeros((4, most), np.int64),
-            np.zeros((4, most), np.int64),
-            np.zeros(4, np.int64),
-            np.zeros(4),
-            np.zeros(4),
-            np.zeros(options.window),
-            np.zeros(options.window, np.bool_),
-            np.zeros(options.window, np.bool_),
-            np.zeros(len(vms)),
-            np.zeros((2, len(vms)), np.int64),
-        )
+        self._work = blank_work(len(vms), most, options.window, int(self._means.kind.max()) + 1)
         kinds, decisions = int(self._believed.kind.max(initial=0)) + 1, 3 * count + 1
         self._borne = Borne(
             order=np.arange(count),
-            expects=np.full(count, np.nan),
             since=np.full(count, np.nan),
             overtaken=np.zeros(count, np.int64),
             first=np.zeros(kinds, np.int64),
@@ -71,9 +55,16 @@ class GreedyPlayer:
             keeps=np.zeros((decisions, 2), np.int64),
             vms=np.empty(16 * len(vms), np.int64),
             until=np.empty(16 * len(vms)),
+            near=np.zeros(len(vms), np.int64),
+            idle=np.zeros(int(self._means.kind.max()) + 1, np.int64),
+            seen=np.full(len(vms), -1),
+            free=np.zeros((2, len(vms)), np.int64),
+            held=np.zeros(len(vms)),
         )
+        expects = np.full(count, np.nan)
         for number, held in running.items():
-            self._borne.expects[number] = math.nan if held.expected is None else held.expected
+            expects[number] = math.nan if held.expected is None else held.expected
+        self._foreseen = blank_foreseen(expects, sum(job.executors for job in jobs), len(vms))
 
     @property
     def order(self) -> IntArray:
@@ -84,7 +75,15 @@ class GreedyPlayer:
         """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
         while batch.state.head[0] < until:
             if not play_greedy(
-                batch, spared, trace, until, self._believed, self._means, self._borne, self._work
+                batch,
+                spared,
+                trace,
+                until,
+                self._believed,
+                self._means,
+                self._borne,
+                self._foreseen,
+                self._work,
             ):
                 return False
             if self._borne.kept[0] + len(self._vms) > len(self._borne.vms):
@@ -128,13 +127,19 @@ def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
     free = ResourceArrays.of([vm.resources for vm in vms])
     kinds: dict[object, int] = {}
     view = ClusterView(0.0, tuple(vms), free, np.zeros(len(vms), np.int64))
+    capacity = np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64)
+    price = view.prices_per_hour[None, :] / SECONDS_PER_HOUR
     return Means(
         options.window,
         options.overtaken_at_most,
         float(options.unknown_duration),
         exact,
         aim_of(options, view),
-        np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
-        view.prices_per_hour[None, :] / SECONDS_PER_HOUR,
+        capacity,
+        price,
+        cheapest(price, capacity),
         np.array([kinds.setdefault((vm.resources, vm.price_per_hour), len(kinds)) for vm in vms], np.int64),
+        np.zeros(len(vms)),
+        np.zeros(len(vms), np.bool_),
+        Ends(np.zeros(0), np.zeros(0, np.int64), np.zeros((2, 0), np.int64), 0.0),
     )

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.greedy.pricing import UNTOLD, Aim, Ends, Jobs, PricingScene, Work, choose
-from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
-from environment.belief import EARLY, LATE
+from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
+from agents.greedy.forms import Aim, Jobs, PricingScene, Work
+from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
+from conf.assumptions import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
 from environment.kernel.durations import is_good
 from environment.kernel.playing import (
@@ -29,18 +30,14 @@ from environment.kernel.playing import (
 )
 from environment.kernel.rules import bring_forward, put_executor, start_head
 from environment.kernel.sized import Spared
-from environment.kernel.state import ANYWHERE, Batch
+from environment.kernel.state import ANYWHERE, Batch, BoolArray
 from environment.types import FloatArray, IntArray
 
-#: Jobs last, and end, in so many seconds at least.
+#: Jobs last for so many seconds at least.
 LEAST = 0.001
 #: What is lost of a time when it is computed, as `environment.patience` has it; how far is looked ahead for
 #: the first job, and for how long VMs are kept, as the policy has it.
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
-#: So many of the jobs that end next are looked at first.
-SOON = 24
-#: As many bits as `agents.estimates.rounded` keeps of times.
-TIME_BITS = 20
 
 
 class Believed(NamedTuple):
@@ -62,14 +59,17 @@ class Means(NamedTuple):
     aim: Aim
     capacity: FloatArray  # [2, N] milli cpus and MiB
     price: FloatArray  # [1, N] dollars per second
+    cheapest: FloatArray  # [1, 2] the least price of a milli cpu, and of a MiB
     kind: IntArray  # [N] equal of VMs that have and cost the same
+    nothing: FloatArray  # [N] zeros
+    open: BoolArray  # [N] that none of them is closed
+    none: Ends  # of no executor is told when it ends
 
 
 class Borne(NamedTuple):
     """What changes beside the kernel's state, and what there is to tell of decisions, [D] each."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers
-    expects: FloatArray  # [M] what running jobs were expected to take, by the kernel's numbers; NaN: unknown
     since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
     overtaken: IntArray  # [M] by arrival: how often while it was the oldest
     first: IntArray  # [K] by kind: the first of the window, as of the decision in the next
@@ -82,6 +82,11 @@ class Borne(NamedTuple):
     keeps: IntArray  # [D, 2] of a wait: from where to where its VMs stand in the next two
     vms: IntArray  # [K] idle VMs that are kept for who waits
     until: FloatArray  # [K] until when, seconds
+    near: IntArray  # [N] VMs with room
+    idle: IntArray  # [K] how many of them are idle, by kind
+    seen: IntArray  # [N] in which decision each was looked at last, and
+    free: IntArray  # [2, N] milli cpus and MiB that were free there, and
+    held: FloatArray  # [N] for how many seconds it is held
 
 
 @njit(allocates=True)
@@ -93,6 +98,7 @@ def play_greedy(
     believed: Believed,
     means: Means,
     borne: Borne,
+    foreseen: Foreseen,
     work: Work,
 ) -> bool:
     """Decide until so many jobs are placed; False when the head waits and nothing will ever happen.
@@ -107,7 +113,7 @@ def play_greedy(
         if means.overtaken_at_most <= 0 or borne.overtaken[oldest] >= means.overtaken_at_most:
             window = 1
         made = note(batch, 0, trace, waits, oldest)
-        job = _choose(batch, spared, trace, window, believed, means, borne, work)
+        job = _choose(batch, spared, trace, window, believed, means, borne, foreseen, work)
         now = state.clock[0]
         for i in range(window):
             number = borne.order[state.head[0] + i]
@@ -121,7 +127,7 @@ def play_greedy(
                 return False
             continue
         borne.dollars[made], borne.passed[made], borne.oldest[made] = work.dollars[0], job, oldest
-        _place(batch, trace, believed, means, borne, work, made, job)
+        _place(batch, trace, believed, means, borne, foreseen, work, made, job)
     return True
 
 
@@ -148,6 +154,7 @@ def _place(
     believed: Believed,
     means: Means,
     borne: Borne,
+    foreseen: Foreseen,
     work: Work,
     made: int,
     job: int,
@@ -169,14 +176,14 @@ def _place(
             put_executor(batch, 0, work.vms[0, i])
     start_head(batch, 0)
     if means.exact:
-        borne.expects[head] = state.end[0, head] - state.start[0, head]
+        foreseen.expects[head] = state.end[0, head] - state.start[0, head]
     elif is_good(jobs.prefers[0, head], jobs.executors[0, head], work.used[0]):
-        borne.expects[head] = believed.expected[number]
+        foreseen.expects[head] = believed.expected[number]
     else:
-        borne.expects[head] = believed.expected[number] * BAD_PLACEMENT_FACTOR
+        foreseen.expects[head] = believed.expected[number] * BAD_PLACEMENT_FACTOR
 
 
-@njit(allocates=True)
+@njit()
 def _choose(
     batch: Batch,
     spared: Spared,
@@ -185,42 +192,75 @@ def _choose(
     believed: Believed,
     means: Means,
     borne: Borne,
+    foreseen: Foreseen,
     work: Work,
 ) -> int:
     """The number in the window of the job that is best placed now, and all else that `choose` finds."""
-    state, count = batch.state, batch.machines.milli_cpus.shape[1]
-    now, running = state.clock[0], state.running[0]
-    ends = np.empty(running)
-    last = np.full(count, now)
-    for i in range(running):
-        job = state.heap[0, i]
-        ends[i] = _expected_end(
-            now,
-            state.start[0, job],
-            means.unknown if math.isnan(borne.expects[job]) else borne.expects[job],
-            believed.spread[borne.order[job]],
-        )
-        first = batch.jobs.first[0, job]
-        for at in range(first, first + batch.jobs.executors[0, job]):
-            vm = state.placement[0, at]
-            last[vm] = max(last[vm], ends[i])
-    held = _held(last, now)
+    state = batch.state
     jobs, ahead = _window(batch, trace, window, believed, means, borne)
     if room_for_head(batch, 0) < state.left[0]:
         expected = believed.expected[borne.order[state.head[0]]]
         ahead = max(ahead, FAR * (means.unknown if math.isnan(expected) else expected))
-    free, nothing, open_ = np.empty((2, count), np.int64), np.zeros(count), np.zeros(count, np.bool_)
-    chosen = UNTOLD
-    for most in (SOON, running):
-        for vm in range(count):
-            free[0, vm], free[1, vm] = state.free_milli_cpus[0, vm], state.free_memory_mib[0, vm]
-        scene = PricingScene(free, means.capacity, held.copy(), nothing, open_, nothing, means.kind)
-        work.begins[:window], work.wanted[:] = np.inf, 0.0
-        work.fits[:window], work.waits[:window] = False, False
-        chosen = choose(scene, _soon(batch, spared, ends, now, ahead, most), jobs, means.aim, work)
-        if chosen != UNTOLD:
-            break
+    foresee(batch, foreseen, means.unknown, believed.spread, borne.order)
+    step = time_step(batch, foreseen)
+    near = borne.near[: _look_near(batch, trace, jobs, means, borne)]
+    for vm in near:
+        borne.held[vm] = held_for(batch, foreseen, vm, step)
+    scene = PricingScene(
+        borne.free, means.capacity, borne.held, means.nothing, means.open, means.nothing, means.kind, near
+    )
+    work.begins[:window], work.wanted[:] = np.inf, 0.0
+    work.fits[:window], work.waits[:window] = False, False
+    work.turn[0], work.turn[1], work.values[0], work.values[1] = 0, NOBODY, np.inf, np.nan
+    chosen = choose(scene, means.none, jobs, means.aim, work)
+    seconds, most = 0.0, SOON
+    while chosen == UNTOLD:
+        needed = work.values[2]
+        if min(needed, ahead) <= seconds:  # it is not about how far, but about how many
+            most = state.running[0]
+        # Each time at least twice as far, so that it is not asked for too often.
+        seconds = min(max(2.0 * needed, 2.0 * seconds, LEAST), ahead)
+        beyond = seconds if seconds < ahead else np.inf
+        ends = ends_within(batch, spared, foreseen, seconds, beyond, most)
+        for vm in ends.vm:
+            if borne.seen[vm] != trace.counts[MADE]:
+                _look_at(batch, trace, borne, vm)
+                borne.held[vm] = held_for(batch, foreseen, vm, step)
+        chosen = choose(scene, ends, jobs, means.aim, work)
     return int(chosen)
+
+
+@njit()
+def _look_at(batch: Batch, trace: Trace, borne: Borne, vm: int) -> None:
+    """Take down what of the VM is free."""
+    borne.seen[vm] = trace.counts[MADE]
+    borne.free[0, vm] = batch.state.free_milli_cpus[0, vm]
+    borne.free[1, vm] = batch.state.free_memory_mib[0, vm]
+
+
+@njit()
+def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Borne) -> int:
+    """How many VMs are now in `borne.near`: those that have room for one of the jobs.
+
+    Of idle VMs that are alike as many as all of these could take.
+    """
+    state, most, size = batch.state, 0, 0
+    cpus, memory = jobs.size[0, 0], jobs.size[1, 0]
+    for job in range(len(jobs.executors)):
+        most += jobs.executors[job]
+        cpus, memory = min(cpus, jobs.size[0, job]), min(memory, jobs.size[1, job])
+    borne.idle[:] = 0
+    for vm in range(batch.machines.milli_cpus.shape[1]):
+        if state.free_milli_cpus[0, vm] < cpus or state.free_memory_mib[0, vm] < memory:
+            continue
+        if state.held[0, vm] == 0:
+            if borne.idle[means.kind[vm]] >= most:
+                continue
+            borne.idle[means.kind[vm]] += 1
+        _look_at(batch, trace, borne, vm)
+        borne.near[size] = vm
+        size += 1
+    return size
 
 
 @njit(allocates=True)
@@ -255,68 +295,6 @@ def _window(
             borne.noted[kind], borne.first[kind] = made, i
         like[i] = borne.first[kind]
     limits = np.zeros((0, 0), np.int64)
-    return Jobs(executors, size, prefers, duration, patience, like, means.price, limits), ahead
-
-
-@njit(allocates=True)
-def _held(last: FloatArray, now: float) -> FloatArray:
-    """For how long each VM is held, rounded as in `agents.estimates`."""
-    held, longest = np.empty(len(last)), 0.0
-    for vm in range(len(last)):
-        held[vm] = max(last[vm] - now, 0.0)
-        longest = max(longest, held[vm])
-    if longest > 0.0:
-        step = 2.0 ** (math.frexp(longest)[1] - TIME_BITS)
-        for vm in range(len(last)):
-            held[vm] = np.rint(held[vm] / step) * step
-    return held
-
-
-@njit(allocates=True)
-def _soon(batch: Batch, spared: Spared, ends: FloatArray, now: float, ahead: float, most: int) -> Ends:
-    """The executors whose jobs are believed to end within so many seconds, in that order.
-
-    Of so many jobs, and of those that end at the same moment, if more do: seldom more than a few matter.
-    """
-    state, jobs, heap = batch.state, batch.jobs, batch.state.heap
-    last, told = now + ahead, np.inf
-    if len(ends) > most:
-        nth = np.partition(ends, most)[most]
-        if nth < last:
-            last, told = nth, max(nth - now, LEAST)
-    soon = np.flatnonzero(ends <= last)
-    left = np.empty(len(soon))
-    executors = 0
-    for i in range(len(soon)):
-        left[i] = max(ends[soon[i]] - now, LEAST)
-        executors += jobs.executors[0, heap[0, soon[i]]]
-    at, vm = np.empty(executors), np.empty(executors, np.int64)
-    size = np.empty((2, executors), np.int64)
-    number = 0
-    for i in np.argsort(left):  # those that end at once may stand in any order
-        job = heap[0, soon[i]]
-        first = jobs.first[0, job]
-        for place in range(first, first + jobs.executors[0, job]):
-            at[number], vm[number] = left[i], state.placement[0, place]
-            size[0, number] = jobs.milli_cpus[0, job] - spared.milli_cpus[place]
-            size[1, number] = jobs.memory_mib[0, job] - spared.memory_mib[place]
-            number += 1
-    return Ends(at, vm, size, told)
-
-
-@njit(inline=True)
-def _expected_end(now: float, started: float, seconds: float, spread: float) -> float:
-    """`environment.belief.expected_end`."""
-    passed = now - started
-    if passed <= 0.0 or (spread <= 0.0 and seconds > passed):
-        return started + seconds
-    if seconds <= 0.0:
-        return now
-    sigma = spread if spread > 0.0 else MEASURED_SPREAD
-    z = math.log(passed / seconds) / sigma + sigma / 2.0
-    if z < EARLY:
-        return started + seconds
-    if z > LATE:
-        return now + passed * sigma / (z - sigma) if z > sigma else now
-    beyond = math.erfc((z - sigma) / math.sqrt(2.0)) / math.erfc(z / math.sqrt(2.0))
-    return max(started + seconds * beyond, now)
+    return Jobs(
+        executors, size, prefers, duration, patience, like, means.price, means.cheapest, limits
+    ), ahead

@@ -252,3 +252,37 @@ def test_greedy_looks_as_far_ahead_for_the_first_as_it_takes() -> None:
     waits = [done.decision.reason for done in compiled.decisions if not isinstance(done.decision, Place)]
     assert len(waits) > 20
     assert "VMs are expected to have room in" in waits[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_greedy_is_the_same_on_whatever_vms(seed: int) -> None:
+    """VMs of several sizes and prices, some of them alike, and options that bear on what is looked at."""
+    chance = random.Random(seed)  # noqa: S311  no secrets
+    kinds = [
+        (
+            Resources.of(chance.choice((2, 3, 8, 16)), chance.choice((4096, 15872, 65536))),
+            chance.uniform(0.05, 0.9),
+        )
+        for _ in range(chance.randint(1, 4))
+    ]
+    vms = tuple(
+        replace(vm, resources=resources, price_per_hour=price)
+        for vm, (resources, price) in ((vm, chance.choice(kinds)) for vm in make_vms(chance.choice((6, 60))))
+    )
+    jobs = workload(120, chance.choice((2.0, 6.0, 20.0)) * len(vms), seed)
+    options = {
+        "patience": chance.choice((0, 30.0, "0.1x", "2x")),
+        "window": chance.choice((1, 3, 256)),
+        "overtaken_at_most": chance.choice((0, 2, 128)),
+        "beta": chance.choice((0.0, 0.2, 0.9, 1.0)),
+    }
+    belief = chance.choice((Belief(), Belief("exact"), Belief("sigma", 2.0), Belief("constant")))
+    asked, compiled = (
+        simulate(
+            create("greedy", options), jobs, vms, options=SimulationOptions(belief=belief), compiled=compiled
+        )
+        for compiled in (False, True)
+    )
+    assert isinstance(compiled.decisions, ToldDecisions)
+    assert told(compiled) == told(asked)
+    assert compiled == asked

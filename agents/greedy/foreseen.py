@@ -1,0 +1,213 @@
+"""What is believed of jobs that run, in compiled code, kept from one decision of a simulation to the next.
+
+Most jobs' ends stay believed in while they are young, and few VMs matter to a decision: so an end is
+computed when somebody asks for it, and not for all at each decision. What is believed is
+`environment.belief`'s, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to the
+last bit, of the kernel's arrays.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.greedy.pricing import Ends
+from conf.assumptions import MEASURED_SPREAD
+from environment.belief import EARLY, LATE
+from environment.kernel.compiled import njit
+from environment.kernel.sized import Spared
+from environment.kernel.state import Batch
+from environment.types import FloatArray, IntArray
+
+#: Executors end in so many seconds at least; of so many jobs that end next is told at first.
+LEAST, SOON = 0.001, 24
+#: As many bits as `agents.estimates.rounded` keeps of times.
+_TIME_BITS = 20
+#: What is lost of times when they are computed, at most, as a share.
+_ROUNDED = 1e-9
+#: Up to so many standard deviations behind the median, what is expected is at most so many times what was.
+_UP_TO = 2.0
+
+
+#: Columns of `Foreseen.jobs`: when it started; when it is believed to end, as it was asked for last, and when
+#: that was; until when that is as when it started; what it is taken to take; how many seconds after its start
+#: it is believed to end at most, and until when that holds; its spread.
+_START, _END, _ASKED, _YOUNG, _SECONDS, _MOST, _MIDDLE, _SPREAD = range(8)
+
+
+class Foreseen(NamedTuple):
+    """Of running jobs, by the kernel's numbers, [M]; of executors, as in `State.placement`, [E]; of VMs."""
+
+    expects: FloatArray  # [M] seconds that each was expected to take when it started; NaN: unknown
+    jobs: FloatArray  # [M, 8] see above: what is asked of one job stands together
+    job: IntArray  # [E] whose each is
+    below: IntArray  # [E] the one that came before it to its VM; -1 if none did
+    top: IntArray  # [N] the last that came to each VM; -1 if none did
+    begun: IntArray  # [1] how many jobs are known here
+    some: IntArray  # [M] to work in
+
+
+def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
+    """Nothing yet of jobs that are believed to take so long, of so many executors in all, on so many VMs."""
+    return Foreseen(
+        expects=expects,
+        jobs=np.full((len(expects), 8), np.nan),
+        job=np.zeros(executors, np.int64),
+        below=np.full(executors, -1),
+        top=np.full(vms, -1),
+        begun=np.zeros(1, np.int64),
+        some=np.zeros(len(expects), np.int64),
+    )
+
+
+@njit()
+def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray, order: IntArray) -> None:
+    """Take in the jobs that have started since the last time; `spread` is by arrival, as `order` says."""
+    state, jobs = batch.state, batch.jobs
+    for job in range(foreseen.begun[0], state.head[0]):
+        seconds, start, known = foreseen.expects[job], state.start[0, job], foreseen.jobs[job]
+        if math.isnan(seconds):
+            seconds = unknown
+        known[_START], known[_SECONDS], known[_SPREAD] = start, seconds, spread[order[job]]
+        sigma = known[_SPREAD] if known[_SPREAD] > 0.0 else MEASURED_SPREAD
+        young = math.exp((EARLY - sigma / 2.0) * sigma) if known[_SPREAD] > 0.0 else 1.0
+        known[_END], known[_YOUNG] = start + seconds, start + max(seconds, 0.0) * young * (1.0 - _ROUNDED)
+        # Of a log-normal X with that mean, for z in standard deviations behind the median, E[X | X > x] is
+        # the mean times Q(z - sigma) / Q(z), and the hazard of the normal is below z + 1.
+        known[_MOST] = seconds * math.exp((_UP_TO + 1.0) * sigma) * (1.0 + _ROUNDED)
+        known[_MIDDLE] = start + seconds * math.exp((_UP_TO - sigma / 2.0) * sigma) * (1.0 - _ROUNDED)
+        first = jobs.first[0, job]
+        for at in range(first, first + jobs.executors[0, job]):
+            vm = state.placement[0, at]
+            foreseen.job[at], foreseen.below[at], foreseen.top[vm] = job, foreseen.top[vm], at
+    foreseen.begun[0] = state.head[0]
+
+
+@njit()
+def time_step(batch: Batch, foreseen: Foreseen) -> float:
+    """In steps of how many seconds VMs are held, by the one that is held longest; 0 if none is."""
+    state, now, longest, left = batch.state, batch.state.clock[0], 0.0, 0
+    for job in state.heap[0, : state.running[0]]:
+        if now <= foreseen.jobs[job, _YOUNG] or foreseen.jobs[job, _ASKED] == now:
+            longest = max(longest, foreseen.jobs[job, _END] - now)
+        else:
+            foreseen.some[left] = job
+            left += 1
+    bound = 2.0 ** math.frexp(longest)[1] if longest > 0.0 else 0.0
+    for job in foreseen.some[:left]:
+        most = foreseen.jobs[job, _MOST] - (now - foreseen.jobs[job, _START])
+        if now > foreseen.jobs[job, _MIDDLE] or most >= bound:
+            longest = max(longest, _end_of(foreseen, job, now) - now)
+            bound = 2.0 ** math.frexp(longest)[1] if longest > 0.0 else 0.0
+    return float(2.0 ** (math.frexp(longest)[1] - _TIME_BITS)) if longest > 0.0 else 0.0
+
+
+@njit()
+def held_for(batch: Batch, foreseen: Foreseen, vm: int, step: float) -> float:
+    """For how many seconds the VM is held, in such steps, as in `agents.estimates`."""
+    state, now = batch.state, batch.state.clock[0]
+    last, above, at = now, -1, foreseen.top[vm]
+    while at >= 0:
+        job, below = foreseen.job[at], foreseen.below[at]
+        if state.end[0, job] <= now:  # it is over, and need not be looked at again
+            if above < 0:
+                foreseen.top[vm] = below
+            else:
+                foreseen.below[above] = below
+        else:
+            last = max(last, _end_of(foreseen, job, now))
+            above = at
+        at = below
+    return float(np.rint((last - now) / step) * step) if last > now else 0.0
+
+
+@njit(allocates=True)
+def ends_within(
+    batch: Batch, spared: Spared, foreseen: Foreseen, seconds: float, beyond: float, most: int
+) -> Ends:
+    """The executors whose jobs are believed to end within so many seconds, in that order.
+
+    Of so many jobs at most, if any others end later. After `beyond` seconds others may.
+    """
+    state, now = batch.state, batch.state.clock[0]
+    last, told, count, some = now + seconds, beyond, 0, foreseen.some
+    left = np.empty(min(most, state.running[0]) + 1)
+    for job in state.heap[0, : state.running[0]]:
+        # Nobody is believed to end before the end that was believed in when he started.
+        known = foreseen.jobs[job]
+        if known[_START] + known[_SECONDS] * (1.0 - _ROUNDED) > last:
+            continue
+        end = _end_of(foreseen, job, now)
+        if end > last:
+            continue
+        soon = max(end - now, LEAST)
+        if count <= SOON:
+            _insert(left, some, count, soon, job)
+        else:
+            left[count], some[count] = soon, job
+        count += 1
+        if count > most:  # one more than are told of, of which none is told, nor of others that end with him
+            told, last = left[most], now + left[most] * (1.0 + _ROUNDED)
+            count = most
+    if count > SOON:
+        order = np.argsort(left[:count])
+        left[:count], some[:count] = left[order], some[order]
+    while count > 0 and left[count - 1] >= told:
+        count -= 1
+    return _executors_of(batch, spared, left, some[:count], told)
+
+
+@njit()
+def _insert(left: FloatArray, some: IntArray, count: int, soon: float, job: int) -> None:
+    """Put a job that ends so soon among so many, which are in that order."""
+    at = count
+    while at > 0 and left[at - 1] > soon:
+        left[at], some[at] = left[at - 1], some[at - 1]
+        at -= 1
+    left[at], some[at] = soon, job
+
+
+@njit(allocates=True)
+def _executors_of(batch: Batch, spared: Spared, left: FloatArray, ending: IntArray, told: float) -> Ends:
+    """The executors of the jobs, which end in so many seconds."""
+    state, jobs, executors, number = batch.state, batch.jobs, 0, 0
+    for job in ending:
+        executors += jobs.executors[0, job]
+    at, vm, size = np.empty(executors), np.empty(executors, np.int64), np.empty((2, executors), np.int64)
+    for i in range(len(ending)):
+        job = ending[i]
+        first = jobs.first[0, job]
+        for place in range(first, first + jobs.executors[0, job]):
+            at[number], vm[number] = left[i], state.placement[0, place]
+            size[0, number] = jobs.milli_cpus[0, job] - spared.milli_cpus[place]
+            size[1, number] = jobs.memory_mib[0, job] - spared.memory_mib[place]
+            number += 1
+    return Ends(at, vm, size, told)
+
+
+@njit()
+def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
+    """When the job, which runs, is believed to end: `environment.belief.expected_end`."""
+    known = foreseen.jobs[job]
+    if now > known[_YOUNG] and known[_ASKED] != now:
+        known[_ASKED] = now
+        known[_END] = _expected_end(now, known[_START], known[_SECONDS], known[_SPREAD])
+    return float(known[_END])
+
+
+@njit()
+def _expected_end(now: float, started: float, seconds: float, spread: float) -> float:
+    """`environment.belief.expected_end`."""
+    passed = now - started
+    if passed <= 0.0 or (spread <= 0.0 and seconds > passed):
+        return started + seconds
+    if seconds <= 0.0:
+        return now
+    sigma = spread if spread > 0.0 else MEASURED_SPREAD
+    z = math.log(passed / seconds) / sigma + sigma / 2.0
+    if z < EARLY:
+        return started + seconds
+    if z > LATE:
+        return now + passed * sigma / (z - sigma) if z > sigma else now
+    beyond = math.erfc((z - sigma) / math.sqrt(2.0)) / math.erfc(z / math.sqrt(2.0))
+    return max(started + seconds * beyond, now)
