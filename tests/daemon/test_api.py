@@ -15,7 +15,6 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, seed, settings
-from hypothesis.errors import Unsatisfiable
 from prometheus_client.parser import text_string_to_metric_families
 from schemathesis import checks
 from schemathesis.core.result import Ok
@@ -805,6 +804,15 @@ DESCRIBED = [
 ]
 
 
+def can_be_wrong(operation: dict[str, Any]) -> bool:
+    """Whether it takes more than any text at all in its path."""
+    said = {"type", "title", "description"}
+    parameters = operation.get("parameters", ())
+    return "requestBody" in operation or any(
+        each["in"] != "path" or not said.issuperset(each["schema"]) for each in parameters
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
@@ -816,7 +824,9 @@ def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
         assert isinstance(found, Ok), found
         operation = found.ok()
         modes = schemathesis.GenerationMode
-        strategies = [operation.as_strategy(modes.POSITIVE), operation.as_strategy(modes.NEGATIVE)]
+        strategies = [operation.as_strategy(modes.POSITIVE)]
+        if can_be_wrong(operation.definition.raw):
+            strategies.append(operation.as_strategy(modes.NEGATIVE))
         if "{job_id}" in operation.path:
             strategies.append(operation.as_strategy(modes.POSITIVE, path_parameters={"job_id": "job-1"}))
         for strategy in strategies:
@@ -828,5 +838,4 @@ def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
                 # By itself it waits 10 s: on a busy machine a process that foresees takes longer to start.
                 case.call_and_validate(headers=headers, timeout=4 * PATIENCE, checks=DESCRIBED)
 
-            with contextlib.suppress(Unsatisfiable):  # what takes nothing cannot be asked wrongly
-                ask()
+            ask()

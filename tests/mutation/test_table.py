@@ -1,11 +1,13 @@
 """The table of mutants fits the tree, so that `make mutants` can be run at any time."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from tests.mutation.__main__ import REPOSITORY, table
 
 
+@cache
 def functions(path: Path) -> set[str]:
     """The tests in a file."""
     tree = ast.parse(path.read_text())
