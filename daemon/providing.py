@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from conf.loader import ConfigError
-from conf.schema import CommandProvider, Config, Ec2Provider
-from conf.schema import EmbeddedProvider as EmbeddedOptions
+from conf.schema import CommandProvider, Config, Ec2Provider, EmbeddedProvider
 from daemon.embedded import with_disk
 from daemon.store import Store
 from daemon.vm_door import vm_keys
@@ -14,7 +13,7 @@ from environment.cluster_files import cluster_file, load_cluster
 from environment.types import Vm
 from framework.asking import Credentials
 from framework.providers.contract import Provider
-from framework.providers.embedded import EmbeddedProvider
+from framework.providers.embedded import EmbeddedMesosProvider
 from framework.providers.joining import Door
 from framework.providers.making import make_provider
 from framework.session import SessionOptions
@@ -40,8 +39,8 @@ def provider_of(
     """
     if config.provider is None and config.mesos.master != "embedded":
         return None
-    if isinstance(config.provider, EmbeddedOptions | None):
-        return EmbeddedProvider(session.master, Credentials(session.principal, session.secret))
+    if isinstance(config.provider, EmbeddedProvider | None):
+        return EmbeddedMesosProvider(session.master, Credentials(session.principal, session.secret))
     return foreign_provider(config, config.provider, folder, url, vm_keys(store))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from agents.bound.instance import Instance
-from agents.bound.programs import Solver, program
+from agents.bound.programs import BoundSolver, program
 from environment.kernel.state import ANYWHERE, CONSOLIDATE
 from environment.types import FloatArray, IntArray
 
@@ -52,7 +52,7 @@ def lower_bound(instance: Instance, told: Told | None = None) -> float:
         for kind in range(len(capacities))
         for item in np.flatnonzero(fits[kind])
     ]
-    solver, best = Solver(), 0.0
+    solver, best = BoundSolver(), 0.0
     for number in range(_ROUNDS):
         reached, worth = _master(solver, instance, demand, prices, columns)
         found, most = [], 1.0
@@ -112,7 +112,7 @@ def _alone(item: IntArray, capacity: IntArray, number: int, count: int) -> Float
 
 
 def _master(
-    solver: Solver,
+    solver: BoundSolver,
     instance: Instance,
     demand: _Demand,
     prices: FloatArray,
@@ -141,7 +141,7 @@ def _master(
 
 
 def _knapsack(
-    solver: Solver, items: IntArray, worth: FloatArray, capacity: IntArray
+    solver: BoundSolver, items: IntArray, worth: FloatArray, capacity: IntArray
 ) -> tuple[float, float, FloatArray]:
     """The configuration of a VM that is worth most, what no one exceeds, and how many of each item it has."""
     some = np.flatnonzero((items <= capacity).all(axis=1) & (worth > 0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.bound.instance import Instance, OfflineSchedule
 from agents.bound.kernel.branching import Cases, branch
-from agents.bound.offline import Aim, least_costs
+from agents.bound.offline import OfflineAim, least_costs
 from environment.types import IntArray
 
 #: More jobs, or more ways to place one of them, and the instance counts as large.
@@ -19,7 +19,7 @@ NODES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Optimum:
+class OfflineOptimum:
     """The best schedule, or the best that is known where the search came to no end; the aim's value of it."""
 
     schedule: OfflineSchedule
@@ -28,8 +28,8 @@ class Optimum:
 
 
 def solve(
-    instance: Instance, aim: Aim, begin: OfflineSchedule, value: float, nodes: int = NODES
-) -> Optimum | None:
+    instance: Instance, aim: OfflineAim, begin: OfflineSchedule, value: float, nodes: int = NODES
+) -> OfflineOptimum | None:
     """The best schedule, in which jobs start at any time; None where the instance is too large.
 
     `begin` is a schedule that is known, of this `value`.
@@ -42,14 +42,14 @@ def solve(
     found = branch(cases, value)
     proven = bool(cases.nodes[0] <= nodes)
     if found >= value:
-        return Optimum(begin, value, proven)
+        return OfflineOptimum(begin, value, proven)
     starts = [0.0] * len(order)
     placements: list[tuple[int, ...]] = [()] * len(order)
     for at, job in enumerate(order.tolist()):
         counts = cases.counts[cases.best_way[at]].tolist()
         placements[job] = tuple(vm for vm, count in enumerate(counts) for _ in range(count))
         starts[job] = float(cases.best_start[at])
-    return Optimum(OfflineSchedule(tuple(starts), tuple(placements)), float(found), proven)
+    return OfflineOptimum(OfflineSchedule(tuple(starts), tuple(placements)), float(found), proven)
 
 
 def _ways(instance: Instance) -> list[list[tuple[int, ...]]] | None:
@@ -77,7 +77,7 @@ def _vms(way: tuple[int, ...]) -> int:
 
 
 def _cases(
-    instance: Instance, aim: Aim, ways: list[list[tuple[int, ...]]], order: IntArray, nodes: int
+    instance: Instance, aim: OfflineAim, ways: list[list[tuple[int, ...]]], order: IntArray, nodes: int
 ) -> Cases:
     jobs, vms, resources = len(order), len(instance.vms), len(instance.resources)
     seconds = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.bound.instance import Instance, OfflineSchedule, Played
-from agents.bound.kernel.listing import BAD, CHEAPEST, GOOD, ON, Listed, play
+from agents.bound.kernel.listing import BAD, CHEAPEST, GOOD, ON, ListedInstance, play
 from environment.types import FloatArray
 
 Told = Callable[[int, int, str], None]
@@ -25,7 +25,7 @@ _TOLD = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class OfflineAim:
     """What is to be least: beta x cost + (1 - beta) x mean completion, each by its own scale."""
 
     beta: float
@@ -37,9 +37,9 @@ class Aim:
         return self.beta * played.cost / self.dollars + (1 - self.beta) * played.completion / self.seconds
 
 
-def aim_for(instance: Instance, beta: float) -> Aim:
+def aim_for(instance: Instance, beta: float) -> OfflineAim:
     """Scales are the perfect-packing cost and the mean of the shortest durations."""
-    return Aim(beta, float(least_costs(instance).sum()), float(instance.duration.mean()))
+    return OfflineAim(beta, float(least_costs(instance).sum()), float(instance.duration.mean()))
 
 
 def least_costs(instance: Instance) -> FloatArray:
@@ -52,7 +52,7 @@ def least_costs(instance: Instance) -> FloatArray:
 
 
 def search(
-    instance: Instance, aim: Aim, tries: int, seed: int = 0, told: Told | None = None
+    instance: Instance, aim: OfflineAim, tries: int, seed: int = 0, told: Told | None = None
 ) -> tuple[OfflineSchedule, Played]:
     """The best of so many schedules, and what it costs."""
     given, draw = listed(instance), np.random.default_rng(seed)
@@ -91,11 +91,11 @@ def search(
 _BEGINNINGS = dict(enumerate(reversed(_LIMITS[2:])))
 
 
-def listed(instance: Instance) -> Listed:
+def listed(instance: Instance) -> ListedInstance:
     """The list of jobs in order of arrival, placed where it costs least."""
     jobs, vms = len(instance.jobs), len(instance.vms)
     counts = np.cumsum(instance.executors)
-    return Listed(
+    return ListedInstance(
         size=instance.size,
         capacity=instance.capacity,
         executors=instance.executors,
@@ -122,7 +122,7 @@ def listed(instance: Instance) -> Listed:
     )
 
 
-def _vary(given: Listed, draw: np.random.Generator, jobs: int) -> None:
+def _vary(given: ListedInstance, draw: np.random.Generator, jobs: int) -> None:
     """Change one thing or two about the list."""
     for _ in range(1 + (draw.random() < 0.3)):
         which, job = draw.random(), int(draw.integers(jobs))
@@ -144,7 +144,7 @@ def _vary(given: Listed, draw: np.random.Generator, jobs: int) -> None:
             given.way[job] = ON + int(draw.integers(len(given.price)))
 
 
-def _schedule(instance: Instance, given: Listed) -> OfflineSchedule:
+def _schedule(instance: Instance, given: ListedInstance) -> OfflineSchedule:
     firsts = given.first.tolist()
     placements = tuple(
         tuple(given.placement[at : at + count].tolist())

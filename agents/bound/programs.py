@@ -13,7 +13,7 @@ Cells = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class BoundProgram:
     """Minimise costs @ v, 0 <= v <= most and lower <= A v <= upper; the first `whole` are whole numbers."""
 
     costs: FloatArray
@@ -49,10 +49,10 @@ def program(
     *,
     whole: int = 0,
     most: FloatArray | None = None,
-) -> Program:
+) -> BoundProgram:
     """A program of columns."""
     lengths = [len(rows) for rows, _ in cells]
-    return Program(
+    return BoundProgram(
         costs=np.array(costs, np.float64),
         most=np.full(len(costs), np.inf) if most is None else most,
         lower=lower,
@@ -64,7 +64,7 @@ def program(
     )
 
 
-class Solver:
+class BoundSolver:
     """HiGHS on one thread, so that what it finds depends on the program alone, unless time runs out."""
 
     def __init__(self, seconds: float = 1e9, gap: float = 1e-6) -> None:
@@ -76,7 +76,7 @@ class Solver:
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
 
-    def solve(self, given: Program, begin: FloatArray | None = None) -> Solved:
+    def solve(self, given: BoundProgram, begin: FloatArray | None = None) -> Solved:
         """The best v; ProgramError when HiGHS fails or no v can be. The search may `begin` at a v."""
         highs, highspy = self._highs, self._highspy
         if highs.passModel(self._model(given)) == highspy.HighsStatus.kError:
@@ -102,7 +102,7 @@ class Solver:
             proven=bool(status == ends.kOptimal),
         )
 
-    def _model(self, given: Program) -> Any:
+    def _model(self, given: BoundProgram) -> Any:
         highspy = self._highspy
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = len(given.lower), len(given.costs)

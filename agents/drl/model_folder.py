@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from agents.drl.network import KINDS, Flat, Shared, flat_shapes, shared_shapes, weights_from
+from agents.drl.network import KINDS, Flat, SharedWeights, flat_shapes, shared_shapes, weights_from
 from conf.reading import read_regular
 from conf.schema import Strict
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec, Part
@@ -107,7 +107,7 @@ class TrainedModel:
     """A trained policy."""
 
     spec: ModelSpec
-    weights: Shared | Flat
+    weights: SharedWeights | Flat
 
 
 def find_model(name: str) -> Path:

@@ -22,7 +22,7 @@ KINDS = ("shared", "flat")
 _FIRST_SCORES = 0.1
 
 
-class Shared(NamedTuple):
+class SharedWeights(NamedTuple):
     """Weights of a network whose VMs share them; all float32.
 
     Of a VM's features v and the numbers g of job and cluster, with relu after each bias:
@@ -66,12 +66,12 @@ class Network(NamedTuple):
     """Weights of either kind in one type, so that code is compiled once; the other kind's are empty."""
 
     kind: int
-    shared: Shared
+    shared: SharedWeights
     flat: Flat
 
 
 def shared_shapes(features: int, rest: int, hidden: int) -> dict[str, tuple[int, ...]]:
-    """The shape of each array of a `Shared`, by name."""
+    """The shape of each array of `SharedWeights`, by name."""
     square, vector = (hidden, hidden), (hidden,)
     return {
         "vm": (features, hidden),
@@ -102,9 +102,9 @@ def flat_shapes(length: int, vms: int, hidden: int) -> dict[str, tuple[int, ...]
     }
 
 
-def first_shared(features: int, rest: int, hidden: int, seed: int) -> Shared:
+def first_shared(features: int, rest: int, hidden: int, seed: int) -> SharedWeights:
     """Weights to begin learning with: uniform by fan in and out (Glorot 2010), biases 0."""
-    return Shared(**_draw(shared_shapes(features, rest, hidden), seed, ("place_score", "wait_score")))
+    return SharedWeights(**_draw(shared_shapes(features, rest, hidden), seed, ("place_score", "wait_score")))
 
 
 def first_flat(length: int, vms: int, hidden: int, seed: int) -> Flat:
@@ -112,17 +112,17 @@ def first_flat(length: int, vms: int, hidden: int, seed: int) -> Flat:
     return Flat(**_draw(flat_shapes(length, vms, hidden), seed, ("score",)))
 
 
-def network_of(weights: Shared | Flat) -> Network:
+def network_of(weights: SharedWeights | Flat) -> Network:
     """The network with these weights, float32 and in the order in which they are read."""
     arrays = [np.ascontiguousarray(array, np.float32) for array in weights]
-    if isinstance(weights, Shared):
-        return Network(SHARED, Shared(*arrays), Flat(**_draw(flat_shapes(0, -1, 0), 0)))
-    return Network(FLAT, Shared(**_draw(shared_shapes(0, 0, 0), 0)), Flat(*arrays))
+    if isinstance(weights, SharedWeights):
+        return Network(SHARED, SharedWeights(*arrays), Flat(**_draw(flat_shapes(0, -1, 0), 0)))
+    return Network(FLAT, SharedWeights(**_draw(shared_shapes(0, 0, 0), 0)), Flat(*arrays))
 
 
 def weights_from(
     kind: str, arrays: Mapping[str, Float32Array], shapes: Mapping[str, tuple[int, ...]]
-) -> Shared | Flat:
+) -> SharedWeights | Flat:
     """Weights from arrays by name; ValueError names the first that is not as it should be."""
     for name in sorted({*arrays, *shapes}):
         if name not in arrays:
@@ -135,7 +135,7 @@ def weights_from(
             raise ValueError(f"{name}: should be float32, found {arrays[name].dtype}")
         if not np.isfinite(arrays[name]).all():
             raise ValueError(f"{name}: should be finite numbers")
-    return Shared(**arrays) if kind == KINDS[SHARED] else Flat(**arrays)
+    return SharedWeights(**arrays) if kind == KINDS[SHARED] else Flat(**arrays)
 
 
 def _draw(

@@ -9,7 +9,7 @@ from tf_agents.networks import network
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from agents.drl.network import Flat, Shared
+from agents.drl.network import Flat, SharedWeights
 
 #: What takes the place of the score of an action that is not allowed: its probability is 0 in float32.
 _FORBIDDEN = -1e9
@@ -18,11 +18,13 @@ _FORBIDDEN = -1e9
 class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not typed
     """Scores of all actions, float32 [B, N + 1], of observations, float32 [B, L]: a Q-network."""
 
-    def __init__(self, input_tensor_spec: Any, weights: Shared | Flat, name: str = "ScoreNetwork") -> None:
+    def __init__(
+        self, input_tensor_spec: Any, weights: SharedWeights | Flat, name: str = "ScoreNetwork"
+    ) -> None:
         """Begin with these weights; the variables are in their order."""
         super().__init__(input_tensor_spec=input_tensor_spec, state_spec=(), name=name)
         self._kind: Any = type(weights)
-        self._compute: Any = _shared if isinstance(weights, Shared) else _flat
+        self._compute: Any = _shared if isinstance(weights, SharedWeights) else _flat
         self._values = [
             tf.Variable(value, name=field) for field, value in zip(weights._fields, weights, strict=True)
         ]
@@ -50,12 +52,12 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
         scores = self._compute(self._kind(*self._values), flat)
         return tf.reshape(scores, tf.concat((outer, scores.shape[-1:]), 0))
 
-    def weights_as_arrays(self) -> Shared | Flat:
+    def weights_as_arrays(self) -> SharedWeights | Flat:
         """A copy of the weights, float32 arrays."""
-        found: Shared | Flat = self._kind(*(variable.numpy() for variable in self._values))
+        found: SharedWeights | Flat = self._kind(*(variable.numpy() for variable in self._values))
         return found
 
-    def take(self, weights: Shared | Flat) -> None:
+    def take(self, weights: SharedWeights | Flat) -> None:
         """Go on with these weights."""
         for variable, value in zip(self._values, weights, strict=True):
             variable.assign(value)
@@ -67,7 +69,7 @@ class Actor(ScoreNetwork):
     Observations are {"observation": [B, L], "mask": bool [B, N + 1]}, or [B, L] when all is allowed.
     """
 
-    def __init__(self, input_tensor_spec: Any, weights: Shared | Flat, name: str = "Actor") -> None:
+    def __init__(self, input_tensor_spec: Any, weights: SharedWeights | Flat, name: str = "Actor") -> None:
         """Begin with these weights; the variables are in their order."""
         super().__init__(input_tensor_spec, weights, name=name)
 
@@ -109,7 +111,7 @@ def split_mask(observation: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tens
     return observation["observation"], observation["mask"]
 
 
-def _shared(weights: Shared, observation: tf.Tensor) -> tf.Tensor:
+def _shared(weights: SharedWeights, observation: tf.Tensor) -> tf.Tensor:
     """Of observations [B, L] the scores [B, N + 1]."""
     features, numbers = weights.vm.shape[0], weights.rest.shape[0]
     vms = (int(observation.shape[-1]) - numbers) // features

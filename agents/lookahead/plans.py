@@ -38,7 +38,7 @@ _MOVES = 10
 _LEAST_NOISE, LEVELS = 0.02, 8
 
 
-class Aim(NamedTuple):
+class PlanAim(NamedTuple):
     """What is sought, and by which base policy the jobs behind the head are placed."""
 
     #: How much cost and time count, each as a multiple of what is usual for the jobs.
@@ -115,7 +115,7 @@ def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
 
 
 @njit()
-def vary(aim: Aim, found: Search, c: int, jobs: int) -> None:
+def vary(aim: PlanAim, found: Search, c: int, jobs: int) -> None:
     """Write the plan of candidate `c`, for so many jobs, into `found.trial`."""
     trial, best = found.trial, found.best
     if c < FIRST_VARIATION:

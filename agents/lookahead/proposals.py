@@ -12,7 +12,7 @@ from agents.lookahead.plans import (
     GENE,
     PACKED,
     TOGETHER,
-    Aim,
+    PlanAim,
     Search,
     noise_of,
 )
@@ -28,7 +28,7 @@ _BASE_SHARE = 0.25
 
 
 @njit(inline=True)
-def propose(batch: Batch, aim: Aim, found: Search, at: int, job: int) -> float:
+def propose(batch: Batch, aim: PlanAim, found: Search, at: int, job: int) -> float:
     """Place the job of row 1 that stands there in `found.placement`; its score, infinite without room.
 
     `job` is its number in the queue. By its gene FREE is as the base policy would, another form as that form
@@ -57,7 +57,7 @@ def propose(batch: Batch, aim: Aim, found: Search, at: int, job: int) -> float:
 
 
 @njit(inline=True)
-def _try_form(batch: Batch, aim: Aim, found: Search, at: int, form: int, prefers: int) -> float:
+def _try_form(batch: Batch, aim: PlanAim, found: Search, at: int, form: int, prefers: int) -> float:
     """The cheapest placement of that form in `found.other`, and its score; infinite when there is none."""
     jobs, count = batch.jobs, batch.jobs.executors[1, at]
     good = prefers == ANYWHERE or batch.rules.duration_model == FIXED
@@ -76,7 +76,9 @@ def _try_form(batch: Batch, aim: Aim, found: Search, at: int, form: int, prefers
 
 
 @njit(inline=True)
-def _look_at_vms(batch: Batch, aim: Aim, found: Search, at: int, job: int, noise: float, seed: int) -> int:
+def _look_at_vms(
+    batch: Batch, aim: PlanAim, found: Search, at: int, job: int, noise: float, seed: int
+) -> int:
     """Fill in room and costs of all VMs for a job of row 1, costs only if it fits; return the room in all.
 
     A VM costs its price for the time for which the job would hold it longer than it is held anyway, with its

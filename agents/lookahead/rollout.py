@@ -18,7 +18,7 @@ from agents.lookahead.plans import (
     NOTHING,
     ORDER,
     PLAN,
-    Aim,
+    PlanAim,
     Search,
     copy_plan,
     vary,
@@ -40,7 +40,7 @@ _SURE, _FEWEST = 2.0, 4
 
 
 @njit()
-def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None:
+def search(batch: Batch, aim: PlanAim, found: Search, first: int, last: int) -> None:
     """Play the candidates from number `first` to before `last`; call with ascending ranges from 0 on."""
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
     best = np.inf
@@ -58,7 +58,7 @@ def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None
 
 
 @njit()
-def _value_over_draws(batch: Batch, aim: Aim, found: Search, c: int, jobs: int, best: float) -> float:
+def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: int, best: float) -> float:
     """Play the candidate on what is believed and on all draws: the mean of its values, or NOTHING.
 
     With what it begins is the same in all. It is played on no more draws when it is surely worse than the
@@ -91,7 +91,7 @@ def _value_over_draws(batch: Batch, aim: Aim, found: Search, c: int, jobs: int, 
 
 
 @njit()
-def replay(batch: Batch, aim: Aim, found: Search) -> None:
+def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
     """Play the best plan in row 1 once more, to see where and when it places whom."""
     # Numbers that are no constants, or what is called would be compiled once more, for these.
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
@@ -103,7 +103,7 @@ def replay(batch: Batch, aim: Aim, found: Search) -> None:
 
 
 @njit()
-def score(batch: Batch, aim: Aim, found: Search, scores: FloatArray) -> None:
+def score(batch: Batch, aim: PlanAim, found: Search, scores: FloatArray) -> None:
     """What the base policy makes of each job of the queue [M], were it placed now; infinite without room."""
     head, jobs = batch.state.head[0], batch.jobs.jobs[0] - batch.state.head[0]
     vary(aim, found, BASE, jobs)
@@ -142,7 +142,7 @@ def _line_up(batch: Batch, found: Search, jobs: int, draw: int) -> None:
 
 
 @njit()
-def _wait(batch: Batch, aim: Aim) -> bool:
+def _wait(batch: Batch, aim: PlanAim) -> bool:
     """Move the clock of row 1 to the next end of a job; False when there is none to wait for."""
     if batch.state.running[1] == 0 or not aim.may_wait:
         return False
@@ -192,7 +192,7 @@ def _draw_ends(batch: Batch, found: Search, draw: int) -> None:
 
 
 @njit()
-def play(batch: Batch, aim: Aim, found: Search, c: int, draw: int) -> None:
+def play(batch: Batch, aim: PlanAim, found: Search, c: int, draw: int) -> None:
     """Place what is left of the queue in row 1; wait only for room.
 
     The first in the order of `found.trial` that fits is placed, by its genes. Of the first candidates it is
@@ -264,7 +264,7 @@ def _leave_out(batch: Batch) -> None:
 
 
 @njit()
-def value(batch: Batch, aim: Aim) -> float:
+def value(batch: Batch, aim: PlanAim) -> float:
     """What the jobs played in row 1 cost and how long they take, as the aim weighs it.
 
     Cost is what all VMs cost from now on, as a multiple of the price of the jobs' cores at the average price.

@@ -24,7 +24,7 @@ from agents.lookahead.plans import (
     NOBODY,
     NOTHING,
     ORDER,
-    Aim,
+    PlanAim,
     Search,
     make_arrays,
 )
@@ -218,11 +218,11 @@ class CandidatePlayer:
             found.plan[ORDER, at] = numbers[job_id]
             found.plan[GENE, numbers[job_id]] = gene
 
-    def _aim(self, view: ClusterView, seed: int, may_wait: bool, reach: int, shown: int) -> Aim:
+    def _aim(self, view: ClusterView, seed: int, may_wait: bool, reach: int, shown: int) -> PlanAim:
         drawn = (seed % 2**24) << 32 | shown
         price = dollars_per_cpu_second(view) * SECONDS_PER_HOUR
         dearest = float(view.prices_per_hour.max())
-        return Aim(*self._weights, price, dearest, self._base, may_wait, reach, drawn)
+        return PlanAim(*self._weights, price, dearest, self._base, may_wait, reach, drawn)
 
     def _arrays_for(self, batch: Batch) -> Search:
         found, vms = self._arrays, batch.machines.milli_cpus.shape[1]

@@ -26,9 +26,9 @@ import numpy as np
 from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present, check_size
-from daemon.foresight.questions import OVER, READY, Answer, AskedScene, Question
+from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question
 from daemon.foresight.recorded import RecordedJobs
-from daemon.foresight.turns import Turns
+from daemon.foresight.turns import AskersLine
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.intervals import Interval
@@ -193,7 +193,7 @@ def _summed(
     number: int,
     name: str,
     options: Mapping[str, Any],
-    told: Sequence[Answer],
+    told: Sequence[DrawAnswer],
     present: Present,
     seconds: float,
 ) -> PolicyAhead:
@@ -251,7 +251,7 @@ class _Crew:
     """So many processes, whose turn one question is at a time."""
 
     def __init__(self, count: int) -> None:
-        self.turns = Turns()
+        self.turns = AskersLine()
         self.workers = [_Worker() for _ in range(count)]
 
 
@@ -263,7 +263,7 @@ class _Worker:
         # Who is not closed leaves no process behind either.
         weakref.finalize(self, _end, self._running)
 
-    def ask(self, question: Question) -> Iterator[Answer]:
+    def ask(self, question: Question) -> Iterator[DrawAnswer]:
         """Its answers; fewer where it fails or is too slow. For one thread at a time."""
         process = self._running[0] if self._running else None
         if process is None or process.poll() is not None:
@@ -285,7 +285,7 @@ class _Worker:
                     raise ValueError("it is not ready")
             with _ending(process, question.at_most + _OVER):
                 while (line := process.stdout.readline()) != OVER:
-                    yield Answer.from_json(line)
+                    yield DrawAnswer.from_json(line)
         except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
             self.close()
 

@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DrawAnswer:
     """What a draw came to; or why it came to nothing.
 
     `policy` counts the policies of the first scene of the question, then those of the second, and so on.
@@ -72,7 +72,7 @@ class Answer:
         return json.dumps([self.policy, self.draw, played, self.failure]).encode() + b"\n"
 
     @classmethod
-    def from_json(cls, line: bytes) -> "Answer":
+    def from_json(cls, line: bytes) -> "DrawAnswer":
         """What `to_json` wrote; ValueError, TypeError or KeyError for anything else."""
         policy, draw, played, failure = json.loads(line)
         if played is not None:

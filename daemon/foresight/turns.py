@@ -22,7 +22,7 @@ class _Place:
     who: str
 
 
-class Turns:
+class AskersLine:
     """The line of those who ask; for any thread."""
 
     def __init__(self) -> None:

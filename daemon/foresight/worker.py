@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
-from daemon.foresight.questions import OVER, READY, Answer, AskedScene, Question
+from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
@@ -32,7 +32,7 @@ class _OverError(BaseException):
     """The time is over. Not an `Exception`: those of policies are caught where they are asked."""
 
 
-def answers(question: Question) -> Iterator[Answer]:
+def answers(question: Question) -> Iterator[DrawAnswer]:
     """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out."""
     began, failed = time.monotonic(), set[int]()
     for draw in question.draws:
@@ -60,12 +60,12 @@ def answers(question: Question) -> Iterator[Answer]:
                 return
             except StuckError as error:
                 failed.add(number)
-                yield Answer(number, draw, None, str(error))
+                yield DrawAnswer(number, draw, None, str(error))
             except Exception as error:  # a policy is foreign code
                 failed.add(number)
-                yield Answer(number, draw, None, f"the policy failed: {type(error).__name__}: {error}")
+                yield DrawAnswer(number, draw, None, f"the policy failed: {type(error).__name__}: {error}")
             else:
-                yield Answer(number, draw, played)
+                yield DrawAnswer(number, draw, played)
 
 
 def _rules_of(scene: AskedScene) -> SimulationOptions:

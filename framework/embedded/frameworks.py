@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from framework.embedded.calls import Call, FrameworkInfo, framework_info, framework_problem
 from framework.embedded.launch_checks import id_problem
-from framework.embedded.master_state import VERSION, Framework, MasterState, Stream
+from framework.embedded.master_state import VERSION, Framework, MasterState, SubscriptionStream
 from framework.embedded.messages import HEARTBEAT, Json, error_event
 from framework.embedded.offers import Offers
 from framework.embedded.tasks import EmbeddedTasks
@@ -21,7 +21,7 @@ class Frameworks:
         self._offers = offers
         self._tasks = tasks
 
-    def subscribe(self, call: Call, stream: Stream, principal: str | None) -> Framework | None:
+    def subscribe(self, call: Call, stream: SubscriptionStream, principal: str | None) -> Framework | None:
         """Subscribe on a fresh stream; a refused one gets an ERROR event and its end, and is None."""
         message = call.body["framework_info"]
         problem = framework_problem(message)
@@ -47,7 +47,7 @@ class Frameworks:
             agent.link.resend(framework.id)
         return framework
 
-    def disconnect(self, framework: Framework, stream: Stream) -> None:
+    def disconnect(self, framework: Framework, stream: SubscriptionStream) -> None:
         """Note that a stream was cut; the framework is removed when its failover timeout is over."""
         if framework.stream is not stream:
             return
@@ -148,7 +148,7 @@ class Frameworks:
         lost = [offer for offer in framework.offers.values() if offer.role not in framework.info.roles]
         self._offers.rescind(reversed(lost))
 
-    def _connect(self, framework: Framework, stream: Stream) -> None:
+    def _connect(self, framework: Framework, stream: SubscriptionStream) -> None:
         framework.stream = stream
         subscribed = {
             "framework_id": {"value": framework.id},

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from framework.embedded.agent_registry import Agents
 from framework.embedded.calls import Call
 from framework.embedded.frameworks import Frameworks
-from framework.embedded.master_state import AgentRecord, Framework, MasterState, Stream
+from framework.embedded.master_state import AgentRecord, Framework, MasterState, SubscriptionStream
 from framework.embedded.messages import StatusUpdate
 from framework.embedded.offers import Offers
 from framework.embedded.settings import MasterOptions
@@ -60,7 +60,7 @@ class Master:
                 if handle is not None:
                     handle.cancel()
 
-    def subscribe(self, call: Call, stream: Stream, principal: str | None) -> Framework | None:
+    def subscribe(self, call: Call, stream: SubscriptionStream, principal: str | None) -> Framework | None:
         """Handle SUBSCRIBE on a stream just opened; None when it was refused with an ERROR event."""
         return self.frameworks.subscribe(call, stream, principal)
 

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 VERSION = "1.12.0"
 
 
-class Stream(Protocol):
+class SubscriptionStream(Protocol):
     """Where events of one subscription go."""
 
     @property
@@ -117,7 +117,7 @@ class Framework:
 
     id: str
     info: FrameworkInfo
-    stream: Stream | None = None
+    stream: SubscriptionStream | None = None
     principal: str | None = None
     suppressed: set[str] = field(default_factory=set)
     filters: list[Filter] = field(default_factory=list)

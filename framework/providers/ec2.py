@@ -55,7 +55,7 @@ _UNREADABLE = (
 #: Characters of what it says then.
 _LONGEST = 300
 
-_Answer = TypeVar("_Answer", bound=answers.Answer)
+_Answer = TypeVar("_Answer", bound=answers.Ec2Answer)
 
 
 class Ec2:

@@ -13,26 +13,26 @@ _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 _Word = Annotated[str, Field(max_length=300)]
 
 
-class Answer(BaseModel):
+class Ec2Answer(BaseModel):
     """Part of an answer."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_pascal, extra="ignore")
 
 
-class _Tag(Answer):
+class _Tag(Ec2Answer):
     key: _Word
     value: _Word
 
 
-class _State(Answer):
+class _State(Ec2Answer):
     name: _Word
 
 
-class _Placement(Answer):
+class _Placement(Ec2Answer):
     availability_zone: _Word = ""
 
 
-class Instance(Answer):
+class Instance(Ec2Answer):
     """A VM."""
 
     instance_id: _Id
@@ -54,27 +54,27 @@ class Instance(Answer):
         return next((tag.value for tag in self.tags if tag.key == key), "")
 
 
-class Instances(Answer):
+class Instances(Ec2Answer):
     """VMs that were opened together."""
 
     instances: tuple[Instance, ...] = ()
 
 
-class Reservations(Answer):
+class Reservations(Ec2Answer):
     """A page of VMs."""
 
     reservations: tuple[Instances, ...] = ()
 
 
-class _Cpus(Answer):
+class _Cpus(Ec2Answer):
     default_v_cpus: Annotated[int, Field(ge=1, alias="DefaultVCpus")]
 
 
-class _Memory(Answer):
+class _Memory(Ec2Answer):
     size_in_mi_b: Annotated[int, Field(ge=1, alias="SizeInMiB")]
 
 
-class InstanceType(Answer):
+class InstanceType(Ec2Answer):
     """How large VMs of a type are."""
 
     instance_type: _Word
@@ -82,13 +82,13 @@ class InstanceType(Answer):
     memory_info: _Memory
 
 
-class InstanceTypes(Answer):
+class InstanceTypes(Ec2Answer):
     """Those that were asked for."""
 
     instance_types: tuple[InstanceType, ...] = ()
 
 
-class _SpotPrice(Answer):
+class _SpotPrice(Ec2Answer):
     availability_zone: _Word
     instance_type: _Word
     product_description: _Word = ""
@@ -101,30 +101,30 @@ class _SpotPrice(Answer):
         return self.product_description.startswith("Linux/UNIX")
 
 
-class SpotPrices(Answer):
+class SpotPrices(Ec2Answer):
     """A page of prices, dollars per hour."""
 
     spot_price_history: tuple[_SpotPrice, ...] = ()
 
 
-class _SpotStatus(Answer):
+class _SpotStatus(Ec2Answer):
     code: _Word = ""
     message: str = ""
     update_time: datetime
 
 
-class _SpotRequest(Answer):
+class _SpotRequest(Ec2Answer):
     instance_id: _Id | None = None
     status: _SpotStatus
 
 
-class SpotRequests(Answer):
+class SpotRequests(Ec2Answer):
     """A page of spot instances that are going to be ended."""
 
     spot_instance_requests: tuple[_SpotRequest, ...] = ()
 
 
-class _Event(Answer):
+class _Event(Ec2Answer):
     code: _Word = ""
     description: str = ""
     not_before: datetime
@@ -135,18 +135,18 @@ class _Event(Answer):
         return not self.description.startswith(("[Completed]", "[Canceled]"))
 
 
-class _Status(Answer):
+class _Status(Ec2Answer):
     instance_id: _Id
     events: tuple[_Event, ...] = ()
 
 
-class Statuses(Answer):
+class Statuses(Ec2Answer):
     """A page of VMs with what is going to happen to them."""
 
     instance_statuses: tuple[_Status, ...] = ()
 
 
-_Read = TypeVar("_Read", bound=Answer)
+_Read = TypeVar("_Read", bound=Ec2Answer)
 
 
 def read(schema: type[_Read], answer: Any) -> _Read:

@@ -18,7 +18,7 @@ _MOST = 64 << 20
 _KINDS: Mapping[object, Refusal] = {kind: kind for kind in get_args(Refusal)}
 
 
-class EmbeddedProvider:
+class EmbeddedMesosProvider:
     """Has the embedded Mesos at `host:port` open and close the VMs of its cluster file's pools."""
 
     def __init__(self, address: str, credentials: Credentials) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.lookahead import plans, rollout
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.narrowing import vms_to_play
-from agents.lookahead.plans import Aim, make_arrays
+from agents.lookahead.plans import PlanAim, make_arrays
 from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
@@ -92,7 +92,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
     outcome = simulate(Spy(), workload, cluster, options=SimulationOptions(belief=EXACT))
     view, queue = first[0]
     batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
-    aim = Aim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0)
+    aim = PlanAim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0)
     rollout.search(batch, aim, make_arrays(1, 12, 1000, 100), 0, 1)
     state, at = batch.state, 0
     for number, job in enumerate(outcome.jobs):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.drl.model_folder import TrainedModel
-from agents.drl.network import Shared
+from agents.drl.network import SharedWeights
 from agents.lookahead.judging import Judge
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import NOBODY
@@ -29,12 +29,12 @@ from tests.builders import make_request, make_view, make_vm
 def by_price(sign: float, waiting: float = 0.0) -> TrainedModel:
     """A model whose score of a VM is its price, or that below 0, and that of waiting is given."""
     model = make_model(hidden=1)
-    assert isinstance(model.weights, Shared)
+    assert isinstance(model.weights, SharedWeights)
     weights = {name: np.zeros_like(array) for name, array in model.weights._asdict().items()}
     weights["vm"][4] = weights["place"][:] = 1.0
     weights["place_score"][:] = sign
     weights["wait_offset"][:] = waiting
-    return TrainedModel(model.spec, Shared(**weights))
+    return TrainedModel(model.spec, SharedWeights(**weights))
 
 
 def test_what_the_network_likes_counts_as_cheaper() -> None:

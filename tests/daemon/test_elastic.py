@@ -21,7 +21,7 @@ from daemon.cli import main
 from daemon.cli.client import Client
 from framework.asking import NOBODY
 from framework.embedded import AgentSpec
-from framework.providers.embedded import EmbeddedProvider
+from framework.providers.embedded import EmbeddedMesosProvider
 from tests.chaos.scene import MINIATURE, REPOSITORY
 from tests.daemon.fleet import Daemon, Fleet, fleets
 from tests.daemon.ports import free_port
@@ -58,7 +58,7 @@ def elastic(tmp_path: Path) -> Iterator[Fleet]:
 @pytest.mark.slow
 def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp_path: Path) -> None:
     """Each is opened once, the job runs once, and in the end all are closed, whoever asked for them."""
-    provider = EmbeddedProvider(elastic.mesos.address, NOBODY)
+    provider = EmbeddedMesosProvider(elastic.mesos.address, NOBODY)
     first = elastic.add()
     job_id = elastic.submit(first, 3.0)
     until(lambda: "general-1 to boot (due at" in elastic.wait(first, job_id, "queued")["reason"], first.log)
@@ -118,7 +118,7 @@ def test_programs_of_the_operator_and_a_vm_that_is_taken_away(elastic: Fleet, tm
     until(lambda: dict(cluster(daemon)[0]) in moving, daemon.log)
     assert elastic.wait(daemon, job_id, "finished", "failed")["state"] == "finished"
     until(lambda: states(tmp_path) == ["closed", "closed"], daemon.log)
-    assert not EmbeddedProvider(elastic.mesos.address, NOBODY).list()
+    assert not EmbeddedMesosProvider(elastic.mesos.address, NOBODY).list()
 
 
 def test_the_commands_for_operators(

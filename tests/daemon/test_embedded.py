@@ -23,7 +23,7 @@ from framework.descendants import below, children
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
 from framework.providers.contract import Wanted
-from framework.providers.embedded import EmbeddedProvider
+from framework.providers.embedded import EmbeddedMesosProvider
 from tests.waiting import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
@@ -193,7 +193,7 @@ def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
         (agent,) = answer.json()["slaves"]
         net = f"slave(1)@{first.host.rpartition('.')[0]}."
         assert agent["pid"].startswith(net)
-        provider = EmbeddedProvider(first.address, Credentials(first.principal, first.secret))
+        provider = EmbeddedMesosProvider(first.address, Credentials(first.principal, first.secret))
         (place,) = (vm for vm in vms_of(load(cluster, Cluster)) if vm.terms)
         opened = provider.open(Wanted("p-1.1", place))  # one that comes later is isolated, too
         assert f"slave(1)@{opened.address}".startswith(net)

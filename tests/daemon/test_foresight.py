@@ -19,7 +19,7 @@ from daemon.foresight.foresight import Foresight
 from daemon.foresight.recorded import Page, recorded
 from daemon.foresight.routes import _check_bounds, _past
 from daemon.foresight.schemas import WhatIf, ahead_body
-from daemon.foresight.turns import Turns
+from daemon.foresight.turns import AskersLine
 from daemon.store import Store
 from daemon.users.people import Person
 from daemon.users.permits import Permit
@@ -230,7 +230,7 @@ def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: py
 
 def test_nobody_keeps_others_from_their_turn() -> None:
     """Who was answered longest ago is next, whoever asked first; and nobody has more than two in the line."""
-    turns, order, threads = Turns(), list[str](), list[threading.Thread]()
+    turns, order, threads = AskersLine(), list[str](), list[threading.Thread]()
 
     def ask(who: str) -> None:
         with turns.turn(who, 60.0):
@@ -254,7 +254,7 @@ def test_nobody_keeps_others_from_their_turn() -> None:
 def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of those that wait holds one of the API's."""
     monkeypatch.setattr("daemon.foresight.turns._ALL", 1)
-    turns = Turns()
+    turns = AskersLine()
     with (
         turns.turn("ann", 1.0),
         pytest.raises(RejectedError, match="1 questions are asked"),

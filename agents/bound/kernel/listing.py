@@ -16,7 +16,7 @@ from environment.types import FloatArray, IntArray
 CHEAPEST, GOOD, BAD, ON = 0, 1, 2, 3
 
 
-class Listed(NamedTuple):
+class ListedInstance(NamedTuple):
     """An instance and what the search changes, and memory; M jobs, N VMs, R resources, E executors in all."""
 
     size: IntArray  # [M, R]
@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 
 
 @njit()
-def play(given: Listed) -> tuple[float, float]:
+def play(given: ListedInstance) -> tuple[float, float]:
     """Make the schedule; its cost in dollars, and the sum of seconds from arrivals to ends."""
     jobs, vms = given.order.size, given.price.size
     for vm in range(vms):
@@ -104,7 +104,7 @@ def play(given: Listed) -> tuple[float, float]:
 
 
 @njit()
-def _free(given: Listed) -> int:
+def _free(given: ListedInstance) -> int:
     """How much of the first resource is free on all VMs."""
     total = 0
     for vm in range(given.price.size):
@@ -113,7 +113,7 @@ def _free(given: Listed) -> int:
 
 
 @njit()
-def _place(given: Listed, job: int, clock: float, forced: bool) -> bool:
+def _place(given: ListedInstance, job: int, clock: float, forced: bool) -> bool:
     """Start the job in its way, if that does not cost more than it may; `forced` takes any way and price."""
     if not _rooms(given, job):
         return False
@@ -152,7 +152,7 @@ def _place(given: Listed, job: int, clock: float, forced: bool) -> bool:
 
 
 @njit()
-def _rooms(given: Listed, job: int) -> bool:
+def _rooms(given: ListedInstance, job: int) -> bool:
     """Of how many executors there is room on each VM; whether that is enough."""
     total, executors = 0, given.executors[job]
     for vm in range(given.price.size):
@@ -166,14 +166,14 @@ def _rooms(given: Listed, job: int) -> bool:
 
 
 @njit()
-def _dearer(given: Listed, vm: int, end: float, clock: float) -> float:
+def _dearer(given: ListedInstance, vm: int, end: float, clock: float) -> float:
     """What it costs to have the VM in use until `end`."""
     until = max(given.busy[vm], clock) if given.held[vm] > 0 else clock
     return float(given.price[vm] * max(end - until, 0.0))
 
 
 @njit()
-def _fill(given: Listed, executors: int, how: int, end: float, clock: float) -> float:
+def _fill(given: ListedInstance, executors: int, how: int, end: float, clock: float) -> float:
     """Choose VMs for one executor each (SPREAD), for all (CONSOLIDATE) or for any; what that costs."""
     taken, left, cost = given.taken, executors, 0.0
     taken[:] = 0
@@ -199,7 +199,7 @@ def _fill(given: Listed, executors: int, how: int, end: float, clock: float) -> 
 
 
 @njit()
-def _start(given: Listed, job: int, clock: float, seconds: float) -> bool:
+def _start(given: ListedInstance, job: int, clock: float, seconds: float) -> bool:
     end, at = clock + seconds, given.first[job]
     given.start[job], given.end[job] = clock, end
     for vm in range(given.price.size):

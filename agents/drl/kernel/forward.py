@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.network import SHARED, Flat, Network, Shared
+from agents.drl.network import SHARED, Flat, Network, SharedWeights
 from environment.kernel.compiled import njit
 from environment.kernel.state import BoolArray, Float32Array
 
@@ -62,7 +62,7 @@ def _flat(weights: Flat, observation: Float32Array, layer: Float32Array, out: Fl
 
 @njit()
 def _shared(
-    weights: Shared, observation: Float32Array, asked: BoolArray, scratch: Scratch, out: Float32Array
+    weights: SharedWeights, observation: Float32Array, asked: BoolArray, scratch: Scratch, out: Float32Array
 ) -> None:
     features, vms = weights.vm.shape[0], len(out) - 1
     rest = observation[vms * features :]
@@ -92,7 +92,9 @@ def _shared(
 
 
 @njit()
-def _hide(weights: Shared, observation: Float32Array, rest: Float32Array, scratch: Scratch, vms: int) -> None:
+def _hide(
+    weights: SharedWeights, observation: Float32Array, rest: Float32Array, scratch: Scratch, vms: int
+) -> None:
     """Write the hidden layer of every VM, and its mean and largest over the VMs."""
     features, units, pool = weights.vm.shape[0], len(weights.hidden_bias), scratch.pool
     _copy(weights.hidden_bias, scratch.base)

@@ -9,7 +9,7 @@ from tf_agents.agents.dqn import dqn_agent
 from tf_agents.trajectories import StepType, Trajectory
 
 from agents.drl.collecting import Rollouts
-from agents.drl.network import Flat, Shared, network_of
+from agents.drl.network import Flat, SharedWeights, network_of
 from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
 from agents.drl.training.experience import how_to_play, rules_of
 from agents.drl.training.replay import ReplayBuffer, Transitions, transitions_of
@@ -23,7 +23,7 @@ class DqnLearner:
     The steps for all of them are taken first, so that weights need not be copied for each.
     """
 
-    def __init__(self, worlds: Worlds, weights: Shared | Flat) -> None:
+    def __init__(self, worlds: Worlds, weights: SharedWeights | Flat) -> None:
         """Begin with these weights."""
         spec = worlds.spec
         self._worlds, self._numbers = worlds, spec.dqn or DqnSpec()

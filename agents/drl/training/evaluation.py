@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.drl.network import Flat, Shared
+from agents.drl.network import Flat, SharedWeights
 from agents.drl.training.experience import play_greedily
 from agents.drl.training.worlds import Lot, Worlds
 from environment.kernel.state import Episode
@@ -21,7 +21,7 @@ class Evaluation:
         self._worlds = replace(worlds, spec=worlds.spec.as_deployed())
         self._lots: Mapping[str, Lot] = worlds.evaluated()
 
-    def of(self, weights: Shared | Flat) -> tuple[float, dict[str, dict[str, float]]]:
+    def of(self, weights: SharedWeights | Flat) -> tuple[float, dict[str, dict[str, float]]]:
         """Minus the return per job, which is to be small, over all; and what there is to tell by workload."""
         told, losses = {}, []
         for name, (episodes, beta) in self._lots.items():

@@ -9,7 +9,7 @@ from agents.drl.collecting import EpisodeOutcome, Rollouts
 from agents.drl.kernel.acting import Play, Record
 from agents.drl.kernel.branching import Branching
 from agents.drl.kernel.objective import Objective
-from agents.drl.network import Flat, Shared, network_of
+from agents.drl.network import Flat, SharedWeights, network_of
 from agents.drl.training.worlds import Worlds
 from conf.training import ReinforceSpec, TrainingSpec
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
@@ -108,7 +108,7 @@ class EpisodePlayer:
     def play(
         self,
         episodes: Sequence[Episode],
-        weights: Shared | Flat,
+        weights: SharedWeights | Flat,
         seeds: Sequence[int],
         *,
         choices_only: bool,
@@ -127,7 +127,7 @@ class EpisodePlayer:
     def explore(
         self,
         episodes: Sequence[Episode],
-        weights: Shared | Flat,
+        weights: SharedWeights | Flat,
         seeds: Sequence[int],
         numbers: ReinforceSpec,
     ) -> Tried:
@@ -164,7 +164,9 @@ class EpisodePlayer:
         return self._rollouts
 
 
-def play_greedily(worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat) -> EpisodeOutcome:
+def play_greedily(
+    worlds: Worlds, episodes: Sequence[Episode], weights: SharedWeights | Flat
+) -> EpisodeOutcome:
     """Play the episodes by the network's best actions; what they came to."""
     with rollouts_of(worlds, episodes, [0] * len(episodes), 0) as rollouts:
         rollouts.play(network_of(weights), how_to_play(worlds))

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tf_agents.policies import policy_saver
 
 from agents.drl.model_folder import ModelSpec, TrainedModel, write_model
-from agents.drl.network import Flat, Shared
+from agents.drl.network import Flat, SharedWeights
 from agents.drl.networks_tf import Masked, ScoreNetwork
 from agents.drl.training.card import card_of
 from agents.drl.training.worlds import Worlds
@@ -31,7 +31,7 @@ def write_policy(
     out: Path,
     worlds: Worlds,
     learner: Any,
-    weights: Shared | Flat,
+    weights: SharedWeights | Flat,
     history: Sequence[Mapping[str, Any]],
     best: int,
     seconds: float,

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tf_agents.agents.reinforce import reinforce_agent
 from tf_agents.trajectories import StepType, Trajectory
 
-from agents.drl.network import Flat, Shared
+from agents.drl.network import Flat, SharedWeights
 from agents.drl.networks_tf import Actor, specs
 from agents.drl.training.experience import EpisodePlayer, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
@@ -33,7 +33,7 @@ class _Agent(reinforce_agent.ReinforceAgent):  # type: ignore[misc]  # TF-Agents
 class ReinforceLearner:
     """A learner; one call of `learn` is one iteration."""
 
-    def __init__(self, worlds: Worlds, weights: Shared | Flat) -> None:
+    def __init__(self, worlds: Worlds, weights: SharedWeights | Flat) -> None:
         """Begin with these weights."""
         spec = worlds.spec
         self._worlds, self._numbers = worlds, spec.reinforce or ReinforceSpec()

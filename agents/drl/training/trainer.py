@@ -14,7 +14,7 @@ import tensorflow as tf
 import yaml
 
 from agents.drl.model_folder import TrainedModelError, find_model, read_model
-from agents.drl.network import Flat, Shared, first_flat, first_shared
+from agents.drl.network import Flat, SharedWeights, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints
 from agents.drl.training.board import Board
@@ -153,7 +153,7 @@ def learner_of(worlds: Worlds) -> Learner:
     """What learns as the training file says, with fresh weights or those it starts from."""
     spec = worlds.spec
     hidden, seed = spec.network.hidden, spec.seed
-    weights: Shared | Flat
+    weights: SharedWeights | Flat
     if spec.start is not None:
         weights = _weights_of(worlds, spec.start)
     elif spec.network.kind == "shared":
@@ -165,7 +165,7 @@ def learner_of(worlds: Worlds) -> Learner:
     return ReinforceLearner(worlds, weights) if spec.algorithm == "reinforce" else DqnLearner(worlds, weights)
 
 
-def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
+def _weights_of(worlds: Worlds, start: str) -> SharedWeights | Flat:
     """The weights of a trained policy; ConfigError when it sees other things, or has another network."""
     try:
         model = read_model(find_model(start))
@@ -181,7 +181,7 @@ def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
 
 def _learn(
     worlds: Worlds, learner: Learner, out: Path, report: Progress, listeners: Sequence[Listener]
-) -> tuple[_Run, Shared | Flat]:
+) -> tuple[_Run, SharedWeights | Flat]:
     """Iterate until all is done; where the run stands at its end, and the best weights."""
     spec, folder, run = worlds.spec, out / "run", _Run(fingerprint=worlds.fingerprint())
     evaluation = Evaluation(worlds)
@@ -233,12 +233,12 @@ def _is_due(run: _Run, spec: TrainingSpec) -> bool:
 
 def _evaluate(
     run: _Run,
-    weights: Shared | Flat,
+    weights: SharedWeights | Flat,
     evaluation: Evaluation,
-    best: Shared | Flat,
+    best: SharedWeights | Flat,
     told: Mapping[str, float],
     seconds: float,
-) -> Shared | Flat:
+) -> SharedWeights | Flat:
     """Add an entry to the history; the best weights so far."""
     loss, found = evaluation.of(weights)
     run.seconds = seconds
@@ -250,13 +250,15 @@ def _evaluate(
     return best
 
 
-def _averaged(average: Shared | Flat, weights: Shared | Flat, share: float) -> Shared | Flat:
+def _averaged(
+    average: SharedWeights | Flat, weights: SharedWeights | Flat, share: float
+) -> SharedWeights | Flat:
     """The average, of which so much stays, moved towards the weights; float32 as they are."""
     pairs = zip(average, weights, strict=True)
     return type(average)(*((share * old + (1 - share) * new).astype(np.float32) for old, new in pairs))
 
 
-def _keep(run: _Run, learner: Learner, kept: Mapping[str, Shared | Flat], out: Path) -> None:
+def _keep(run: _Run, learner: Learner, kept: Mapping[str, SharedWeights | Flat], out: Path) -> None:
     arrays = dict(learner.arrays())
     for which, weights in kept.items():
         arrays |= {f"{which}.{name}": array for name, array in weights._asdict().items()}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.drl.model_folder import ModelSpec, TrainedModel, write_model
-from agents.drl.network import Flat, Shared, first_flat, first_shared
+from agents.drl.network import Flat, SharedWeights, first_flat, first_shared
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 
 #: What the networks of these tests see.
@@ -45,7 +45,7 @@ def make_model(
 
 def that_waits(model: TrainedModel, offset: float) -> TrainedModel:
     """With another offset of the score of waiting: the higher, the rather its shared network waits."""
-    assert isinstance(model.weights, Shared)
+    assert isinstance(model.weights, SharedWeights)
     return TrainedModel(model.spec, model.weights._replace(wait_offset=np.full(1, offset, np.float32)))
 
 
@@ -55,7 +55,7 @@ def make_folder(folder: Path, model: TrainedModel) -> str:
     return str(folder)
 
 
-def scores(weights: Shared | Flat, observation: NDArray[Any], vms: int) -> NDArray[Any]:
+def scores(weights: SharedWeights | Flat, observation: NDArray[Any], vms: int) -> NDArray[Any]:
     """The scores of all actions as `agents.drl.network` says them, in the precision of what is given."""
     if isinstance(weights, Flat):
         return relu(observation @ weights.hidden + weights.hidden_bias) @ weights.score + weights.score_bias

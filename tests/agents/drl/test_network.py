@@ -7,7 +7,7 @@ from agents.drl.kernel.forward import make_scratch, score
 from agents.drl.network import (
     SHARED,
     Flat,
-    Shared,
+    SharedWeights,
     first_flat,
     first_shared,
     flat_shapes,
@@ -21,12 +21,12 @@ from tests.arrays import each, same
 RANDOM = np.random.default_rng(5)
 
 
-def noisy(weights: Shared | Flat) -> Shared | Flat:
+def noisy(weights: SharedWeights | Flat) -> SharedWeights | Flat:
     """With biases and scores that count."""
     return each(lambda array: array + RANDOM.normal(0, 0.5, array.shape).astype(np.float32), weights)
 
 
-def wide(weights: Shared | Flat) -> Shared | Flat:
+def wide(weights: SharedWeights | Flat) -> SharedWeights | Flat:
     """In float64."""
     return each(lambda array: array.astype(np.float64), weights)
 

@@ -15,7 +15,7 @@ import yaml
 
 from agents.drl.kernel.forward import make_scratch, score
 from agents.drl.model_folder import read_model
-from agents.drl.network import Flat, Shared, first_flat, first_shared, network_of
+from agents.drl.network import Flat, SharedWeights, first_flat, first_shared, network_of
 from agents.registry import PolicyError, create
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.training import TrainingSpec
@@ -159,7 +159,9 @@ def test_the_best_schedule_of_a_tiny_cluster_is_learned(
     np.testing.assert_allclose(saved.scores(seen), computed(model.weights, seen, 3), atol=1e-5)
 
 
-def computed(weights: Shared | Flat, observations: np.ndarray[Any, Any], vms: int) -> np.ndarray[Any, Any]:
+def computed(
+    weights: SharedWeights | Flat, observations: np.ndarray[Any, Any], vms: int
+) -> np.ndarray[Any, Any]:
     """Scores as the daemon computes them."""
     network, out = network_of(weights), np.zeros((len(observations), vms + 1), np.float32)
     for seen, scores in zip(observations, out, strict=True):
@@ -168,7 +170,7 @@ def computed(weights: Shared | Flat, observations: np.ndarray[Any, Any], vms: in
 
 
 @pytest.mark.parametrize("weights", [first_shared(11, 20, 16, 1), first_flat(53, 3, 24, 1)])
-def test_networks_compute_the_same_in_tensorflow(weights: Shared | Flat) -> None:
+def test_networks_compute_the_same_in_tensorflow(weights: SharedWeights | Flat) -> None:
     """And what is masked has no chance."""
     import tensorflow as tf
 

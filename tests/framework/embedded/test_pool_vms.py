@@ -14,7 +14,7 @@ from environment.types import Vm
 from framework.asking import NOBODY, Credentials
 from framework.embedded import AgentSpec
 from framework.providers.contract import ProviderError, Wanted
-from framework.providers.embedded import EmbeddedProvider
+from framework.providers.embedded import EmbeddedMesosProvider
 from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
 
@@ -44,9 +44,9 @@ def mesos(tmp_path: Path) -> Iterator[Mesos]:
 
 
 @pytest.fixture
-def provider(mesos: Mesos) -> EmbeddedProvider:
+def provider(mesos: Mesos) -> EmbeddedMesosProvider:
     """Of its VMs."""
-    return EmbeddedProvider(mesos.address, NOBODY)
+    return EmbeddedMesosProvider(mesos.address, NOBODY)
 
 
 def agents(mesos: Mesos) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def agents(mesos: Mesos) -> dict[str, Any]:
     return {agent["hostname"]: agent for agent in mesos.get("/slaves")["slaves"]}
 
 
-def test_a_vm_is_opened_once_boots_and_is_closed(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_a_vm_is_opened_once_boots_and_is_closed(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """Its agent comes after the boot and not before, names its lease, and goes when the VM is closed."""
     assert (list(agents(mesos)), provider.list()) == (["fixed-1"], [])
     began = time.time()
@@ -83,7 +83,7 @@ def test_a_vm_is_opened_once_boots_and_is_closed(mesos: Mesos, provider: Embedde
     assert again.id != opened.id
 
 
-def test_what_runs_on_a_vm_ends_with_it(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_what_runs_on_a_vm_ends_with_it(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """As on a VM that is terminated, whatever its agent did before; the framework is told."""
     info = framework_info(failover_timeout=60.0, checkpoint=True)
     with Subscription(mesos, info) as scheduler:
@@ -105,7 +105,7 @@ def test_what_runs_on_a_vm_ends_with_it(mesos: Mesos, provider: EmbeddedProvider
     assert list(agents(mesos)) == ["fixed-1"]
 
 
-def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """Its agent never registers."""
     provider.close(provider.open(wanted(1, "general-1.1")).id)
     assert provider.list() == []
@@ -114,7 +114,7 @@ def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: Embedd
     assert sorted(agents(mesos)) == ["fixed-1", "general-2"]
 
 
-def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """Each refusal has the kind by which a daemon knows what to do."""
     refusals = {
         "no pool has a VM fixed-1": Wanted("l", replace(wanted(1, "").vm, name="fixed-1")),
@@ -142,7 +142,7 @@ def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: Embed
     assert mesos.request("DELETE", "/stoker/vms")[0] == 405
 
 
-def test_a_vm_is_taken_away_after_its_notice(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_a_vm_is_taken_away_after_its_notice(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """First everybody who asks is told, then it is gone."""
     provider.open(wanted(1, "general-1.1"))
     assert provider.notices() == []
@@ -155,7 +155,7 @@ def test_a_vm_is_taken_away_after_its_notice(mesos: Mesos, provider: EmbeddedPro
     assert provider.notices() == []
 
 
-def test_a_master_that_restarts_keeps_the_vms(mesos: Mesos, provider: EmbeddedProvider) -> None:
+def test_a_master_that_restarts_keeps_the_vms(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """They are the cloud's and not its own; when the whole process is another one, they are gone."""
     opened = provider.open(wanted(1, "general-1.1"))
     mesos.fault("restart_master", away_seconds=0.1)
@@ -177,7 +177,7 @@ def _gone(pid: str) -> bool:
     return not Path("/proc", pid).exists()
 
 
-def _lists(provider: EmbeddedProvider) -> int:
+def _lists(provider: EmbeddedMesosProvider) -> int:
     try:
         return len(provider.list())
     except ProviderError:
@@ -190,6 +190,6 @@ def test_nobody_opens_vms_without_the_secret(tmp_path: Path) -> None:
         for method, body in (("GET", None), ("POST", {"open": {"lease": "l", "name": "general-1"}})):
             assert mesos.request(method, "/stoker/vms", body)[0] == 401
         with pytest.raises(ProviderError, match="401"):
-            EmbeddedProvider(mesos.address, Credentials("stoker", "wrong")).list()
-        right = EmbeddedProvider(mesos.address, Credentials("stoker", "right"))
+            EmbeddedMesosProvider(mesos.address, Credentials("stoker", "wrong")).list()
+        right = EmbeddedMesosProvider(mesos.address, Credentials("stoker", "right"))
         assert right.open(wanted(1, "general-1.1")).lease == "general-1.1"
