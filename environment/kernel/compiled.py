@@ -1,47 +1,80 @@
 """How this project compiles numeric code with numba: the one decorator.
 
 numba keeps a compiled function for the source file that it stands in, and does not see when a function that
-it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel,
-of the function's own folder, and of those folders whose compiled functions its module knows, or they in
-turn: after any change there, it is compiled anew. Processes that need it at once leave it to one of them.
+it calls, or a constant of another file, has changed. So the cache lies in a folder named after the contents
+of the kernel, of the function's own folder, and of those folders whose compiled functions its module knows,
+or they in turn, and after the constants that these modules know: after any change there, it is compiled anew.
+Processes that need it at once leave it to one of them.
 """
 
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
+import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 _KERNEL = Path(__file__).parent
-#: By compiled function: the folders that it is made of.
-_FOLDERS: dict[object, frozenset[Path]] = {}
+#: Packages of this project, and what is run: constants of others are taken to stay as they are.
+_OURS = {"__main__", *(path.parent.name for path in _KERNEL.parents[1].glob("*/__init__.py"))}
 
 
-def _folders_of(function: Callable[..., Any]) -> frozenset[Path]:
-    """The folder of the function, and of those that it may call, by their names or those of their modules."""
-    known: list[object] = []
-    for value in function.__globals__.values():
-        known += vars(value).values() if isinstance(value, ModuleType) else (value,)
-    own = Path(function.__code__.co_filename).parent
-    return frozenset(
-        {own}.union(*(_FOLDERS.get(value, ()) for value in known if isinstance(value, Dispatcher)))
-    )
+class _Sources(NamedTuple):
+    """What a compiled function is made of."""
+
+    folders: frozenset[Path]
+    #: Module, name and value of what is frozen into it: a module may have them from anywhere.
+    constants: frozenset[tuple[str, str, str]]
+
+
+#: By compiled function.
+_SOURCES: dict[object, _Sources] = {}
+
+
+def _sources_of(function: Callable[..., Any]) -> _Sources:
+    """The folder of the function and the constants that it may use, and of those that it may call the same.
+
+    These are all that its module knows when the function is defined, by their names or those of modules.
+    """
+    folders, constants = {Path(function.__code__.co_filename).parent}, set[tuple[str, str, str]]()
+    for module, known in _scopes(function):
+        for name, value in known.items():
+            if isinstance(value, Dispatcher) and value in _SOURCES:
+                folders |= _SOURCES[value].folders
+                constants |= _SOURCES[value].constants
+            elif _is_constant(value) and not name.startswith("__") and module.split(".")[0] in _OURS:
+                constants.add((module, name, repr(value)))
+    return _Sources(frozenset(folders), frozenset(constants))
+
+
+def _scopes(function: Callable[..., Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The modules, by name, whose names the function may use: its own, and what that imports."""
+    yield function.__module__, function.__globals__
+    for value in list(function.__globals__.values()):
+        if isinstance(value, ModuleType):
+            yield value.__name__, vars(value)
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, bool | int | float | str | np.generic)
 
 
 @cache
-def _cache_for(folders: frozenset[Path]) -> Path:
-    """Where what functions of these folders become is kept."""
-    contents = hashlib.sha256()
-    for folder in sorted({_KERNEL, *folders}):
+def _cache_for(sources: _Sources) -> Path:
+    """Where what functions of these sources become is kept."""
+    contents = hashlib.sha256(repr(sorted(sources.constants)).encode())
+    for folder in sorted({_KERNEL, *sources.folders}):
         for path in sorted(folder.glob("*.py")):
             contents.update(path.read_bytes())
     return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
@@ -86,16 +119,15 @@ def njit(
     options = {"_nrt": allocates, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
 
     def compile_it(function: Compiled) -> Compiled:
-        folders = _folders_of(function)
-        folder = _cache_for(folders)
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        sources = _sources_of(function)
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_cache_for(sources))
         try:
             compiled: Compiled = numba.njit(cache=True, nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
         if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
             _leave_it_to_one_process(compiled)
-            _FOLDERS[compiled] = folders
+            _SOURCES[compiled] = sources
         return compiled
 
     return compile_it

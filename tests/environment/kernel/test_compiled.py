@@ -1,11 +1,15 @@
 """How compiled code is kept: who imports numba, and when the cache no longer holds."""
 
+import importlib
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
+
+from environment.kernel import compiled
 
 ROOT = Path(__file__).parents[3]
 
@@ -105,6 +109,51 @@ def test_a_change_in_another_folder_reaches_those_who_call_it(project: Path, imp
     assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
     tens.write_text(tens.read_text().replace("10", "11"))
     assert call(caller, project) == "31 0"
+
+
+@pytest.mark.parametrize(
+    ("imported", "name"),
+    [("from other.values import TEN", "TEN"), ("from other import values", "values.TEN")],
+)
+def test_a_change_of_a_constant_reaches_those_who_use_it(project: Path, imported: str, name: str) -> None:
+    """Also by way of a function in a third folder; the file that it stands in has no compiled function."""
+    values, twenties, caller = (
+        project / name for name in ("other/values.py", "third/twenties.py", "caller.py")
+    )
+    for path, text in (
+        (values, "TEN = 10\n"),
+        (twenties, TWENTY.format(imported=imported, ten=name)),
+        (caller, THIRTY),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(text.replace(f"{name}()", name))
+    assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
+    values.write_text("TEN = 11\n")
+    assert call(caller, project) == "31 0"
+
+
+def test_constants_stand_before_the_functions_that_use_them() -> None:
+    """What is known of a module when a function is defined is all of what is frozen into it."""
+    for module in (
+        "agents.drl.playing",
+        "agents.greedy.playing",
+        "agents.lookahead.rollout",
+        "agents.oga.kernel",
+    ):
+        importlib.import_module(module)
+    found = dict(compiled._SOURCES)
+    assert len(found) > 150
+    for function, sources in found.items():
+        assert isinstance(function, Dispatcher)
+        used = {*function.py_func.__code__.co_names}
+        now = {
+            (module, name, repr(value))
+            for module, known in compiled._scopes(function.py_func)
+            for name, value in known.items()
+            if name in used and compiled._is_constant(value) and module.split(".")[0] in compiled._OURS
+        }
+        assert now <= sources.constants, function
 
 
 def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
