@@ -65,9 +65,12 @@ def _first_come(
     if head is None or head.state != "queued":
         return {}  # the head has left the queue a moment ago, or there is none
     known, told = standing or Standing(), {}
+    # Who is placed already may be stored as queued for a moment still: nobody is before the head.
+    (of_head,) = store.queue_positions([head.job.id])
     positions = store.queue_positions([record.job.id for record in queued])
+    before_head = known.ahead(head.job.id, of_head)
     for position, record in zip(positions, queued, strict=True):
-        ahead = known.ahead(record.job.id, position)
+        ahead = known.ahead(record.job.id, position) - before_head
         if record.job.id in known.paused:
             continue
         why = _behind(ahead, head if permit.sees(head.job.owner) else None) if ahead > 0 else record.reason

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Ques
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
+from environment.view import RunningJob
 
 #: The least urgent: whatever the daemon and its jobs do comes first.
 _NICE = 10
@@ -101,7 +103,10 @@ def compile_for(name: str, options: Mapping[str, Any]) -> None:
     """
     policy = create(name, options)
     if is_ours(name):
-        play_ahead(policy, *smallest())
+        view, queue = smallest()
+        waits, vm = queue[0].job, view.vms[0]
+        runs = RunningJob(replace(waits, id="runs"), (vm.id,), 0.0, 1.0, (waits.size,))
+        play_ahead(policy, replace(view, running=(runs,)), queue, seed=0)
 
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:

@@ -24,7 +24,7 @@ from structlog.testing import capture_logs
 from conf.schema import JobSpec
 from daemon.api import create_app
 from daemon.cluster_status import ClusterStatus
-from daemon.contract import BudgetStatus, Health, PolicyStatus
+from daemon.contract import BudgetStatus, Health, PolicyStatus, Standing
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store, StoreError
 from environment.explain import CandidateVm, Choice, Explanation
@@ -256,6 +256,22 @@ def test_who_pauses_is_before_nobody(api: Api, store: Store, scheduler: SmallSch
     listed = {job["id"]: job["reason"] for job in api("GET", "/v1/jobs").json()["jobs"]}
     assert listed == expected
     assert {i: api("GET", f"/v1/jobs/{i}/explain").json()["reason"] for i in expected} == expected
+
+
+def test_nobody_is_before_the_head(
+    api: Api, store: Store, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though jobs before it, which have places by now, are not stored so yet."""
+    for number in range(1, 5):
+        submit(api)
+        record = store.job(f"job-{number}")
+        assert record is not None
+        store.save(Changes((replace(record, reason=f"reason {number}"),), ()))
+    monkeypatch.setattr(scheduler, "standing", lambda: Standing("job-3"))
+    listed = {job["id"]: job["reason"] for job in api("GET", "/v1/jobs").json()["jobs"]}
+    assert listed["job-3"] == "reason 3"
+    assert listed["job-4"] == "1 job is before it, first come first served; job-3 waits because: reason 3"
+    assert listed["job-1"] == "reason 1"
 
 
 def test_owners_and_queues(api: Api) -> None:
