@@ -27,8 +27,8 @@ class Judged:
     holds: bool
 
 
-def claims(found: Found, curves: Sequence[LearningCurve]) -> list[Judged]:
-    """The paper's claims (7.2 to 7.6), judged by the runs at both densities, and by curves if any."""
+def claims(found: Found) -> list[Judged]:
+    """The paper's claims (7.2 to 7.6) of what policies do, judged by the runs at both densities."""
     normal, burst = found["normal"], found["burst"]
     judged = [
         _cheaper_in_burst(burst),
@@ -42,8 +42,12 @@ def claims(found: Found, curves: Sequence[LearningCurve]) -> list[Judged]:
     ]
     judged += [_good_falls(found, name) for name in _LEARNED]
     judged += [_good_by_pattern(normal, burst)]
-    judged += [_beta_trades(found, name) for name in _LEARNED]
-    return judged + [_turned(curve) for curve in curves]
+    return judged + [_beta_trades(found, name) for name in _LEARNED]
+
+
+def learning_claims(curves: Sequence[LearningCurve]) -> list[Judged]:
+    """The paper's claims of how agents learn the rules (Fig. 4 and 5), judged by each curve."""
+    return [_turned(curve) for curve in curves]
 
 
 def aims(found: Found, larger: Found) -> list[Judged]:

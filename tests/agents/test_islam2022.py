@@ -7,8 +7,8 @@ import pytest
 
 from agents.experiments.comparison import Statistic
 from agents.experiments.islam2022 import LearningCurve, read_curves, scaled_scenes
-from agents.experiments.islam2022_claims import aims, claims
-from agents.experiments.islam2022_report import report
+from agents.experiments.islam2022_claims import aims, claims, learning_claims
+from agents.experiments.islam2022_report import RULES, learned_rules, report
 from conf.loader import ConfigError
 
 #: Cost and duration of each policy; completion is as long.
@@ -44,7 +44,7 @@ def _found(**changed: tuple[float, float]) -> dict[str, dict[str, Statistic]]:
 
 def test_claims_follow_from_the_numbers() -> None:
     """With the paper's own order in burst its claims hold, but not that cost falls with every beta."""
-    judged = {each.statement: each for each in claims({"normal": _found(), "burst": _found()}, [])}
+    judged = {each.statement: each for each in claims({"normal": _found(), "burst": _found()})}
     holds = {statement: each.holds for statement, each in judged.items()}
     assert [holds[name] for name in holds if name.startswith("Burst")] == [True, True, True, True]
     assert not next(each for each in judged.values() if each.statement.startswith("REINFORCE: as beta")).holds
@@ -55,7 +55,7 @@ def test_claims_follow_from_the_numbers() -> None:
 def test_a_dearer_agent_bears_nothing_out() -> None:
     """The claim fails when the agent is a little too dear, and a dominating baseline is named."""
     dear = _found(**{f"reinforce:beta={beta}": (1.1, 125.0) for beta in (0.0, 0.5, 1.0)}, ff=(0.95, 100.5))
-    judged = claims({"normal": dear, "burst": dear}, [])
+    judged = claims({"normal": dear, "burst": dear})
     assert not judged[0].holds
     aimed = aims({"normal": dear, "burst": dear}, {})
     beaten = [each for each in aimed if each.statement.startswith("Burst: no baseline")]
@@ -99,7 +99,7 @@ def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
     curve = LearningCurve("dqn", "normal", setup, 300, (0, 100, 200), returns, 2.0)
     assert read_curves(tmp_path) == [curve]
     assert curve.turned == 200
-    assert claims({"normal": _found(), "burst": _found()}, [curve])[-1].holds
+    assert [each.holds for each in learning_claims([curve])] == [True]
     (tmp_path / "metrics.jsonl").write_text("{}\n")
     with pytest.raises(ConfigError, match="not written by `stoker train`"):
         read_curves(tmp_path)
@@ -113,11 +113,15 @@ def test_larger_clusters_keep_the_load() -> None:
 
 
 def test_the_report_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two jobs: all tables and the pictures that it names."""
+    """With two jobs: all tables and the pictures that it names; what training runs had shown stays."""
+    shown = f"{RULES}\n\nThey are.\n"
+    (tmp_path / "islam2022.md").write_text(f"# As it was\n\n{shown}")
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     path = report(tmp_path, 2, 2, jobs=2)
     text = path.read_text(encoding="utf-8")
     pictures = sorted(picture.name for picture in tmp_path.glob("*.png"))
+    assert learned_rules(text) == shown
+    assert "As it was" not in text
     assert len(pictures) == 5
     assert all(f"({picture})" in text for picture in pictures)
     assert text.count("Durations: truth profile; belief exact, spread.") == 2
