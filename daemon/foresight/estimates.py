@@ -87,7 +87,7 @@ class Estimates:
         self._followed: dict[str, KeptEstimates] = {}
         self._unkept: set[str] = set()
         self._started: set[str] = set()
-        self._coverage = Coverage()
+        self._coverage, self._draws = Coverage(), 0
         self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
         self._cost = Calibration(_DOLLARS_BESIDE)
         #: Over what these three have learned, which others read beside the thread here.
@@ -118,7 +118,7 @@ class Estimates:
 
     def coverage(self) -> Coverage:
         """How well they did so far."""
-        return self._coverage
+        return replace(self._coverage, draws=self._draws)
 
     def mended(self, drawn: JobAhead) -> JobAhead:
         """What was drawn of a job, as it is told; from any thread."""
@@ -242,6 +242,7 @@ class Estimates:
                 self._followed[job_id] = KeptEstimates(told, drawn)
                 self._unkept.add(job_id)
         self._latest, self._made = latest, Made(at, found.failure, found.never)
+        self._draws = found.draws
 
     def _keep(self) -> None:
         if not self._unkept:

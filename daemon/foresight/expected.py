@@ -38,6 +38,8 @@ class Estimate:
 
 #: So many starts have to be known for intervals to be corrected by them.
 _FEW = 20
+#: Of fewer draws than these an interval says little.
+_FEW_DRAWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
     notes = []
     if record.job.expected_duration is None:
         notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
+    if 0 < coverage.draws < _FEW_DRAWS:
+        draws = "1 draw" if coverage.draws == 1 else f"{coverage.draws} draws"
+        notes.append(f"too narrow: it is of {draws} only, as there was no time for more")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
         notes.append(
@@ -100,8 +105,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How starts, ends and costs were held to what was told of them first, since the daemon began."""
+    """How starts, ends and costs were held to what was told of them first, since the daemon began.
+
+    `draws` is of how many the latest estimates are; 0 where none were made.
+    """
 
     start: Held = field(default_factory=Held)
     end: Held = field(default_factory=Held)
     cost: Held = field(default_factory=Held)
+    draws: int = 0

@@ -130,6 +130,9 @@ def test_what_is_guessed_in_one_is_said() -> None:
     assert notes_of(known, enough) == []
     assert notes_of(unknown, enough) == ["how long it takes is guessed: nothing is known of jobs of type new"]
     assert notes_of(known, Coverage(Held(15, 2, 2)))[0].endswith("20 starts, and 19 were seen")
+    assert notes_of(known, replace(enough, draws=20)) == []
+    (hurried,) = notes_of(known, replace(enough, draws=1))
+    assert hurried == "too narrow: it is of 1 draw only, as there was no time for more"
 
 
 def test_after_a_first_that_took_minutes_there_is_no_rest_of_hours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +168,7 @@ def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Held)
     for _ in range(2):
         estimates.observe([record(1, state=state, placed_at=placed_at), record(9)], waiting=True)
         estimates._settle()
-    assert estimates.coverage() == Coverage(start=coverage)
+    assert replace(estimates.coverage(), draws=0) == Coverage(start=coverage)
 
 
 def test_ends_and_costs_are_held_to_what_was_told() -> None:
