@@ -5,10 +5,12 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from agents.registry import POLICIES, create
 from framework.descendants import adopt_orphans, kill_below
@@ -21,6 +23,16 @@ settings.load_profile("any machine")
 # No test speaks to strangers: to read who certifies them takes 30 ms for each of thousands of clients.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
+
+_NEED_TENSORFLOW = frozenset(
+    f"tests/{file}.py"
+    for file in (
+        "agents/drl/test_records",
+        "agents/drl/test_training",
+        "daemon/cli/test_learning",
+        "environment/training/test_training_environments",
+    )
+)
 
 
 def pytest_configure() -> None:
@@ -40,6 +52,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all files that import TensorFlow to one worker: that takes five seconds of CPU."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    scheduler = LoadFileScheduling(config, log)
+    file_of = scheduler._split_scope
+    scheduler._split_scope = lambda test: "tensorflow" if file_of(test) in _NEED_TENSORFLOW else file_of(test)
+    return scheduler
 
 
 @pytest.hookimpl(trylast=True)
