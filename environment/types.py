@@ -23,8 +23,8 @@ from conf.assumptions import (
     REWORK_LOST,
 )
 from conf.schema import SpotUse
-from environment.belief import placed_well
 from environment.dependencies import After, Pauses, array_jobs, array_of
+from environment.kernel.belief import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
 from profiles.curve import Curve

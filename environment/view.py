@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.belief import expected_end
 from environment.growth import Grown, expected_of
+from environment.kernel.belief import expected_end
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays

@@ -13,7 +13,7 @@ from agents.drl.kernel.placing import Choices, Draft, PlacingWorkspace, QueuedJo
 from agents.drl.network import Network
 from agents.drl.playing_arrays import GUARD, NETWORK, NOBODY, Believed, Borne, Means, Said, Space
 from conf.assumptions import BAD_PLACEMENT_FACTOR
-from environment.belief import expected_end
+from environment.kernel.belief import expected_end
 from environment.kernel.compiled import njit
 from environment.kernel.durations import is_good
 from environment.kernel.playing import (

@@ -1,9 +1,9 @@
 """What is believed of jobs that run, in compiled code, kept from one decision of a simulation to the next.
 
 Most jobs' ends stay believed in while they are young, and few VMs matter to a decision: so an end is
-computed when somebody asks for it, and not for all at each decision. What is believed is
-`environment.belief`'s, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to the
-last bit, of the kernel's arrays.
+computed when somebody asks for it, and not for all at each decision. What is believed is that of
+`environment.kernel.belief`, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to
+the last bit, of the kernel's arrays.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.greedy.pricing import Ends
 from conf.assumptions import MEASURED_SPREAD
-from environment.belief import EARLY, LATE
+from environment.kernel.belief import EARLY, LATE
 from environment.kernel.compiled import njit
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
@@ -187,7 +187,7 @@ def _executors_of(batch: Batch, spared: Spared, left: FloatArray, ending: IntArr
 
 @njit()
 def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
-    """When the job, which runs, is believed to end: `environment.belief.expected_end`."""
+    """When the job, which runs, is believed to end: `environment.kernel.belief.expected_end`."""
     known = foreseen.jobs[job]
     if now > known[_YOUNG] and known[_ASKED] != now:
         known[_ASKED] = now
@@ -197,7 +197,7 @@ def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
 
 @njit()
 def _expected_end(now: float, started: float, seconds: float, spread: float) -> float:
-    """`environment.belief.expected_end`."""
+    """`environment.kernel.belief.expected_end`."""
     passed = now - started
     if passed <= 0.0 or (spread <= 0.0 and seconds > passed):
         return started + seconds

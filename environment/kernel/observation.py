@@ -15,7 +15,7 @@ Another one is another number, another function of the form of `write_rich`, and
 
 import numpy as np
 
-from environment.belief import expected_end
+from environment.kernel.belief import expected_end
 from environment.kernel.compiled import njit
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.natural import NATURAL_FEATURES, NATURAL_VM_FEATURES, write_natural

@@ -6,7 +6,7 @@ is kept for jobs in `reservations.py`.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from environment.belief import expected_end
+from environment.kernel.belief import expected_end
 from environment.model.accounts import Accounts
 from environment.model.decisions import Decisions
 from environment.model.drivers import Drivers

@@ -8,8 +8,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from math import inf
 
-from environment.belief import expected_end
 from environment.growth import expected_of
+from environment.kernel.belief import expected_end
 from environment.model.accounts import Account, Charge
 from environment.model.leases import Lease
 from environment.model.moment import PoolSetback, Reserved

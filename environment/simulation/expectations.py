@@ -2,7 +2,7 @@
 
 Truth, what happens, stays what the workload, the fitted model or its draw says, so that costs can be compared
 whatever is believed; it is belief that errs, by job and seed. How a view is made of beliefs, in a simulation
-and in the daemon, is in `environment.view` and `environment.belief`.
+and in the daemon, is in `environment.view` and `environment.kernel.belief`.
 """
 
 import hashlib

@@ -18,10 +18,10 @@ from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from conf.assumptions import UNKNOWN_DURATION
-from environment.belief import expected_end
 from environment.check import check
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
+from environment.kernel.belief import expected_end
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.pools import SpotTerms, Terms
 from environment.simulation.expectations import EXACT

@@ -13,6 +13,9 @@ from environment.kernel import compiled
 
 ROOT = Path(__file__).parents[3]
 
+#: These import all modules with compiled functions.
+COMPILED = ("agents.drl.playing", "agents.greedy.playing", "agents.lookahead.rollout", "agents.oga.kernel")
+
 TRY = """
 import sys
 from environment.kernel.compiled import njit
@@ -133,14 +136,18 @@ def test_a_change_of_a_constant_reaches_those_who_use_it(project: Path, imported
     assert call(caller, project) == "31 0"
 
 
+def test_the_simulator_and_views_change_without_compiling_anew() -> None:
+    """What is compiled stands in folders of its own, and not among files of the environment that are not."""
+    for module in COMPILED:
+        importlib.import_module(module)
+    assert compiled._KERNEL.parent not in frozenset[Path]().union(
+        *(sources.folders for sources in compiled._SOURCES.values())
+    )
+
+
 def test_constants_stand_before_the_functions_that_use_them() -> None:
     """What is known of a module when a function is defined is all of what is frozen into it."""
-    for module in (
-        "agents.drl.playing",
-        "agents.greedy.playing",
-        "agents.lookahead.rollout",
-        "agents.oga.kernel",
-    ):
+    for module in COMPILED:
         importlib.import_module(module)
     found = dict(compiled._SOURCES)
     assert len(found) > 150

@@ -1,7 +1,8 @@
 """What is expected of a job: how long it takes on a placement, and when one that runs will end.
 
 Numbers in, numbers out, the same in a simulation, in the daemon and, compiled, in the kernel. Who is shown
-what of it is in `view`; what is true in a simulation, and how far belief is from it, in `simulation`.
+what of it is in `environment.view`; what is true in a simulation, and how far belief is from it, in
+`environment.simulation`.
 """
 
 import math
