@@ -1,12 +1,30 @@
-"""The walk of a job can be followed: `python -m tests.way` sees it in all of its forms."""
+"""A job's way can be followed: `python -m tests.way` sees it in all of its forms, and the walk tells it."""
 
+import re
 from pathlib import Path
 
-from tests.way import FORMS, trace
+from tests.way import FORMS, REPOSITORY, trace
+
+#: Who has to do with a job when it waits for a while, as it does where the machine is busy.
+_WAITING = {"environment/model/places.py", "environment/model/waiting_reasons.py"}
 
 
-def test_a_job_is_seen_in_all_of_its_forms(tmp_path: Path) -> None:
-    """From the file that takes the request in to the one that writes what the master is told."""
-    passed = trace(tmp_path)
-    assert {form.__name__ for form in FORMS} <= set().union(*passed.values())
-    assert list(passed).index("daemon/submissions.py") < list(passed).index("framework/translate.py")
+def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: Path) -> None:
+    """From the file that takes the request in to the one that writes what the master is told.
+
+    What the document says of their number is a bound: who adds a file to the way says so there.
+    """
+    traced = trace(tmp_path)
+    passed, did = list(traced.found), traced.did()
+    assert {form.__name__ for form in FORMS} <= set().union(*traced.found.values())
+    assert passed.index("daemon/submissions.py") < passed.index("framework/translate.py")
+    assert {did["daemon/intake.py"], did["framework/translate.py"]} == {"moves"}
+    assert did["environment/check.py"] == "asked"
+    assert did["daemon/queues/waiting.py"] == "told"
+    walk = (REPOSITORY / "docs/architecture.md").read_text().partition("## It runs")[0]
+    moves = {file for file, does in did.items() if does == "moves"} - _WAITING
+    assert {file for file in moves if f"`{file}`" not in walk} == set(), "the walk names whoever moves a job"
+    said = re.search(r"(\d+)\s+files\s+had\s+the\s+job:\s+(\d+)\s+move\s+it", walk)
+    assert said, "the walk says how many there are"
+    assert len(set(passed) - _WAITING) <= int(said[1])
+    assert len(moves) <= int(said[2])

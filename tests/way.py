@@ -1,9 +1,20 @@
 """Through which files a job passes, from the request that submits it to the call that launches it.
 
 `python -m tests.way` has a daemon launch one plain job on an embedded Mesos, and prints every file that has a
-function which was given the job in one of its forms, in the order in which that was first so. Forms are what
+function which had the job in one of its forms, in the order in which that was first so. Forms are what
 it becomes one after the other. What carries them (lists, events, commands) counts as what is in it.
 Methods of the forms themselves do not count, nor does what happens once the master was told.
+
+Each file does one of three things with the job, the first of these that any of its functions does:
+
+* It *moves* it: a function of it gives the job back to its caller, in whatever form; or it had the job and
+  is on the stack at a step of the way. Steps are: a form, or what carries it, is made; a form becomes a row;
+  an event of it is put into the inbox; a record is put into the model's roster; a process is written as
+  Mesos' JSON; the master is told.
+* It is *asked*: it is given the job, and answers something that is not the job (a verdict, a size, a share).
+* It is *told*: it is given the job, and answers nothing (a log, an estimate, a feed of news).
+
+Files *around* it are on the stack at a step and never had it in a variable.
 """
 
 import contextlib
@@ -37,30 +48,82 @@ REPOSITORY = Path(__file__).parents[1]
 #: What a job becomes, in this order.
 FORMS = (JobSpec, Job, JobRecord, PlacementRequest, Place, Placement, ExecutorRecord, ProcessSpec)
 _CARRIERS = (JobSubmitted, Verdict, Decided, Launch)
+#: Where a form is handed on without being made anew: as a row, to the loop, to the model, to Mesos.
+_HANDED_ON = {
+    ("daemon/record_rows.py", "job_row"), ("daemon/record_rows.py", "executor_row"),
+    ("daemon/inbox.py", "put"),
+    ("environment/model/roster.py", "add"), ("environment/model/roster.py", "add_task"),
+    ("framework/translate.py", "task_to_json"),
+}  # fmt: skip
+#: The call that tells the master.
+_LAST = ("framework/link.py", "launch")
 
 
 class Tracer:
     """Sees every call of a function, in all threads that begin while it looks."""
 
     def __init__(self) -> None:
+        #: The files that had the job, and in which forms, in the order in which that was first so.
         self.found: dict[str, set[str]] = {}
         self.told = threading.Event()
+        self._on_stack: dict[str, None] = {}
+        self._returned: set[str] = set()
+        self._answered: set[str] = set()
+
+    def did(self) -> dict[str, str]:
+        """What each file did with the job: moves, asked, told or around."""
+        doing = {}
+        for file in self.found:
+            moves = file in self._returned or file in self._on_stack
+            doing[file] = "moves" if moves else "asked" if file in self._answered else "told"
+        return doing | {file: "around" for file in self._on_stack if file not in self.found}
 
     def look(self, frame: FrameType, event: str, returned: object) -> None:
         """One call, or its end."""
         if event not in ("call", "return") or self.told.is_set():
             return
-        path, code = Path(frame.f_code.co_filename), frame.f_code
-        if not path.is_relative_to(REPOSITORY) or path.relative_to(REPOSITORY).parts[0] in ("tests", ".venv"):
+        code = frame.f_code
+        if isinstance(frame.f_locals.get("self"), (*FORMS, *_CARRIERS)):
+            if event == "call" and code.co_name == "__init__" and frame.f_back:
+                self._step(frame.f_back)
             return
-        if code.co_name == "launch" and path.name == "link.py":
-            self.told.set()
+        file = _file(frame)
+        if file is None or code.co_name.startswith("<"):
+            return
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if code.co_name.startswith("<") or isinstance(frame.f_locals.get("self"), (*FORMS, *_CARRIERS)):
-            return
-        given = [frame.f_locals.get(name) for name in names] if event == "call" else [returned]
-        if kinds := {kind for value in given for kind in _forms(value)}:
-            self.found.setdefault(str(path.relative_to(REPOSITORY)), set()).update(kinds)
+        given = {kind for name in names for kind in _forms(frame.f_locals.get(name))}
+        if event == "call":
+            self._had(file, given)
+            if (file, code.co_name) == _LAST:
+                self._step(frame)
+                self.told.set()
+            elif given and (file, code.co_name) in _HANDED_ON:
+                self._step(frame)
+        else:
+            back = set(_forms(returned))
+            self._had(file, back)
+            if back:
+                self._returned.add(file)
+            elif given and returned is not None:
+                self._answered.add(file)
+
+    def _had(self, file: str, kinds: set[str]) -> None:
+        if kinds:
+            self.found.setdefault(file, set()).update(kinds)
+
+    def _step(self, frame: FrameType | None) -> None:
+        while frame is not None:
+            if file := _file(frame):
+                self._on_stack[file] = None
+                self._had(file, {kind for value in list(frame.f_locals.values()) for kind in _forms(value)})
+            frame = frame.f_back
+
+
+def _file(frame: FrameType) -> str | None:
+    path = Path(frame.f_code.co_filename)
+    if not path.is_relative_to(REPOSITORY) or path.relative_to(REPOSITORY).parts[0] in ("tests", ".venv"):
+        return None
+    return str(path.relative_to(REPOSITORY))
 
 
 def _forms(value: Any, deep: int = 2) -> Iterator[str]:
@@ -70,7 +133,7 @@ def _forms(value: Any, deep: int = 2) -> Iterator[str]:
         yield from _forms(value[0], deep - 1)
 
 
-def trace(folder: Path) -> dict[str, set[str]]:
+def trace(folder: Path) -> Tracer:
     """The files, and in which forms each had the job."""
     tracer = Tracer()
     url = f"sqlite:///{folder / 'stoker.db'}"
@@ -93,7 +156,7 @@ def trace(folder: Path) -> dict[str, set[str]]:
             threading.setprofile(None)
             service.stop()
             loop.join()
-    return tracer.found
+    return tracer
 
 
 async def _submit(app: Any, path: str, tracer: Tracer) -> None:
@@ -110,6 +173,10 @@ async def _submit(app: Any, path: str, tracer: Tracer) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        passed = trace(Path(name))
-    for number, (file, forms) in enumerate(passed.items(), 1):
-        print(f"{number:3} {file:45} {', '.join(sorted(forms))}")
+        traced = trace(Path(name))
+    doing = traced.did()
+    for number, (file, does) in enumerate(doing.items(), 1):
+        print(f"{number:3} {file:45} {does:6} {', '.join(sorted(traced.found.get(file, ())))}")
+    forms = set().union(*traced.found.values()) & {form.__name__ for form in FORMS}
+    counts = [f"{list(doing.values()).count(does)} {does}" for does in ("moves", "asked", "told", "around")]
+    print(f"{len(traced.found)} files had the job, in {len(forms)} forms: {', '.join(counts)}")
