@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numba
 import numpy as np
@@ -32,7 +32,8 @@ class _Sources(NamedTuple):
     """What a compiled function is made of."""
 
     folders: frozenset[Path]
-    #: Module, name and value of what is frozen into it: a module may have them from anywhere.
+    #: Module, name and value of what is frozen into it: a module may have them from anywhere. Of a NamedTuple
+    #: that is the order of its fields, which numba's types do not tell apart when they are of one kind.
     constants: frozenset[tuple[str, str, str]]
 
 
@@ -51,8 +52,12 @@ def _sources_of(function: Callable[..., Any]) -> _Sources:
             if isinstance(value, Dispatcher) and value in _SOURCES:
                 folders |= _SOURCES[value].folders
                 constants |= _SOURCES[value].constants
-            elif _is_constant(value) and not name.startswith("__") and module.split(".")[0] in _OURS:
+            elif name.startswith("__") or module.split(".")[0] not in _OURS:
+                continue
+            elif _is_constant(value):
                 constants.add((module, name, repr(value)))
+            elif _is_record(value):
+                constants.add((module, name, repr(_fields_of(value))))
     return _Sources(frozenset(folders), frozenset(constants))
 
 
@@ -62,6 +67,16 @@ def _scopes(function: Callable[..., Any]) -> Iterator[tuple[str, dict[str, Any]]
     for value in list(function.__globals__.values()):
         if isinstance(value, ModuleType):
             yield value.__name__, vars(value)
+
+
+def _is_record(value: object) -> TypeGuard[type[Any]]:
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
+def _fields_of(record: type[Any]) -> list[Any]:
+    """The fields of a NamedTuple in order, and of those that they are."""
+    kinds = ((name, record.__annotations__.get(name)) for name in record._fields)
+    return [(name, _fields_of(kind) if _is_record(kind) else ()) for name, kind in kinds]
 
 
 def _is_constant(value: object) -> bool:

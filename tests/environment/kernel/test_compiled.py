@@ -47,6 +47,27 @@ def twenty() -> int:
     return {ten}() + 10
 """
 
+PAIRS = """
+from typing import NamedTuple
+class Pair(NamedTuple):
+    {}: int
+    {}: int
+class Pairs(NamedTuple):
+    first: Pair
+    @classmethod
+    def of(cls, one: int, other: int) -> "Pairs":
+        return cls(Pair(one=one, other=other))
+"""
+
+PAIR = """
+from environment.kernel.compiled import njit
+from other.pairs import Pairs
+@njit()
+def one_of(pairs: Pairs) -> int:
+    return pairs.first.one
+print(one_of(Pairs.of(one=1, other=2)), sum(one_of.stats.cache_hits.values()))
+"""
+
 THIRTY = """
 from environment.kernel.compiled import njit
 from third.twenties import twenty
@@ -134,6 +155,18 @@ def test_a_change_of_a_constant_reaches_those_who_use_it(project: Path, imported
     assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
     values.write_text("TEN = 11\n")
     assert call(caller, project) == "31 0"
+
+
+def test_a_change_of_the_order_of_fields_reaches_those_who_read_them(project: Path) -> None:
+    """Numba takes tuples for the same that have as many fields of the same kinds."""
+    pairs, caller = project / "other/pairs.py", project / "caller.py"
+    pairs.parent.mkdir()
+    (pairs.parent / "__init__.py").touch()
+    pairs.write_text(PAIRS.format("one", "other"))
+    caller.write_text(PAIR)
+    assert (call(caller, project), call(caller, project)) == ("1 0", "1 1")
+    pairs.write_text(PAIRS.format("other", "one"))
+    assert call(caller, project) == "1 0"
 
 
 def test_the_simulator_and_views_change_without_compiling_anew() -> None:
