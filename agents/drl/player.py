@@ -9,8 +9,8 @@ from agents.baselines.scored import LEAST_FREE, why_filled
 from agents.drl.adviser import Adviser
 from agents.drl.kernel.placing import Choices, QueuedJobs, make_desk, make_draft
 from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
-from agents.drl.playing import play_learned
-from agents.drl.playing_arrays import GUARD, NETWORK, Believed, Borne, Means, Said, Space
+from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, Means, Said, Space
+from agents.drl.play.playing import play_learned
 from agents.guard import WATCHED, Guard
 from environment.kernel.playing import Trace
 from environment.kernel.sized import Spared

@@ -14,7 +14,12 @@ from environment.kernel import compiled
 ROOT = Path(__file__).parents[3]
 
 #: These import all modules with compiled functions.
-COMPILED = ("agents.drl.playing", "agents.greedy.playing", "agents.lookahead.rollout", "agents.oga.kernel")
+COMPILED = (
+    "agents.drl.play.playing",
+    "agents.greedy.playing",
+    "agents.lookahead.rollout",
+    "agents.oga.kernel",
+)
 
 TRY = """
 import sys

@@ -1,4 +1,4 @@
-"""Arrays that `playing.py` works on: what is believed, borne and said of jobs while they are played."""
+"""Arrays that plays work on: what is believed, borne and said of jobs while they are played."""
 
 from typing import NamedTuple
 
