@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numba
 import numpy as np
+from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
@@ -95,15 +96,25 @@ def _cache_for(sources: _Sources) -> Path:
     return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
 
 
-def _leave_it_to_one_process(compiled: Any) -> None:
-    """Let the other processes wait while one compiles, and find it in the cache then.
+def _widened(signature: Any) -> Any:
+    """The same for whole numbers of any kind, where it is for one of 32 bits, or for 0, or 1, alone."""
+    if not isinstance(signature, tuple):
+        return signature
+    plain = map(types.unliteral, signature)
+    return tuple(types.int64 if each == types.int32 else each for each in plain)
 
-    numba lets all of them compile, and mixes up what two of them keep for different arguments at once.
+
+def _compile_sparingly(compiled: Any) -> None:
+    """Compile it once for all whole numbers; let the other processes wait, and find it in the cache then.
+
+    numba compiles a function anew for each constant that it is called with. It lets all processes compile,
+    and mixes up what two of them keep for different arguments at once.
     """
     compile_it, function = compiled.compile, compiled.py_func
     name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}.lock"
 
-    def compile_alone(signature: object) -> object:
+    def compile_alone(asked: object) -> object:
+        signature = _widened(asked)
         # numba's own lock comes first, as it does for a function that is compiled because another calls it.
         with global_compiler_lock:
             try:
@@ -141,7 +152,7 @@ def njit(
         finally:
             numba.config.CACHE_DIR = before
         if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
-            _leave_it_to_one_process(compiled)
+            _compile_sparingly(compiled)
             _SOURCES[compiled] = sources
         return compiled
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from agents.registry import create
 from daemon.foresight.compiling import main
-from environment.kernel.compiled import _FOLDERS
+from environment.kernel.compiled import _SOURCES
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.types import PlacementRequest
@@ -26,14 +26,14 @@ from environment.view import RunningJob
 from tests.builders import make_job, make_view, make_vms
 
 main(["ff"])
-had = {(one, each) for one in _FOLDERS for each in one.signatures}
+had = {(one, each) for one in _SOURCES for each in one.signatures}
 runs = RunningJob(make_job("job-1", 2, expected_duration=30.0), ("vm-0", "vm-0"), 0.0, 30.0)
 view = make_view(make_vms(3))
 view = replace(view, running=(replace(runs, vm_ids=(view.vms[0].id,) * 2),))
 waits = [PlacementRequest(make_job(f"job-{n}", 2, expected_duration=60.0), 2) for n in (2, 3, 4)]
 played = play_ahead(create("ff", {}), view, waits, seed=1, options=SimulationOptions(jvms=8))
 assert had and len(played.jobs) == 3
-print([one.py_func.__name__ for one in _FOLDERS for each in one.signatures if (one, each) not in had])
+print([one.py_func.__name__ for one in _SOURCES for each in one.signatures if (one, each) not in had])
 """
 
 

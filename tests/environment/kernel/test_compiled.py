@@ -5,9 +5,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
 
 from environment.kernel import compiled
 
@@ -217,3 +220,20 @@ def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
     said = [caller.communicate()[0].split() for caller in callers]
     assert [caller.returncode for caller in callers] == [0] * 4
     assert sorted(said) == [["True", "0"]] * 2 + [["True", "1"]] * 2
+
+
+def test_whole_numbers_of_any_kind_are_compiled_for_once() -> None:
+    """Constants, and what stands in arrays of 32 bits, take the code that is made for any number."""
+
+    @compiled.njit()
+    def double(number: int) -> int:
+        return number * 2
+
+    @compiled.njit()
+    def sums(numbers: NDArray[np.int32]) -> int:
+        return double(0) + double(1) + double(numbers[0]) + double(len(numbers))
+
+    most = np.iinfo(np.int32).max
+    assert sums(np.array([most], np.int32)) == 2 + 2 * most + 2
+    assert double(cast(int, np.int32(most))) == 2 * most
+    assert len(cast(Dispatcher, double).signatures) == 1
