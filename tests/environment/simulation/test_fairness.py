@@ -11,7 +11,8 @@ from agents.registry import create
 from conf.schema.sharing import QueueSpec
 from environment.sharing.terms import Queues, queues_of
 from environment.simulation.expectations import EXACT
-from environment.simulation.fairness import divided, fairness, jain, shares_over_time
+from environment.simulation.fair_division import divided
+from environment.simulation.fairness import fairness, jain, shares_over_time
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
