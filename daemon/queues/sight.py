@@ -13,7 +13,7 @@ from daemon.queues.waiting import WaitingBook
 from environment.model.cluster_model import ClusterModel
 from environment.model.records import JobRecord
 from environment.resources import Resources
-from environment.sharing.limits import Limits
+from environment.sharing.limits import ShareLimits
 from environment.sharing.lines import demand
 from environment.sharing.shares import Standings
 from environment.types import PlacementRequest
@@ -46,8 +46,8 @@ class QueueSight:
         return {job_id: number for number, job_id in enumerate(self.first)}
 
     @cached_property
-    def _limits(self) -> Limits:
-        return Limits(self.standings.sharing.queues)
+    def _limits(self) -> ShareLimits:
+        return ShareLimits(self.standings.sharing.queues)
 
     def place(self, job_id: str) -> int | None:
         """How many jobs are before this one in the order; None where it is not among the first."""

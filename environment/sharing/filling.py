@@ -14,7 +14,7 @@ from typing import Any
 
 from environment.resources import Resources
 from environment.sharing.known import Known, Overs
-from environment.sharing.limits import Limits, Over
+from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key, Tree, demand
 from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
@@ -31,7 +31,7 @@ def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementReq
 
 
 @dataclass(frozen=True)
-class Scene:
+class FillingScene:
     """What does not change in a round: who waits, and by which terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
@@ -41,7 +41,7 @@ class Scene:
     tree: Tree
     classes: Sequence[Key]
     ages: Mapping[str, Sequence[Entry]]
-    limits: Limits
+    limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
     skipped: frozenset[str] = frozenset()
     gate: Gate = every
@@ -72,7 +72,7 @@ class Scene:
 class Order:
     """Jobs in order, found as far as they are asked for."""
 
-    def __init__(self, scene: Scene, standings: Standings, gone: frozenset[str], begun: int) -> None:
+    def __init__(self, scene: FillingScene, standings: Standings, gone: frozenset[str], begun: int) -> None:
         self.scene, self.standings = scene, standings
         self.found: list[PlacementRequest] = []
         #: Jobs that limits leave fewer executors than they want.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environment.resources import Resources
-from environment.sharing.limits import Limits, Over
+from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key
 from environment.sharing.shares import Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
@@ -40,7 +40,7 @@ class Known:
             known = self._vectors[scope] = use, step, whole, standings.vector(use)
         return known[3]
 
-    def overs(self, standings: Standings, limits: Limits, queue: str, user: str) -> Overs:
+    def overs(self, standings: Standings, limits: ShareLimits, queue: str, user: str) -> Overs:
         """What was found of limits for jobs of that queue and user, who have what they had then; to add to.
 
         What holds for any user of the queue is that of the user "".

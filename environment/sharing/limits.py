@@ -28,7 +28,7 @@ class Over(NamedTuple):
     ever: bool
 
 
-class Limits:
+class ShareLimits:
     """The limits of a tree of queues."""
 
     def __init__(self, queues: Queues) -> None:

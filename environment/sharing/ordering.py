@@ -13,9 +13,9 @@ from itertools import islice
 from types import MappingProxyType
 
 from environment.resources import Resources
-from environment.sharing.filling import Gate, Scene, every
+from environment.sharing.filling import FillingScene, Gate, every
 from environment.sharing.known import Known
-from environment.sharing.limits import Limits
+from environment.sharing.limits import ShareLimits
 from environment.sharing.lines import Entry, Lines, Path, demand, keys, latest_start
 from environment.sharing.shares import Holding, Shares, Standings
 from environment.sharing.terms import Sharing
@@ -43,7 +43,7 @@ class Ordering:
     def __init__(self, sharing: Sharing) -> None:
         self.sharing = sharing
         self.shares = Shares(sharing)
-        self.limits = Limits(sharing.queues)
+        self.limits = ShareLimits(sharing.queues)
         self._lines, self._ages = Lines(), Lines()
         #: Where who waits stands in his line, and by age.
         self._places: dict[str, tuple[Path, Entry, Entry]] = {}
@@ -131,7 +131,7 @@ class Ordering:
         growing: Sequence[Grows] = (),
         skipped: frozenset[str] = frozenset(),
         gate: Gate = every,
-    ) -> tuple[Scene, Standings]:
+    ) -> tuple[FillingScene, Standings]:
         self._look(now)
         lines = self._lines
         if growing:
@@ -141,7 +141,7 @@ class Ordering:
                 lines.add(path, Entry(key, request, *demand(request)))
         tree, classes = lines.hand_out()
         ages, _ = self._ages.hand_out()
-        scene = Scene(
+        scene = FillingScene(
             tree,
             classes,
             {queue: users[""] for queue, users in ages.get((), {}).items()},

@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 
 from environment.resources import total
 from environment.rounds import Verdict, WaitingRequests
-from environment.sharing.filling import Order, Scene
+from environment.sharing.filling import FillingScene, Order
 from environment.sharing.shares import Holding, Scope, Standings
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
@@ -29,7 +29,7 @@ class Turns(WaitingRequests):
 
     def __init__(
         self,
-        scene: Scene,
+        scene: FillingScene,
         standings: Standings,
         *,
         first: tuple[PlacementRequest, ...] | None = None,
@@ -195,7 +195,7 @@ class _Found(NamedTuple):
         return _Found(self.order, self.start + 1, max(sound, self.start + 1), self.changed | more)
 
 
-def order_of(scene: Scene, standings: Standings) -> Iterator[PlacementRequest]:
+def order_of(scene: FillingScene, standings: Standings) -> Iterator[PlacementRequest]:
     """All who may be placed, in order, found one after the other."""
     order = Order(scene, standings, frozenset(), 0)
     number = 0

@@ -10,7 +10,7 @@ import pytest
 from conf.schema.sharing import Criterion
 from environment.resources import NOTHING, Resources
 from environment.rounds import Verdict
-from environment.sharing.limits import Limits, Over
+from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
 from environment.sharing.terms import Most, Queue, Queues, Sharing
@@ -193,13 +193,13 @@ def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
 def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For each size of a queue's jobs once, whoever asks, until the queue holds something else."""
     asked: list[str] = []
-    over = Limits.over
+    over = ShareLimits.over
 
     def counted(*args: Any, **more: Any) -> Over | None:
         asked.append(args[2])
         return over(*args, **more)
 
-    monkeypatch.setattr(Limits, "over", counted)
+    monkeypatch.setattr(ShareLimits, "over", counted)
     queues = Queues((Queue("default"), *(Queue(name, most=Most({"cpus": 2.0})) for name in "ab")))
     ordering, number = Ordering(Sharing(("fair",), queues=queues, half_life=0.0)), 0
     for queue in "ab":

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 from environment.resources import NOTHING, Resources
-from environment.sharing.limits import Limits
+from environment.sharing.limits import ShareLimits
 from environment.sharing.shares import Holding, Shares
 from environment.sharing.terms import Most, Queue, Queues, Sharing
 
@@ -21,7 +21,7 @@ _HELD = {
 def test_what_is_known_after_a_restart_is_what_was_known() -> None:
     """Prices too: they add up to the same, and a limit that is met just so is met, and not crossed."""
     assert 0.3 + 0.2 + 0.1 != 0.1 + 0.2 + 0.3, "floats do not"
-    limits = Limits(_QUEUES)
+    limits = ShareLimits(_QUEUES)
     for order in permutations(_HELD):
         before = Shares(Sharing(order=("fair",), queues=_QUEUES))
         for job in order:
