@@ -35,6 +35,10 @@ _UP_TO = 2.0
 _START, _END, _ASKED, _YOUNG, _SECONDS, _MOST, _MIDDLE, _SPREAD = range(8)
 
 
+#: Of `Foreseen.counts`: how many jobs have been taken in, and how many stand in `due`.
+_BEGUN, _DUE = range(2)
+
+
 class Foreseen(NamedTuple):
     """Of running jobs, by the kernel's numbers, [M]; of executors, as in `State.placement`, [E]; of VMs."""
 
@@ -43,7 +47,9 @@ class Foreseen(NamedTuple):
     job: IntArray  # [E] whose each is
     below: IntArray  # [E] the one that came before it to its VM; -1 if none did
     top: IntArray  # [N] the last that came to each VM; -1 if none did
-    begun: IntArray  # [1] how many jobs are known here
+    counts: IntArray  # [2] see below
+    due: FloatArray  # [M] when jobs were to end when they started, ascending; some of them may be over
+    waited: IntArray  # [M] whose these are
     some: IntArray  # [M] to work in
 
 
@@ -55,7 +61,9 @@ def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
         job=np.zeros(executors, np.int64),
         below=np.full(executors, -1),
         top=np.full(vms, -1),
-        begun=np.zeros(1, np.int64),
+        counts=np.zeros(2, np.int64),
+        due=np.zeros(len(expects)),
+        waited=np.zeros(len(expects), np.int64),
         some=np.zeros(len(expects), np.int64),
     )
 
@@ -64,7 +72,7 @@ def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
 def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray, order: IntArray) -> None:
     """Take in the jobs that have started since the last time; `spread` is by arrival, as `order` says."""
     state, jobs = batch.state, batch.jobs
-    for job in range(foreseen.begun[0], state.head[0]):
+    for job in range(foreseen.counts[_BEGUN], state.head[0]):
         seconds, start, known = foreseen.expects[job], state.start[0, job], foreseen.jobs[job]
         if math.isnan(seconds):
             seconds = unknown
@@ -80,7 +88,9 @@ def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray
         for at in range(first, first + jobs.executors[0, job]):
             vm = state.placement[0, at]
             foreseen.job[at], foreseen.below[at], foreseen.top[vm] = job, foreseen.top[vm], at
-    foreseen.begun[0] = state.head[0]
+        _insert(foreseen.due, foreseen.waited, foreseen.counts[_DUE], start + seconds, job)
+        foreseen.counts[_DUE] += 1
+    foreseen.counts[_BEGUN] = state.head[0]
 
 
 @njit()
@@ -132,11 +142,15 @@ def ends_within(
     state, now = batch.state, batch.state.clock[0]
     last, told, count, some = now + seconds, beyond, 0, foreseen.some
     left = np.empty(min(most, state.running[0]) + 1)
-    for job in state.heap[0, : state.running[0]]:
-        # Nobody is believed to end before the end that was believed in when he started.
-        known = foreseen.jobs[job]
-        if known[_START] + known[_SECONDS] * (1.0 - _ROUNDED) > last:
-            continue
+    due, waited, kept, at = foreseen.due, foreseen.waited, 0, 0
+    # Nobody is believed to end before the end that was believed in when he started.
+    while at < foreseen.counts[_DUE] and due[at] - _ROUNDED * (due[at] - now) <= last:
+        job = waited[at]
+        due[kept], waited[kept] = due[at], job
+        at += 1
+        if state.end[0, job] <= now:
+            continue  # it is over, and need not be looked at again
+        kept += 1
         end = _end_of(foreseen, job, now)
         if end > last:
             continue
@@ -149,6 +163,11 @@ def ends_within(
         if count > most:  # one more than are told of, of which none is told, nor of others that end with him
             told, last = left[most], now + left[most] * (1.0 + _ROUNDED)
             count = most
+    if kept < at:
+        while at < foreseen.counts[_DUE]:
+            due[kept], waited[kept] = due[at], waited[at]
+            kept, at = kept + 1, at + 1
+        foreseen.counts[_DUE] = kept
     if count > SOON:
         order = np.argsort(left[:count])
         left[:count], some[:count] = left[order], some[order]
@@ -158,13 +177,13 @@ def ends_within(
 
 
 @njit()
-def _insert(left: FloatArray, some: IntArray, count: int, soon: float, job: int) -> None:
-    """Put a job that ends so soon among so many, which are in that order."""
+def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int) -> None:
+    """Put a job that ends then among so many, which are in that order."""
     at = count
-    while at > 0 and left[at - 1] > soon:
-        left[at], some[at] = left[at - 1], some[at - 1]
+    while at > 0 and ends[at - 1] > end:
+        ends[at], some[at] = ends[at - 1], some[at - 1]
         at -= 1
-    left[at], some[at] = soon, job
+    ends[at], some[at] = end, job
 
 
 @njit(allocates=True)

@@ -35,7 +35,7 @@ from environment.types import Decision, FloatArray, IntArray, Job, Place, Placem
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
-    from agents.greedy.forms import Aim, Jobs, PricingScene, Work
+    from agents.greedy.asked import Aim, Jobs, PricingScene, Work
     from agents.greedy.player import GreedyPlayer
     from agents.greedy.pricing import Ends
 
@@ -119,10 +119,10 @@ class Greedy:
     """Greedy: of the jobs that wait, the one that adds least to bill and time, now or when VMs are free."""
 
     def __init__(self, options: GreedyOptions) -> None:
-        from agents.greedy import forms, pricing  # here, since they bring numba, which others do not need
+        from agents.greedy import asked, pricing  # here, since they bring numba, which others do not need
 
         self._options = options
-        self._forms, self._pricing = forms, pricing
+        self._asked, self._pricing = asked, pricing
         self._patience = Patience(options.limits)
         self._kinds: dict[object, int] = {}
         self._waiting = Columns(self._read, self._kinds.clear)
@@ -172,7 +172,7 @@ class Greedy:
             held[unused] = idle[unused]
             # What is always there is paid for whatever is done.
             held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
-        return self._forms.PricingScene(
+        return self._asked.PricingScene(
             np.stack((view.usable.get(CPUS), view.usable.get(MEMORY) // THOUSANDTHS)),
             _capacity(view),
             held,
@@ -247,7 +247,7 @@ class Greedy:
             found = (most[number] for number in like.tolist())
             limits = np.array([every if limit is None else limit for limit in found])
         prices = _prices(view, known, like, unknown)
-        return self._forms.Jobs(
+        return self._asked.Jobs(
             np.array(columns[0], np.int64),
             np.array(columns[1:3], np.int64),
             np.array(columns[3]),
@@ -262,7 +262,7 @@ class Greedy:
 
     def _work(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Work":
         executors = max(request.count for request in known)
-        return self._forms.blank_work(len(view.vms), executors, len(known), 0)
+        return self._asked.blank_work(len(view.vms), executors, len(known), 0)
 
 
 def _capacity(view: ClusterView) -> FloatArray:
@@ -324,7 +324,7 @@ def why_waits(begins: float, lacks: str) -> str:
 
 def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":
     """What counts for how much on these VMs."""
-    from agents.greedy.forms import Aim  # here, since it brings numba
+    from agents.greedy.asked import Aim  # here, since it brings numba
 
     return Aim(
         float(max(options.beta, LEAST_WEIGHT)),

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from agents.greedy.asked import blank_work
 from agents.greedy.foreseen import blank_foreseen
-from agents.greedy.forms import blank_work
 from agents.greedy.greedy_policy import GreedyOptions, aim_of, cheapest, why_placed, why_waits
 from agents.greedy.playing import Believed, Borne, Means, play_greedy
 from agents.greedy.pricing import Ends
@@ -55,6 +55,12 @@ class GreedyPlayer:
             keeps=np.zeros((decisions, 2), np.int64),
             vms=np.empty(16 * len(vms), np.int64),
             until=np.empty(16 * len(vms)),
+            executors=np.zeros(options.window, np.int64),
+            size=np.zeros((2, options.window), np.int64),
+            prefers=np.zeros(options.window, np.int64),
+            duration=np.zeros(options.window),
+            patience=np.zeros(options.window),
+            like=np.zeros(options.window, np.int64),
             near=np.zeros(len(vms), np.int64),
             idle=np.zeros(int(self._means.kind.max()) + 1, np.int64),
             seen=np.full(len(vms), -1),
@@ -141,5 +147,6 @@ def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
         np.array([kinds.setdefault((vm.resources, vm.price_per_hour), len(kinds)) for vm in vms], np.int64),
         np.zeros(len(vms)),
         np.zeros(len(vms), np.bool_),
+        np.zeros((0, 0), np.int64),
         Ends(np.zeros(0), np.zeros(0, np.int64), np.zeros((2, 0), np.int64), 0.0),
     )

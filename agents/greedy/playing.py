@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
-from agents.greedy.forms import Aim, Jobs, PricingScene, Work
 from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
 from conf.assumptions import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
@@ -63,6 +63,7 @@ class Means(NamedTuple):
     kind: IntArray  # [N] equal of VMs that have and cost the same
     nothing: FloatArray  # [N] zeros
     open: BoolArray  # [N] that none of them is closed
+    limits: IntArray  # [0, 0] nothing else is taken than cpus and memory
     none: Ends  # of no executor is told when it ends
 
 
@@ -82,6 +83,12 @@ class Borne(NamedTuple):
     keeps: IntArray  # [D, 2] of a wait: from where to where its VMs stand in the next two
     vms: IntArray  # [K] idle VMs that are kept for who waits
     until: FloatArray  # [K] until when, seconds
+    executors: IntArray  # [W] of the jobs that are looked at, what `Jobs` has, and
+    size: IntArray  # [2, W]
+    prefers: IntArray  # [W]
+    duration: FloatArray  # [W]
+    patience: FloatArray  # [W]
+    like: IntArray  # [W]
     near: IntArray  # [N] VMs with room
     idle: IntArray  # [K] how many of them are idle, by kind
     seen: IntArray  # [N] in which decision each was looked at last, and
@@ -270,9 +277,8 @@ def _window(
     """The first jobs that wait, and for how long one of them may be held back at most in all."""
     state, jobs = batch.state, batch.jobs
     head, now, made, ahead = state.head[0], state.clock[0], trace.counts[MADE], 0.0
-    size, executors = np.empty((2, window), np.int64), np.empty(window, np.int64)
-    prefers, like = np.empty(window, np.int64), np.empty(window, np.int64)
-    duration, patience = np.empty(window), np.empty(window)
+    executors, size, prefers = borne.executors[:window], borne.size, borne.prefers[:window]
+    duration, patience, like = borne.duration[:window], borne.patience[:window], borne.like[:window]
     for i in range(window):
         number = borne.order[head + i]
         executors[i] = jobs.executors[0, head + i]
@@ -294,7 +300,6 @@ def _window(
         if borne.noted[kind] != made:
             borne.noted[kind], borne.first[kind] = made, i
         like[i] = borne.first[kind]
-    limits = np.zeros((0, 0), np.int64)
     return Jobs(
-        executors, size, prefers, duration, patience, like, means.price, means.cheapest, limits
+        executors, size, prefers, duration, patience, like, means.price, means.cheapest, means.limits
     ), ahead

@@ -10,19 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.forms import (
     CHOSEN,
     LATER,
     NOW,
-    Aim,
-    Jobs,
-    PricingScene,
-    Work,
     best_form,
     copy_row,
     least_anywhere,
     least_there,
     least_value,
+    note_least,
 )
 from environment.kernel.compiled import njit
 from environment.types import FloatArray, IntArray
@@ -82,7 +80,7 @@ def choose(scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) ->
 def _best_now(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float:
     """The best placement of the job as things are, in row `NOW`; infinite when there is no room."""
     up, closed, size = 0, 0, 0
-    work.values[3] = 0.0
+    work.least[: jobs.executors[job]] = 0.0
     for vm in scene.near:
         room = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
         if room > 0:
@@ -116,7 +114,7 @@ def _best_later(
     count, best = jobs.executors[job], now
     total, size, begun = 0, 0, False
     at, looked, found = 0, 0, np.inf
-    anywhere, each = least_anywhere(jobs, aim, job), work.values[3]
+    anywhere = least_anywhere(jobs, aim, job)
     while looked < _MOMENTS:
         told = at < len(ends.at)
         time, changed = ends.at[at] if told else ends.told, False
@@ -147,12 +145,13 @@ def _best_later(
                     changed = True
                     total += room - work.room[vm]
                     work.room[vm] = room
-                    each = min(each, least_there(scene, jobs, aim, work, job, vm, time))
+                    each = least_there(scene, jobs, aim, work, job, vm, time)
+                    note_least(work, count, min(room, count), each)
             at += 1
         if changed and total >= count:
             looked += 1
             # The longer one waits, the less others hold VMs: where nothing ends it only becomes dearer.
-            if least_value(jobs, aim, job, each, time) >= best:
+            if least_value(jobs, aim, job, work.least[:count].sum(), time) >= best:
                 continue
             value = best_form(scene, jobs, aim, work, job, size, time, best, LATER)
             if value < best:

@@ -1,13 +1,14 @@
 """From workloads and clusters to what the kernel takes: jobs with their profiles, and arrays of both."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
 from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
-from conf.carrying import carried
+from conf.carrying import carrier
 from conf.units import SECONDS_PER_HOUR
 from environment.check import whole_cluster_shortfall
 from environment.dependencies import After
@@ -29,6 +30,7 @@ from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.sharing.terms import Sharing
 from environment.sizing import smallest
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm, barred
+from profiles.curve import Curve
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
@@ -58,41 +60,51 @@ def jobs_of(
         )
         for name, profile in profiles.items()
     }
-    kinds = {job.type for job in workload.jobs}
-    of_types = {name: known.get(name, (None, MEASURED_SPREAD, MEASURED_REWORK, None)) for name in kinds}
+    make = {
+        name: _carrier(*known.get(name, (None, MEASURED_SPREAD, MEASURED_REWORK, None)))
+        for name in {job.type for job in workload.jobs}
+    }
     return tuple(
-        carried(
-            Job,
+        make[job.type](
             job,
             id=job.name,
             size=Resources.of(job.cpus, job.memory_mib, job.resources)
             if job.resources
             else sizes[job.cpus, job.memory_mib],
             expected_duration=job.duration,
-            prefers=of_types[job.type][0],
-            spread=of_types[job.type][1],
-            rework=of_types[job.type][2],
-            curve=of_types[job.type][3],
-            driver=None,
-            spark="",
-            client_driver="",
-            unix_user="",
-            max_runtime=None,
-            dynamic=None,
-            retries=0,
-            pauses=USUAL_PAUSES,
             after=tuple(map(After, job.after)),
-            group="",
-            array="",
-            index=None,
-            count=None,
-            at_most=None,
-            labels=(),
-            spot_driver=False,
             priority=sharing.priority_of(job.priority, job.queue) if sharing else job.priority or 0,
             deadline=None if job.deadline is None else job.submitted_at + job.deadline,
         )
         for job in workload.jobs
+    )
+
+
+def _carrier(
+    prefers: Literal["spread", "consolidate"] | None, spread: float, rework: Rework, curve: Curve | None
+) -> Callable[..., Job]:
+    """Makes jobs of a type of a workload's: what a workload says nothing of is as usual."""
+    return carrier(
+        Job,
+        prefers=prefers,
+        spread=spread,
+        rework=rework,
+        curve=curve,
+        driver=None,
+        spark="",
+        client_driver="",
+        unix_user="",
+        max_runtime=None,
+        dynamic=None,
+        retries=0,
+        pauses=USUAL_PAUSES,
+        group="",
+        array="",
+        index=None,
+        count=None,
+        at_most=None,
+        labels=(),
+        spot_driver=False,
     )
 
 

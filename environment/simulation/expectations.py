@@ -8,12 +8,13 @@ and in the daemon, is in `environment.view` and `environment.kernel.belief`.
 import hashlib
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 
+from conf.carrying import changed
 from environment.types import Job
 
 #: Above it, belief says nothing any more. Chosen: one job of six then takes more than seven times as long.
@@ -80,9 +81,9 @@ class Belief:
         drawn. `known` are the types of which something is known; None: all.
         """
         if self.kind == "exact":
-            return tuple(replace(job, spread=0.0) for job in jobs)
+            return tuple(changed(job, spread=0.0) for job in jobs)
         new = () if known is None else {job.type for job in jobs} - {*known}
-        jobs = tuple(replace(job, expected_duration=None) if job.type in new else job for job in jobs)
+        jobs = tuple(changed(job, expected_duration=None) if job.type in new else job for job in jobs)
         if self.kind == "constant":
             return _all_alike(jobs)
         return tuple(self._believed(job, seed, mean) for job in jobs)
@@ -92,9 +93,9 @@ class Belief:
         if truth is None:
             return job
         if self.kind == "sigma":
-            return replace(job, expected_duration=truth * _error(job, seed, self.sigma), spread=self.sigma)
+            return changed(job, expected_duration=truth * _error(job, seed, self.sigma), spread=self.sigma)
         around = None if mean is None else mean(job)
-        return replace(job, expected_duration=around or truth * _error(job, seed, job.spread))
+        return changed(job, expected_duration=around or truth * _error(job, seed, job.spread))
 
 
 #: Everything is known: the set-up of Islam 2022.
@@ -108,7 +109,7 @@ def _all_alike(jobs: Sequence[Job]) -> tuple[Job, ...]:
         return tuple(jobs)
     mean, spread = float(np.mean(seconds)), float(np.std(np.log(seconds)))
     return tuple(
-        job if job.expected_duration is None else replace(job, expected_duration=mean, spread=spread)
+        job if job.expected_duration is None else changed(job, expected_duration=mean, spread=spread)
         for job in jobs
     )
 

@@ -1,11 +1,11 @@
 """What is carried from one kind of value to another, and what is not forgotten on the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from pydantic import BaseModel
 
-from conf.carrying import carried
+from conf.carrying import carried, carrier, changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +60,21 @@ def test_a_field_that_nobody_has_is_an_error() -> None:
         carried(Known, Record("queued"))
     with pytest.raises(TypeError, match="colour"):
         carried(Known, Asked("sort"), colour="blue")
+
+
+def test_some_fields_are_changed() -> None:
+    """As `dataclasses.replace` does, and like that not in place, nor a field that there is none of."""
+    known = Known("a", "A", "special")
+    assert changed(known, kind="plain", name="b") == replace(known, kind="plain", name="b")
+    assert known == Known("a", "A", "special")
+    with pytest.raises(ValueError, match="other"):
+        changed(known, other=1)
+
+
+def test_what_all_have_is_given_once() -> None:
+    """The same comes out as for each alone, and nothing is left at its default by oversight."""
+    carry = carrier(Known, kind="special")
+    assert carry(Asked("a"), label="B") == carried(Known, Asked("a"), label="B", kind="special")
+    assert carry(Asked("c")) == carried(Known, Asked("c"), kind="special")
+    with pytest.raises(AttributeError, match="name"):
+        carrier(Known, kind="special")(object())

@@ -1,0 +1,114 @@
+"""What placements are asked about, as arrays for compiled code: VMs, waiting jobs, what counts, work space.
+
+Who makes these of a view is `greedy_policy.py`, and of the kernel's arrays `playing.py`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from environment.kernel.state import BoolArray
+from environment.types import FloatArray, IntArray
+
+
+class PricingScene(NamedTuple):
+    """The VMs. What is free of them changes while waiting jobs are told where they will go."""
+
+    free: IntArray  # [2, N] milli cpus and MiB
+    capacity: FloatArray  # [2, N] the same
+    held: FloatArray  # [N] for how long each is paid for anyway
+    boots: FloatArray  # [N] in how many seconds each would be up; 0 if it is
+    closed: BoolArray  # [N]
+    idle: FloatArray  # [N] for how many seconds each is kept that nobody holds
+    #: [N] a number for each, equal of those that have and cost the same; [0] where nobody says so.
+    kind: IntArray
+    #: [S] VMs, ascending: all that have room now for one of the jobs, and matter. What the others have free,
+    #: and for how long they are held, is said only of those on which an executor ends.
+    near: IntArray
+
+
+class Jobs(NamedTuple):
+    """The waiting jobs, in order."""
+
+    executors: IntArray  # [M] how many
+    size: IntArray  # [2, M] milli cpus and MiB of one
+    prefers: IntArray  # [M]
+    duration: FloatArray  # [M] seconds when placed well
+    patience: FloatArray  # [M] for how many seconds from now it may be held back
+    like: IntArray  # [M] the first job that is like it in all of this; itself, if none before it is
+    price: FloatArray  # [M, N] dollars per second of each VM to the job; [1, N] where it is the same to all
+    cheapest: FloatArray  # [M or 1, 2] the least of it for a milli cpu, and for a MiB, of a VM that is full
+    most: IntArray  # [M, N] executors by what else they take; [0, N] where nobody takes anything else
+
+
+class Aim(NamedTuple):
+    """What counts for how much."""
+
+    #: Of cost and of time, each as a multiple of what is usual for the job.
+    cost_weight: float
+    time_weight: float
+    #: Dollars per second of a core, on average.
+    price_per_core: float
+    #: How many times longer a job takes where it is badly placed.
+    penalty: float
+    #: Which share of a VM that is held longer others will use, of what the job leaves.
+    shared: float
+    #: What room on a VM that is held anyway is worth, as a share of its price.
+    room: float
+
+
+class Work(NamedTuple):
+    """Arrays to work in, and what was found: the VMs of placements and how many executors on each."""
+
+    free: IntArray  # [2, N]
+    room: IntArray  # [N]
+    left: IntArray  # [N]
+    open: IntArray  # [N] VMs with room, ascending
+    some: IntArray  # [N] those of them that are looked at
+    each: FloatArray  # [N] dollars that an executor adds on the VM, where as many take it as the next says
+    takes: IntArray  # [N]
+    full: FloatArray  # [2, N] the same where as many take it as can; where the job is badly placed, or well
+    vms: IntArray  # [4, E]: the chosen one, the best now, the best later, the one that is tried
+    taken: IntArray  # [4, E]
+    used: IntArray  # [4] how many VMs
+    until: FloatArray  # [4] when the job would end
+    dollars: FloatArray  # [4] what it adds to the bill
+    begins: FloatArray  # [M] when each job would begin that waits
+    fits: BoolArray  # [M] whether each could be placed now
+    waits: BoolArray  # [M] whether each had better wait though it fits
+    wanted: FloatArray  # [N] when the last of them would begin on each VM; 0 if none does
+    listed: IntArray  # [2, K] by kind of VMs how many were listed that nobody holds, and what room these have
+    turn: IntArray  # [2] the job whose turn it is, and which is the best placed of those before it
+    #: [3] what that one's placement adds, what the best placement now of the one whose turn it is adds (NaN
+    #: while that is not known), and for how many seconds it takes to know which executors end.
+    values: FloatArray
+    #: [E] dollars that executors of the one whose turn it is add at least, the cheapest first, wherever there
+    #: is room so far.
+    least: FloatArray
+
+
+def blank_work(vms: int, executors: int, jobs: int, kinds: int) -> Work:
+    """To choose one of so many jobs, of at most so many executors, on so many VMs of so many known kinds."""
+    return Work(
+        free=np.zeros((2, vms), np.int64),
+        room=np.zeros(vms, np.int64),
+        left=np.zeros(vms, np.int64),
+        open=np.zeros(vms, np.int64),
+        some=np.zeros(vms, np.int64),
+        each=np.zeros(vms),
+        takes=np.zeros(vms, np.int64),
+        full=np.zeros((2, vms)),
+        vms=np.zeros((4, executors), np.int64),
+        taken=np.zeros((4, executors), np.int64),
+        used=np.zeros(4, np.int64),
+        until=np.zeros(4),
+        dollars=np.zeros(4),
+        begins=np.full(jobs, np.inf),
+        fits=np.zeros(jobs, np.bool_),
+        waits=np.zeros(jobs, np.bool_),
+        wanted=np.zeros(vms),
+        listed=np.zeros((2, kinds), np.int64),
+        turn=np.array((0, -1)),
+        values=np.array((np.inf, np.nan, 0.0)),
+        least=np.zeros(executors),
+    )
