@@ -37,7 +37,7 @@ class _Leaf:
     What stands in front is what would be next if no limit were in the way; `settle` sees to that.
     """
 
-    __slots__ = ("_had", "_heap", "_lines", "_order", "_vectors", "queue")
+    __slots__ = ("_had", "_heap", "_lines", "_order", "_settled", "_vectors", "queue")
 
     def __init__(self, order: "Order", kind: Key, path: str) -> None:
         chain = order.chain(path)
@@ -46,6 +46,8 @@ class _Leaf:
         self._order = order
         self._lines = order.scene.tree[kind][path]
         self._heap = list(order.users(kind, path))  # what is sorted is a heap
+        #: Whether who is in front may be placed, which is so until he is taken.
+        self._settled = False
         order.touch(path)
 
     @property
@@ -55,6 +57,8 @@ class _Leaf:
 
     def settle(self) -> bool:
         """Have somebody in front who may be placed; whether there is anybody."""
+        if self._settled:
+            return True
         heap, look, most = self._heap, self._order.look, self._order.standings.sharing.window
         while heap:
             share, _, user, number = heap[0]
@@ -63,6 +67,7 @@ class _Leaf:
                 answer = look(entries[at])
                 if answer is Answer.MAY:
                     if at == number:
+                        self._settled = True
                         return True
                     heapreplace(heap, (share, entries[at].key, user, at))
                     break
@@ -79,6 +84,7 @@ class _Leaf:
 
     def take(self) -> Entry:
         """The next entry; to be called after `settle`."""
+        self._settled = False
         heap = self._heap
         _, _, user, number = heap[0]
         entries = self._lines[user]
@@ -106,7 +112,7 @@ class Branch:
     Each stands at least as far in front as it should, until it is looked at.
     """
 
-    __slots__ = ("_heap", "_order", "path")
+    __slots__ = ("_heap", "_order", "_settled", "path")
 
     def __init__(self, order: "Order", kind: Key, path: str, below: Mapping[str, Any]) -> None:
         self.path = path
@@ -120,6 +126,8 @@ class Branch:
                 heap.append((order.standing(kind, child), child, kind))
         heapify(heap)
         self._heap = heap
+        #: Whether who is in front may be placed, which is so until he is taken.
+        self._settled = False
 
     @property
     def rank(self) -> Standing:
@@ -132,6 +140,8 @@ class Branch:
 
     def settle(self) -> bool:
         """Have somebody in front who may be placed; whether there is anybody."""
+        if self._settled:
+            return True
         heap = self._heap
         while heap:
             rank, path, child = heap[0]
@@ -143,12 +153,14 @@ class Branch:
             found = child.rank
             if found == rank:
                 heap[0] = rank, path, child
+                self._settled = True
                 return True
             heapreplace(heap, (found, path, child))
         return False
 
     def take(self) -> Entry:
         """The next entry; to be called after `settle`."""
+        self._settled = False
         heap = self._heap
         _, path, child = heap[0]
         if isinstance(child, tuple):
