@@ -108,6 +108,41 @@ class Holders:
         found: BoolArray = np.array([which(queue) for queue in queues], np.bool_)[of]
         return found
 
+    @cached_property
+    def _inside(self) -> Mapping[str, list[int]]:
+        """Of each queue in which any of these jobs is, or is below it, by path: the numbers of `_queues`."""
+        found: dict[str, list[int]] = {}
+        for number, queue in enumerate(self._queues[0]):
+            names = queue.split(".")
+            for count in range(1, len(names) + 1):
+                found.setdefault(".".join(names[:count]), []).append(number)
+        return found
+
+    @cached_property
+    def _held(self) -> Mapping[str, IntArray]:
+        """What those hold that are not going, thousandths, by name and queue as `_queues` has it."""
+        queues, of = self._queues
+        rows = np.flatnonzero(~self.going)
+        found = {name: np.zeros(len(queues), np.int64) for name in self.sizes.thousandths}
+        for name, sums in found.items():
+            np.add.at(sums, of[self.of[rows]], self.sizes.get(name)[rows])
+        return found
+
+    def members(self, path: str) -> BoolArray | None:
+        """The jobs of a queue and those below it, bool [J]; None when there are none."""
+        if path not in self._inside:
+            return None
+        queues, of = self._queues
+        which = np.zeros(len(queues), np.bool_)
+        which[self._inside[path]] = True
+        found: BoolArray = which[of]
+        return found
+
+    def held_in(self, path: str, name: str) -> int:
+        """What jobs of a queue and those below it hold and do not give up, thousandths."""
+        held = self._held.get(name)
+        return 0 if held is None else int(held[self._inside.get(path, [])].sum())
+
     def are(self, jobs: IntArray) -> BoolArray:
         """Which jobs are these, by number; bool [J]."""
         found = np.zeros(len(self.jobs), np.bool_)

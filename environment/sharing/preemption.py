@@ -235,17 +235,16 @@ class _Search:
     def _held_in(self, path: str, names: Resources) -> dict[str, int]:
         """What jobs of a queue hold, or what is kept for them, thousandths by name."""
         holders = self._holders
-        rows = holders.of_queues(lambda queue: is_in(queue, path))[holders.of] & ~holders.going
         kept = total(amount for queue, amount in self._awaited.items() if is_in(queue, path))
-        return {name: int(holders.sizes.get(name)[rows].sum()) + kept.get(name) for name in names}
+        return {name: holders.held_in(path, name) + kept.get(name) for name in names}
 
     def _guards(self) -> list[Guard]:
         """The queues that must keep what is guaranteed to them: those that the taker is not in."""
         found = []
         for queue in self._sharing.queues:
             if queue.guaranteed and not is_in(self._request.job.queue, queue.path):
-                members = self._holders.of_queues(lambda path, queue=queue: is_in(path, queue.path))  # type: ignore[misc]
-                if members.any():
+                members = self._holders.members(queue.path)
+                if members is not None:
                     holds = self._held_in(queue.path, queue.guaranteed)
                     found.append(Guard(queue.guaranteed, members, holds))
         return found
