@@ -181,8 +181,8 @@ class Chooser:
         """Whose executors were chosen in vain; and all those of queues of which some were, [J]."""
         over = np.zeros(len(self._holders.jobs), np.bool_)
         over[self._holders.of[np.setdiff1d(chosen, kept)]] = True
+        spare = np.bincount(self._holders.of[chosen], minlength=len(over)) > self._holders.spare
         for guard in self._guards:
-            spare = np.bincount(self._holders.of[chosen], minlength=len(over)) > self._holders.spare
             if (guard.members & over & ~spare).any():
                 over |= guard.members
         return over
@@ -207,10 +207,9 @@ class Chooser:
         taken: list[dict[str, int]] | None = None,
     ) -> IntArray:
         """As many of these executors, from the first on, as leave queues what is guaranteed to them."""
-        holders, keep = self._holders, np.ones(len(rows), np.bool_)
+        holders, jobs, keep = self._holders, unit[rows], np.ones(len(rows), np.bool_)
         for number, guard in enumerate(self._guards):
-            of = guard.members[unit[rows]] & keep
-            at = np.flatnonzero(of)
+            at = np.flatnonzero(guard.members[jobs] & keep)
             enough = np.zeros(len(at), np.bool_)
             for name, amount in guard.guaranteed.thousandths.items():
                 before = 0 if taken is None else taken[number][name]
