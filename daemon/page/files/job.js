@@ -79,7 +79,7 @@ function summary(job) {
         ["Submitted", clock(job.submitted_at)],
         job.started_at ? ["Started", `${clock(job.started_at)} · waited ${duration(job.started_at - job.submitted_at)}`] : ["Waits for", duration((job.finished_at ?? now) - job.submitted_at)],
         job.finished_at ? ["Ended", `${clock(job.finished_at)}${job.duration === null ? "" : ` · ran ${duration(job.duration)}`}`] : job.started_at ? ["Runs for", duration(now - job.started_at)] : null,
-        job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : left(job.deadline - now)] : null,
+        job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? kept(job) : left(job.deadline - now)] : null,
         ["Cost", money(job.cost)],
         ...came(job),
         ["Executors", `${executorsAsked(job)} × ${ofCores(job.cpus)}, ${memory(job.memory_mib)}`],
@@ -104,6 +104,11 @@ function history(events) {
 /** How far off a deadline is, seconds; or that it has passed. */
 function left(seconds) {
   return seconds > 0 ? ` · in ${duration(seconds)}` : h("span.bad", null, ` · passed ${duration(-seconds)} ago`);
+}
+
+/** Whether a job that is over kept its deadline: one that failed or was killed before it did neither. */
+function kept(job) {
+  return job.finished_at > job.deadline ? " · missed" : job.state === "finished" ? " · met" : "";
 }
 
 function executorsAsked(job) {

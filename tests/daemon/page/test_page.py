@@ -20,6 +20,7 @@ from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import JobState
 from environment.resources import Resources
 from environment.simulation.intervals import Interval
 from environment.sizing import Sizes
@@ -139,6 +140,33 @@ def test_a_deadline_that_has_passed_says_so(chromium: Browser, crowd: Crowd) -> 
         page.sees("too late for")
         name = "document.querySelector('.rows .what b')"
         assert page.run(f"{name}.scrollWidth <= {name}.clientWidth")
+        well(page, url)
+
+
+@pytest.mark.parametrize(
+    ("state", "beside", "said"),
+    [
+        ("finished", 60.0, "met"),
+        ("finished", -60.0, "missed"),
+        ("killed", 60.0, ""),
+        ("failed", -60.0, "missed"),
+    ],
+)
+def test_a_deadline_is_met_by_who_finishes(
+    chromium: Browser, crowd: Crowd, state: JobState, beside: float, said: str
+) -> None:
+    """A job that was killed before it has met nothing."""
+    now, job_id = time.time(), crowd.waiting[0]
+    record = crowd.store.job(job_id)
+    assert record is not None
+    job = replace(record.job, deadline=now + beside)
+    crowd.store.save(Changes((replace(record, job=job, state=state, finished_at=now),), ()))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("Deadline")
+        facts = "[...document.querySelectorAll('.facts div')]"
+        found = f"{facts}.find((each) => each.textContent.startsWith('Deadline'))"
+        assert page.run(f"{found}.textContent.split(' · ')[1] ?? ''") == said
         well(page, url)
 
 
