@@ -14,6 +14,7 @@ from daemon.chronicle import Happening
 from daemon.contract import LogChunk
 from daemon.foresight.cases import Present
 from daemon.foresight.expected import Estimate, KeptEstimates
+from daemon.foresight.worker import compile_for
 from daemon.page import stream
 from daemon.store import Store
 from environment.explain import CandidateVm, Choice, Explanation
@@ -512,6 +513,14 @@ def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
         well(page, url)
 
 
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """What the policies need that are asked about: a browser does not wait for so long."""
+    for name in ("ff", "greedy"):
+        compile_for(name, {})
+
+
+@pytest.mark.usefixtures("compiled")
 def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
     """A slider moved is a case beside what is now; what it assumes is said, and nothing is touched."""
     jobs = [make_job(f"job-{n}", 4, expected_duration=60.0) for n in range(1, 6)]
@@ -535,6 +544,7 @@ def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
         crowd.foresight.close()
 
 
+@pytest.mark.usefixtures("compiled")
 def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> None:
     """As the address says, or as is chosen there; the cheapest is said in a sentence."""
     crowd.foresight = Waiting(Present(make_view(make_vms(2)), ()))
