@@ -13,11 +13,13 @@ import numpy as np
 
 from agents.greedy.pricing import Ends
 from conf.assumptions import MEASURED_SPREAD
-from environment.kernel.belief import EARLY, LATE
+from environment.kernel.belief import EARLY, expected_end
 from environment.kernel.compiled import njit
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
+
+_expected_end = njit()(expected_end)
 
 #: Executors end in so many seconds at least; of so many jobs that end next is told at first.
 LEAST, SOON = 0.001, 24
@@ -212,21 +214,3 @@ def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
         known[_ASKED] = now
         known[_END] = _expected_end(now, known[_START], known[_SECONDS], known[_SPREAD])
     return float(known[_END])
-
-
-@njit()
-def _expected_end(now: float, started: float, seconds: float, spread: float) -> float:
-    """`environment.kernel.belief.expected_end`."""
-    passed = now - started
-    if passed <= 0.0 or (spread <= 0.0 and seconds > passed):
-        return started + seconds
-    if seconds <= 0.0:
-        return now
-    sigma = spread if spread > 0.0 else MEASURED_SPREAD
-    z = math.log(passed / seconds) / sigma + sigma / 2.0
-    if z < EARLY:
-        return started + seconds
-    if z > LATE:
-        return now + passed * sigma / (z - sigma) if z > sigma else now
-    beyond = math.erfc((z - sigma) / math.sqrt(2.0)) / math.erfc(z / math.sqrt(2.0))
-    return max(started + seconds * beyond, now)
