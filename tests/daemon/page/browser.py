@@ -26,6 +26,10 @@ _ARGUMENTS = (
 )  # fmt: skip
 
 
+class LeftError(AssertionError):
+    """The page was left for another while it was asked."""
+
+
 class Browser:
     """The process; made by `browser`."""
 
@@ -69,7 +73,9 @@ class Browser:
         message = {"id": number, "method": method, "params": values, **to}
         self._out.write(json.dumps(message).encode() + b"\0")
         found = answer.get(timeout=PATIENCE)
-        assert "error" not in found, f"{method}: {found['error']}"
+        if "error" in found:
+            refused = LeftError if "navigated" in found["error"]["message"] else AssertionError
+            raise refused(f"{method}: {found['error']}")
         return found["result"]
 
     def close(self) -> None:
@@ -139,12 +145,14 @@ class Page:
         return str(self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def until(self, script: str) -> Any:
-        """Wait until an expression is true; what it is then."""
+        """Wait until an expression is true, of this page or the one that it goes to; what it is then."""
         deadline = time.monotonic() + PATIENCE
-        while not (found := self.run(script)):
-            assert time.monotonic() < deadline, f"{script}: {self.text()[:2000]} {self.complaints}"
+        while time.monotonic() < deadline:
+            with suppress(LeftError):
+                if found := self.run(script):
+                    return found
             time.sleep(0.03)
-        return found
+        raise AssertionError(f"{script}: {self.text()[:2000]} {self.complaints}")
 
     def sees(self, text: str, selector: str = "body") -> None:
         """Wait until a text is seen."""
