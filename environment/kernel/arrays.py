@@ -38,10 +38,6 @@ from profiles.workload import Workload
 _STREAM_BITS = 11
 
 
-class UnplaceableError(ValueError):
-    """A job that could never run on this cluster; the text has its name and says why."""
-
-
 def jobs_of(
     workload: Workload, profiles: Mapping[str, JobProfile], sharing: Sharing | None = None
 ) -> tuple[Job, ...]:
@@ -119,29 +115,39 @@ def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
-    least = [smallest(job.size, job.min_cpus) for job in jobs]
+    kinds: dict[tuple[object, ...], tuple[int, Job]] = {}  # most jobs ask for as much as another one
+    of = np.array([kinds.setdefault(_asked(job), (len(kinds), job))[0] for job in jobs], np.int64)
+    firsts = [job for _, job in kinds.values()]
+    least = [smallest(job.size, job.min_cpus) for job in firsts]
     asked = {
         name: np.array([size.get(name) for size in least], np.int64)
-        for name in {CPUS, *(name for job in jobs for name in job.size.thousandths)}
+        for name in {CPUS, *(name for job in firsts for name in job.size.thousandths)}
     }
-    room = np.zeros(len(jobs), np.int64)
+    room = np.zeros(len(firsts), np.int64)
     may = {
-        spot: np.array([not barred(job.spot, spot=spot) for job in jobs], np.int64) for spot in (False, True)
+        spot: np.array([not barred(job.spot, spot=spot) for job in firsts], np.int64)
+        for spot in (False, True)
     }
-    # Most VMs have as much as another one.
+    # Most VMs have as much as another one, too.
     for (had, spot), count in Counter((vm.resources, vm.spot) for vm in vms).items():
         fits = (
             np.where(each > 0, had.get(name) // np.maximum(each, 1), np.iinfo(np.int64).max)
             for name, each in asked.items()
         )
         room += count * may[spot] * reduce(np.minimum, fits)
+    short = room < [job.fewest for job in firsts]
     found = {}
-    for number in np.flatnonzero(room < [job.fewest for job in jobs]).tolist():
+    for number in np.flatnonzero(short[of]).tolist():
         job = jobs[number]
         there = [vm for vm in vms if not barred(job.spot, spot=vm.spot)]
-        why = whole_cluster_shortfall(there, least[number], job.executors, job.min_executors)
+        why = whole_cluster_shortfall(there, least[of[number]], job.executors, job.min_executors)
         found[job.id] = why or f"no VM is there that it may use (spot: {job.spot})"
     return found
+
+
+def _asked(job: Job) -> tuple[object, ...]:
+    """Equal of jobs that fit the same clusters."""
+    return id(job.size), job.min_cpus, job.spot, job.fewest
 
 
 def plain(jobs: Sequence[Job]) -> bool:
@@ -167,26 +173,11 @@ def episode_of(
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
-    `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
-    may expect of them; without it the truth. One of which nothing is known is taken to last for `unknown`
-    seconds. `keeping` says how long idle VMs of pools are kept; by `seed` it is drawn when spot VMs are taken
-    away. UnplaceableError names a job that could never run.
+    All fit the empty cluster: `refusals` names those that do not. `types` are the job types that observations
+    tell apart. `believed` are the same jobs with what an agent may expect of them; without it the truth. One
+    of which nothing is known is taken to last for `unknown` seconds. `keeping` says how long idle VMs of
+    pools are kept; by `seed` it is drawn when spot VMs are taken away.
     """
-    for name, why in refusals(jobs, vms).items():
-        raise UnplaceableError(f"{name}: {why}")
-    return arrays_of(jobs, vms, types, believed, unknown, keeping, seed)
-
-
-def arrays_of(
-    jobs: Sequence[Job],
-    vms: Sequence[Vm],
-    types: Sequence[str] = (),
-    believed: Sequence[Job] | None = None,
-    unknown: float = UNKNOWN_DURATION,
-    keeping: Keeping = BREAK_EVEN,
-    seed: int = 0,
-) -> Episode:
-    """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
     machines = MachineArrays(
         milli_cpus=np.array([vm.resources.get(CPUS) for vm in vms], np.int64),

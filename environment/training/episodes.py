@@ -12,7 +12,7 @@ import numpy as np
 
 from conf.assumptions import UNKNOWN_DURATION
 from environment.cluster_files import load_cluster
-from environment.kernel.arrays import arrays_of, checked_vms, jobs_of, refusals
+from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.state import Episode
 from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
@@ -74,7 +74,7 @@ class Episodes:
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
         jobs = tuple(job for job in jobs if job.id not in refused)
         believed = None if self.belief.exact else self.belief.of(jobs, seed, known=load_profiles())
-        return arrays_of(jobs, self.vms, self.types, believed, self.unknown, seed=seed)
+        return episode_of(jobs, self.vms, self.types, believed, self.unknown, seed=seed)
 
 
 def episodes(

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.drl.kernel.reference import play_first_fit
 from conf.training import DrawnSpec
-from environment.kernel.arrays import arrays_of, jobs_of, refusals
+from environment.kernel.arrays import episode_of, jobs_of, refusals
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import Episode, make_batch
 from environment.pools import Terms
@@ -62,7 +62,7 @@ def episode_of_world(world: DrawnWorld, unknown: float) -> Episode:
     refused = refusals(jobs, world.vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
     believed = None if world.belief.exact else world.belief.of(jobs, world.seed)
-    episode = arrays_of(jobs, world.vms, (), believed, unknown, seed=world.seed)
+    episode = episode_of(jobs, world.vms, (), believed, unknown, seed=world.seed)
     dollars, seconds = play_first_fit(make_batch([episode], rules(RewardOptions(), DurationOptions())), 0)
     units = episode.jobs._replace(unit_dollars=np.array(dollars), unit_seconds=np.array(seconds))
     return episode._replace(jobs=units)
