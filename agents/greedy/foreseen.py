@@ -13,13 +13,12 @@ import numpy as np
 
 from agents.greedy.pricing import Ends
 from conf.assumptions import MEASURED_SPREAD
-from environment.kernel.belief import EARLY, expected_end
+from environment.kernel.belief import EARLY
 from environment.kernel.compiled import njit
+from environment.kernel.durations import believed_end
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
-
-_expected_end = njit()(expected_end)
 
 #: Executors end in so many seconds at least; of so many jobs that end next is told at first.
 LEAST, SOON = 0.001, 24
@@ -53,6 +52,8 @@ class Foreseen(NamedTuple):
     due: FloatArray  # [M] when jobs were to end when they started, ascending; some of them may be over
     waited: IntArray  # [M] whose these are
     some: IntArray  # [M] to work in
+    left: FloatArray  # [M]
+    ends: Ends  # of all executors, of which some are told of
 
 
 def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
@@ -67,6 +68,10 @@ def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
         due=np.zeros(len(expects)),
         waited=np.zeros(len(expects), np.int64),
         some=np.zeros(len(expects), np.int64),
+        left=np.zeros(len(expects)),
+        ends=Ends(
+            np.zeros(executors), np.zeros(executors, np.int64), np.zeros((executors, 2), np.int64), 0.0
+        ),
     )
 
 
@@ -90,7 +95,7 @@ def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray
         for at in range(first, first + jobs.executors[0, job]):
             vm = state.placement[0, at]
             foreseen.job[at], foreseen.below[at], foreseen.top[vm] = job, foreseen.top[vm], at
-        _insert(foreseen.due, foreseen.waited, foreseen.counts[_DUE], start + seconds, job)
+        _insert(foreseen.due, foreseen.waited, foreseen.counts[_DUE], start + seconds, job, 1)
         foreseen.counts[_DUE] += 1
     foreseen.counts[_BEGUN] = state.head[0]
 
@@ -133,7 +138,7 @@ def held_for(batch: Batch, foreseen: Foreseen, vm: int, step: float) -> float:
     return float(np.rint((last - now) / step) * step) if last > now else 0.0
 
 
-@njit(allocates=True)
+@njit()
 def ends_within(
     batch: Batch, spared: Spared, foreseen: Foreseen, seconds: float, beyond: float, most: int
 ) -> Ends:
@@ -142,8 +147,7 @@ def ends_within(
     Of so many jobs at most, if any others end later. After `beyond` seconds others may.
     """
     state, now = batch.state, batch.state.clock[0]
-    last, told, count, some = now + seconds, beyond, 0, foreseen.some
-    left = np.empty(min(most, state.running[0]) + 1)
+    last, told, count, some, left = now + seconds, beyond, 0, foreseen.some, foreseen.left
     due, waited, kept, at = foreseen.due, foreseen.waited, 0, 0
     # Nobody is believed to end before the end that was believed in when he started.
     while at < foreseen.counts[_DUE] and due[at] - _ROUNDED * (due[at] - now) <= last:
@@ -158,7 +162,7 @@ def ends_within(
             continue
         soon = max(end - now, LEAST)
         if count <= SOON:
-            _insert(left, some, count, soon, job)
+            _insert(left, some, count, soon, job, 1)
         else:
             left[count], some[count] = soon, job
         count += 1
@@ -171,39 +175,40 @@ def ends_within(
             kept, at = kept + 1, at + 1
         foreseen.counts[_DUE] = kept
     if count > SOON:
-        order = np.argsort(left[:count])
-        left[:count], some[:count] = left[order], some[order]
+        step = count // 2
+        while step > 0:  # Shell 1959
+            for at in range(step, count):
+                _insert(left, some, at, left[at], some[at], step)
+            step //= 2
     while count > 0 and left[count - 1] >= told:
         count -= 1
-    return _executors_of(batch, spared, left, some[:count], told)
+    return _executors_of(batch, spared, foreseen, count, told)
 
 
 @njit()
-def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int) -> None:
-    """Put a job that ends then among so many, which are in that order."""
+def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int, step: int) -> None:
+    """Put a job that ends then among so many, of which every so manyth is in that order."""
     at = count
-    while at > 0 and ends[at - 1] > end:
-        ends[at], some[at] = ends[at - 1], some[at - 1]
-        at -= 1
+    while at >= step and ends[at - step] > end:
+        ends[at], some[at] = ends[at - step], some[at - step]
+        at -= step
     ends[at], some[at] = end, job
 
 
-@njit(allocates=True)
-def _executors_of(batch: Batch, spared: Spared, left: FloatArray, ending: IntArray, told: float) -> Ends:
-    """The executors of the jobs, which end in so many seconds."""
-    state, jobs, executors, number = batch.state, batch.jobs, 0, 0
-    for job in ending:
-        executors += jobs.executors[0, job]
-    at, vm, size = np.empty(executors), np.empty(executors, np.int64), np.empty((2, executors), np.int64)
-    for i in range(len(ending)):
-        job = ending[i]
+@njit()
+def _executors_of(batch: Batch, spared: Spared, foreseen: Foreseen, count: int, told: float) -> Ends:
+    """The executors of the first so many jobs in `foreseen.some`."""
+    state, jobs, number = batch.state, batch.jobs, 0
+    at, vm, size, _ = foreseen.ends
+    for i in range(count):
+        job = foreseen.some[i]
         first = jobs.first[0, job]
         for place in range(first, first + jobs.executors[0, job]):
-            at[number], vm[number] = left[i], state.placement[0, place]
-            size[0, number] = jobs.milli_cpus[0, job] - spared.milli_cpus[place]
-            size[1, number] = jobs.memory_mib[0, job] - spared.memory_mib[place]
+            at[number], vm[number] = foreseen.left[i], state.placement[0, place]
+            size[number, 0] = jobs.milli_cpus[0, job] - spared.milli_cpus[place]
+            size[number, 1] = jobs.memory_mib[0, job] - spared.memory_mib[place]
             number += 1
-    return Ends(at, vm, size, told)
+    return Ends(at[:number], vm[:number], size[:number], told)
 
 
 @njit()
@@ -212,5 +217,5 @@ def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
     known = foreseen.jobs[job]
     if now > known[_YOUNG] and known[_ASKED] != now:
         known[_ASKED] = now
-        known[_END] = _expected_end(now, known[_START], known[_SECONDS], known[_SPREAD])
+        known[_END] = believed_end(now, known[_START], known[_SECONDS], known[_SPREAD])
     return float(known[_END])

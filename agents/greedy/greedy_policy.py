@@ -230,7 +230,7 @@ class Greedy:
             for column in (zip(*running, strict=True) if running else ((), (), ()))
         )
         order = np.lexsort((size[1], size[0], vm, left))
-        return self._pricing.Ends(left[order], vm[order], np.stack(size)[:, order], np.inf)
+        return self._pricing.Ends(left[order], vm[order], np.column_stack(size)[order], np.inf)
 
     def _jobs(
         self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]

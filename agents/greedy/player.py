@@ -148,5 +148,5 @@ def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
         np.zeros(len(vms)),
         np.zeros(len(vms), np.bool_),
         np.zeros((0, 0), np.int64),
-        Ends(np.zeros(0), np.zeros(0, np.int64), np.zeros((2, 0), np.int64), 0.0),
+        Ends(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 2), np.int64), 0.0),
     )

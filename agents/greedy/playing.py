@@ -13,22 +13,22 @@ import numpy as np
 from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
 from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
-from conf.assumptions import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
-from environment.kernel.durations import is_good
 from environment.kernel.playing import (
     CPUS,
     MADE,
     MEMORY,
     ROOM,
     Trace,
+    bring_to_head,
+    expected_of_started,
     lacking,
     note,
     room_for_head,
     wait_for_event,
     waiting,
 )
-from environment.kernel.rules import bring_forward, put_executor, start_head
+from environment.kernel.rules import put_executor, start_head
 from environment.kernel.sized import Spared
 from environment.kernel.state import ANYWHERE, Batch, BoolArray
 from environment.types import FloatArray, IntArray
@@ -96,7 +96,7 @@ class Borne(NamedTuple):
     held: FloatArray  # [N] for how many seconds it is held
 
 
-@njit(allocates=True)
+@njit()
 def play_greedy(
     batch: Batch,
     spared: Spared,
@@ -167,14 +167,8 @@ def _place(
     job: int,
 ) -> None:
     """Start the job of that number in the window where the first row of `work` says."""
-    state, jobs = batch.state, batch.jobs
-    head = state.head[0]
-    number = borne.order[head + job]
+    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.order, job)
     if job > 0:
-        bring_forward(batch, 0, head + job)
-        for at in range(head + job, head, -1):
-            borne.order[at] = borne.order[at - 1]
-        borne.order[head] = number
         borne.overtaken[borne.oldest[made]] += 1
     trace.job[made] = number
     borne.since[number], borne.overtaken[number] = np.nan, 0
@@ -182,12 +176,8 @@ def _place(
         for _ in range(work.taken[0, i]):
             put_executor(batch, 0, work.vms[0, i])
     start_head(batch, 0)
-    if means.exact:
-        foreseen.expects[head] = state.end[0, head] - state.start[0, head]
-    elif is_good(jobs.prefers[0, head], jobs.executors[0, head], work.used[0]):
-        foreseen.expects[head] = believed.expected[number]
-    else:
-        foreseen.expects[head] = believed.expected[number] * BAD_PLACEMENT_FACTOR
+    expected, used = believed.expected[number], work.used[0]
+    foreseen.expects[head] = expected_of_started(batch, 0, head, used, expected, means.exact)
 
 
 @njit()
@@ -270,7 +260,7 @@ def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Born
     return size
 
 
-@njit(allocates=True)
+@njit()
 def _window(
     batch: Batch, trace: Trace, window: int, believed: Believed, means: Means, borne: Borne
 ) -> tuple[Jobs, float]:

@@ -36,7 +36,7 @@ class Ends(NamedTuple):
 
     at: FloatArray  # [X] seconds, ascending
     vm: IntArray  # [X]
-    size: IntArray  # [2, X] milli cpus and MiB
+    size: IntArray  # [X, 2] milli cpus and MiB
     told: float  # after so many seconds others may end that are not told of
 
 
@@ -134,8 +134,8 @@ def _best_later(
             begun = True
         while at < len(ends.at) and ends.at[at] <= time:
             vm = ends.vm[at]
-            work.free[0, vm] += ends.size[0, at]
-            work.free[1, vm] += ends.size[1, at]
+            work.free[0, vm] += ends.size[at, 0]
+            work.free[1, vm] += ends.size[at, 1]
             if scene.boots[vm] <= time:
                 room = _room(work.free[0, vm], work.free[1, vm], jobs, job, vm)
                 if room != work.room[vm]:

@@ -130,19 +130,17 @@ def _compile_sparingly(compiled: Any) -> None:
     compiled.compile = compile_alone
 
 
-def njit(
-    *, allocates: bool = False, inline: bool = False, ieee: bool = False
-) -> Callable[[Compiled], Compiled]:
+def njit(*, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Compiled]:
     """Compile a function at its first call; later processes find it in the cache.
 
-    No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. A function
-    that makes arrays says so with `allocates`: for the others numba need not count references, which takes
-    twenty times as long as the transitions themselves, and longer with every thread. One that takes or gives
-    a tuple of many arrays says `inline`: handing it over can take longer than what is done there. With `ieee`
+    No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. No function
+    makes arrays, and none that does compiles: then numba need not count references, which takes twenty times
+    as long as the transitions themselves, and longer with every thread. One that takes or gives a tuple of
+    many arrays says `inline`: handing it over can take longer than what is done there. With `ieee`
     a division by zero gives infinity rather than an exception; loops that divide then need no test for it,
     and compute several of their turns at a time.
     """
-    options = {"_nrt": allocates, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
+    options = {"_nrt": False, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
 
     def compile_it(function: Compiled) -> Compiled:
         sources = _sources_of(function)

@@ -15,8 +15,8 @@ Another one is another number, another function of the form of `write_rich`, and
 
 import numpy as np
 
-from environment.kernel.belief import expected_end
 from environment.kernel.compiled import njit
+from environment.kernel.durations import believed_end
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.natural import NATURAL_FEATURES, NATURAL_VM_FEATURES, write_natural
 from environment.kernel.scene import QUEUE_SEEN, Scene, room_on, share_of
@@ -48,7 +48,6 @@ SECONDS = 240.0
 JOBS_PER_VM = 1.0
 
 _MIB_PER_GIB = 1024.0
-_expected_end = njit()(expected_end)
 
 
 def features_of(layout: Layout) -> tuple[int, int]:
@@ -93,7 +92,7 @@ def believe(batch: Batch, b: int) -> None:
         until[vm] = now
     for i in range(state.running[b]):
         job = state.heap[b, i]
-        end = _expected_end(now, state.start[b, job], state.expected[b, job], jobs.spread[b, job])
+        end = believed_end(now, state.start[b, job], state.expected[b, job], jobs.spread[b, job])
         soonest = min(soonest, end)
         for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
             vm = state.placement[b, at]

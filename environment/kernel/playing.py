@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conf.assumptions import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
+from environment.kernel.durations import is_good
 from environment.kernel.ends import next_completion
+from environment.kernel.rules import bring_forward
 from environment.kernel.sized import Spared, advance_sized
 from environment.kernel.state import Batch, SmallIntArray
-from environment.types import FloatArray
+from environment.types import FloatArray, IntArray
 
 #: Of a `Trace`: how many decisions there are, of them to wait, and how many jobs have arrived; and how many
 #: JVMs run at once at most, 0: any number.
@@ -95,6 +98,35 @@ def note(batch: Batch, b: int, trace: Trace, waiting: int, job: int) -> int:
     trace.waiting[made], trace.lacks[made, ROOM] = waiting, -1
     trace.counts[MADE] = made + 1
     return int(made)
+
+
+@njit()
+def bring_to_head(batch: Batch, b: int, order: IntArray, job: int) -> int:
+    """Let the job of that number in the queue be its first, here and in `order`; its number by arrival.
+
+    `order`, [M], has the numbers by arrival of the kernel's.
+    """
+    head = batch.state.head[b]
+    number = order[head + job]
+    if job > 0:
+        bring_forward(batch, b, head + job)
+        for at in range(head + job, head, -1):
+            order[at] = order[at - 1]
+        order[head] = number
+    return int(number)
+
+
+@njit()
+def expected_of_started(batch: Batch, b: int, job: int, vms: int, expected: float, exact: bool) -> float:
+    """Seconds that a job is expected to take that has started on so many VMs; NaN: nobody knows.
+
+    `expected` are those if it is placed well.
+    """
+    state, jobs = batch.state, batch.jobs
+    if exact:
+        return float(state.end[b, job] - state.start[b, job])
+    good = is_good(jobs.prefers[b, job], jobs.executors[b, job], vms)
+    return expected if good else expected * BAD_PLACEMENT_FACTOR
 
 
 @njit()

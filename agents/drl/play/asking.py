@@ -10,12 +10,10 @@ import numpy as np
 from agents.drl.kernel.placing import Draft, PlacingWorkspace, QueuedJobs, decide, gains_of
 from agents.drl.network import Network
 from agents.drl.play.arrays import Believed, Borne, Means, Space
-from environment.kernel.belief import expected_end
 from environment.kernel.compiled import njit
+from environment.kernel.durations import believed_end
 from environment.kernel.scene import QUEUE_SEEN, Scene
 from environment.kernel.state import NATURAL_STATE, Batch, Layout
-
-_expected_end = njit()(expected_end)
 
 
 @njit()
@@ -57,7 +55,7 @@ def ask(
     _find_running(batch, made, space)
     for job in space.runs[: space.running[0]]:
         expects = means.unknown if math.isnan(borne.expects[job]) else borne.expects[job]
-        end = _expected_end(now, state.start[0, job], expects, believed.spread[borne.order[job]])
+        end = believed_end(now, state.start[0, job], expects, believed.spread[borne.order[job]])
         soonest = min(soonest, end)
         seconds += expects
         for at in range(jobs.first[0, job], jobs.first[0, job] + jobs.executors[0, job]):

@@ -14,21 +14,21 @@ from agents.drl.network import Network
 from agents.drl.play.arrays import GUARD, NETWORK, NOBODY, Believed, Borne, Means, Said, Space
 from agents.drl.play.asking import ask
 from agents.drl.play.guarding import fit_best, idle_share, late_one
-from conf.assumptions import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
-from environment.kernel.durations import is_good
 from environment.kernel.playing import (
     CPUS,
     MEMORY,
     ROOM,
     Trace,
+    bring_to_head,
+    expected_of_started,
     lacking,
     note,
     room_for_head,
     wait_for_event,
     waiting,
 )
-from environment.kernel.rules import bring_forward, put_executor, start_head
+from environment.kernel.rules import put_executor, start_head
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch, Layout, SmallIntArray
 
@@ -158,14 +158,8 @@ def _place(
     placement: SmallIntArray,
 ) -> None:
     """Start the job of that number in the queue there."""
-    state, jobs = batch.state, batch.jobs
-    head = state.head[0]
-    number = borne.order[head + job]
+    head, number = batch.state.head[0], bring_to_head(batch, 0, borne.order, job)
     if job > 0:
-        bring_forward(batch, 0, head + job)
-        for at in range(head + job, head, -1):
-            borne.order[at] = borne.order[at - 1]
-        borne.order[head] = number
         borne.overtaken[said.oldest[made]] += 1
     trace.job[made], said.passed[made] = number, job
     borne.stands[0] = -1
@@ -179,9 +173,5 @@ def _place(
     start_head(batch, 0)
     space.runs[space.running[0]] = head
     space.running[0] += 1
-    if means.exact:
-        borne.expects[head] = state.end[0, head] - state.start[0, head]
-    elif is_good(jobs.prefers[0, head], jobs.executors[0, head], used):
-        borne.expects[head] = believed.expected[number]
-    else:
-        borne.expects[head] = believed.expected[number] * BAD_PLACEMENT_FACTOR
+    expected = believed.expected[number]
+    borne.expects[head] = expected_of_started(batch, 0, head, used, expected, means.exact)

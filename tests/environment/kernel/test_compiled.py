@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from environment.kernel import compiled
@@ -237,3 +238,14 @@ def test_whole_numbers_of_any_kind_are_compiled_for_once() -> None:
     assert sums(np.array([most], np.int32)) == 2 + 2 * most + 2
     assert double(cast(int, np.int32(most))) == 2 * most
     assert len(cast(Dispatcher, double).signatures) == 1
+
+
+def test_what_makes_an_array_is_not_compiled() -> None:
+    """References to arrays are not counted, so that none would ever be freed."""
+
+    @compiled.njit()
+    def least(count: int) -> float:
+        return float(np.empty(count).min())
+
+    with pytest.raises(NumbaError, match="returning of array"):
+        least(3)
