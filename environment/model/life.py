@@ -282,7 +282,8 @@ class JobLives:
     def say_runs(self, job: JobRecord) -> None:
         """A job that grows, runs, and waits for nothing, says on how many executors."""
         waits = job in self._line or self._line.waits_for_vms(job) or job.gives_way
-        if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and not waits:
+        runs = job.state == "running" and self._roster.stands(job)
+        if (job.job.dynamic is not None or job.grown) and runs and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
 
     def kill_tasks(self, job: JobRecord) -> None:

@@ -52,6 +52,7 @@ class Losing:
         for task in executors:
             task.replaced = True  # how many it wants is known without it
         self._lives.look_for_growth(job)
+        self._lives.say_runs(job)
 
     def gave(self, job: JobRecord, executors: list[ExecutorRecord], due: float) -> None:
         """It gives these executors to another job, and goes on without; from then on it may have others."""
