@@ -1,10 +1,14 @@
 """What holds for all tests: how workers of pytest-xdist share them, and what ends with them."""
 
+import contextlib
 import gc
+import itertools
 import logging
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +28,7 @@ settings.load_profile("any machine")
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 
+_REPOSITORY = Path(__file__).parents[1]
 _NEED_TENSORFLOW = frozenset(
     f"tests/{file}.py"
     for file in (
@@ -33,6 +38,12 @@ _NEED_TENSORFLOW = frozenset(
         "environment/training/test_training_environments",
     )
 )
+
+
+def _share_of_worker() -> float | None:
+    """Where in what workers do together this one begins, from 0.0 to below 1.0; None in one process."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return int(worker[2:]) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) if worker else None
 
 
 def pytest_configure() -> None:
@@ -45,6 +56,22 @@ def pytest_configure() -> None:
 def pytest_unconfigure() -> None:
     """End what tests started and, because they failed or were interrupted, did not end."""
     kill_below(os.getpid(), 10.0)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Have workers compile the files of tests together: each begins elsewhere, and finds what others wrote.
+
+    Where nothing is compiled yet, pytest rewrites the assertions of all files, which takes seven seconds.
+    """
+    if (share := _share_of_worker()) is not None:
+        paths = [session.config.invocation_params.dir / arg.partition("::")[0] for arg in session.config.args]
+        found = (path.rglob("test_*.py") if path.is_dir() else [path] for path in paths)
+        files = sorted(itertools.chain.from_iterable(found))
+        first = int(share * len(files))
+        for file in files[first:] + files[:first]:
+            # Whoever collects it says what is wrong with it.
+            with contextlib.suppress(Exception):
+                import_module(".".join(file.relative_to(_REPOSITORY).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -81,10 +108,9 @@ def as_in_one_process() -> None:
     share that work, and what one compiles the others find.
     """
     os.environ.pop("COLUMNS", None)
-    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    if (share := _share_of_worker()) is not None:
         names = sorted(POLICIES)
-        workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        first = int(worker.removeprefix("gw")) * len(names) // workers
+        first = int(share * len(names))
         for name in names[first:] + names[:first]:
             create(name).decide(make_view(make_vms(2)), [make_request(2)])
 
