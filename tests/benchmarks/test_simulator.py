@@ -162,8 +162,14 @@ def test_a_step_costs_no_more_than_linearly(benchmark: BenchmarkFixture, cluster
 @pytest.mark.benchmark(timer=time.process_time)  # others may have work for the cores meanwhile
 @pytest.mark.parametrize(
     ("policy", "jobs", "jobs_per_hour"),
-    [("ff", 100_000, 8_000.0), ("ff", 100_000, 12_000.0), ("greedy", 10_000, 8_000.0)],
-    ids=["ff keeping up", "ff overloaded", "greedy keeping up"],
+    [
+        ("ff", 100_000, 8_000.0),
+        ("ff", 100_000, 12_000.0),
+        ("greedy", 10_000, 8_000.0),
+        ("ff", 1_000_000, 8_000.0),
+        ("greedy", 1_000_000, 8_000.0),
+    ],
+    ids=["ff keeping up", "ff overloaded", "greedy keeping up", "ff, a million", "greedy, a million"],
 )
 def test_many_jobs(benchmark: BenchmarkFixture, policy: str, jobs: int, jobs_per_hour: float) -> None:
     """Very many jobs on a thousand VMs in compiled code, beside some asked for one by one: CPU time."""
