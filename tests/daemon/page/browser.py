@@ -23,6 +23,8 @@ _ARGUMENTS = (
     "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
     "--disable-component-update", "--no-default-browser-check", "--mute-audio", "--hide-scrollbars",
     "--disable-background-timer-throttling", "--disable-renderer-backgrounding", "--no-proxy-server",
+    # Processes that are started in case that somebody needs them.
+    "--disable-features=SpareRendererForSitePerProcess,PreloadTopChromeWebUI",
 )  # fmt: skip
 
 
@@ -77,6 +79,16 @@ class Browser:
             refused = LeftError if "navigated" in found["error"]["message"] else AssertionError
             raise refused(f"{method}: {found['error']}")
         return found["result"]
+
+    def close_pages(self) -> None:
+        """Close all tabs: those that stay open go on asking daemons that are gone."""
+        for page in list(self._pages.values()):
+            page.close()
+
+    def leave(self, session: str, context: str) -> None:
+        """Close a tab."""
+        del self._pages[session]
+        self.ask("Target.disposeBrowserContext", browserContextId=context)
 
     def close(self) -> None:
         """End it."""
@@ -197,7 +209,7 @@ class Page:
 
     def close(self) -> None:
         """Close it, with all that it knows."""
-        self._browser.ask("Target.disposeBrowserContext", browserContextId=self._context)
+        self._browser.leave(self._session, self._context)
 
     def told(self, method: str, values: Mapping[str, Any]) -> None:
         """Something happened."""

@@ -53,10 +53,17 @@ class Scribbler(Crowd):
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def running() -> Iterator[Browser]:
     """One for all tests."""
     with browser() as found:
         yield found
+
+
+@pytest.fixture
+def chromium(running: Browser) -> Iterator[Browser]:
+    """Without what other tests had open."""
+    yield running
+    running.close_pages()
 
 
 @pytest.fixture
