@@ -35,7 +35,7 @@ from environment.types import Vm
 from tests.daemon.fleet import Starter
 from tests.daemon.telemetry.otlp_schema import attributes, check_request
 from tests.daemon.test_store import make_explanation, make_job, make_task, url_of
-from tests.daemon.webhooks.receiver import Receiver, receiving, status
+from tests.daemon.webhooks.receiver import Receiver, look_often, receiving, status
 from tests.waiting import PATIENCE, until
 
 TAKEN = status(200, b"{}", Content_Type="application/json")
@@ -47,6 +47,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"OTEL_EXPORTER_OTLP_{name}", raising=False)
     for name in ("SERVICE_NAME", "RESOURCE_ATTRIBUTES"):
         monkeypatch.delenv(f"OTEL_{name}", raising=False)
+    look_often(monkeypatch)
 
 
 @pytest.fixture

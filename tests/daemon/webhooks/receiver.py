@@ -10,6 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from typing import Any
 
+import pytest
+
+from daemon.webhooks import follower, office
 from tests.waiting import PATIENCE
 
 
@@ -54,6 +57,12 @@ class Receiver:
         while not self.over.wait(0.02):
             handler.wfile.write(b"X: y\r\n")
             handler.wfile.flush()
+
+
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have who tells look for what is new at once, not twice a second."""
+    for module in (office, follower):
+        monkeypatch.setattr(module, "_LOOK", 0.01)
 
 
 def until(holds: Callable[[], bool]) -> None:

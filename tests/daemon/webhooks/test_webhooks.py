@@ -31,7 +31,7 @@ from daemon.webhooks.office import FACT, Office
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from tests.daemon.test_store import make_job, make_task, url_of
-from tests.daemon.webhooks.receiver import Receiver, receiving, status, until
+from tests.daemon.webhooks.receiver import Receiver, look_often, receiving, status, until
 from tests.waiting import PATIENCE
 
 SECRET = "a secret of twenty-four."
@@ -41,6 +41,7 @@ DOCS = Path(__file__).parents[3] / "docs/webhooks.md"
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
+    look_often(monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
