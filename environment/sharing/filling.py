@@ -9,20 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heapreplace
 from operator import add
-from threading import Lock
 from typing import Any
 
+from conf.units import SECONDS_PER_DAY
 from environment.resources import Resources
-from environment.sharing.known import Known, Overs
+from environment.sharing.known import Known, Overs, Seen
 from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key, Tree, demand
 from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
-from environment.sharing.tree import Answer, Branch, Rank, Standing
+from environment.sharing.tree import Answer, Beneath, Branch, Line, Merged, Rank, Standing, Stream, Users
 from environment.types import PlacementRequest
 
 #: Lets in the first of some jobs, when so many JVMs were placed since it was asked first.
 Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
+#: Ids of jobs, by the path of their queue.
+JobsByQueue = Mapping[str, frozenset[str]]
 
 
 def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementRequest]:
@@ -35,7 +37,7 @@ class FillingScene:
     """What does not change in a round: who waits, and by which terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
-    are not placed now, whoever they are. `overtaken` says how often who was.
+    are not placed now, by queue. `overtaken` says how often who was.
     """
 
     tree: Tree
@@ -43,7 +45,7 @@ class FillingScene:
     ages: Mapping[str, Sequence[Entry]]
     limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
-    skipped: frozenset[str] = frozenset()
+    skipped: JobsByQueue = field(default_factory=dict)
     gate: Gate = every
     avoided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overtaken: Mapping[str, int] = field(default_factory=dict)
@@ -72,12 +74,12 @@ class FillingScene:
 class Order:
     """Jobs in order, found as far as they are asked for."""
 
-    def __init__(self, scene: FillingScene, standings: Standings, gone: frozenset[str], begun: int) -> None:
+    def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue, begun: int) -> None:
         self.scene, self.standings = scene, standings
         self.found: list[PlacementRequest] = []
         #: Jobs that limits leave fewer executors than they want.
         self._cut: set[str] = set()
-        self._gone = gone | scene.skipped if scene.skipped else gone
+        self._gone = _both(gone, scene.skipped)
         #: Whether a limit is in the way of a job that starves: it may be another after a placement.
         self.blocked = False
         #: Of whom a job that starves needs all that is left.
@@ -88,22 +90,22 @@ class Order:
         self._by_user: dict[str, bool] = {}
         #: Parts of the whole: what scopes have, with those found so far, and what requests take.
         self._vectors: dict[Scope, list[float]] = {}
-        #: Queues of jobs of which some were found.
+        #: Queues of which some were found in another way than by their streams, and those above them.
         self._touched: set[str] = set()
         self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
         self._parts: dict[int, tuple[Resources, list[float]]] = {}
-        self._bounded = scene.limits.any
-        #: Whether whoever waits may be placed, so that who is next is known without looking.
-        self.sure = not (self._bounded or self._gone)
-        #: Who decides and who only watches may look at the same queue, each in a thread of its own.
-        self._finding = Lock()
+        self._bounded, self._step = scene.limits.any, standings.step
+        self._fair = "fair" in standings.sharing.order
+        #: So many in a line that may not be placed are looked at before it is given up.
+        self.window = standings.sharing.window
         self._rest = scene.gate(self._shown(), begun)
 
     def reach(self, count: int) -> int:
         """How many are found, when so many were looked for."""
         found = self.found
         if len(found) < count:
-            with self._finding:
+            # Who decides and who only watches may look at the same queue, each in a thread of its own.
+            with self.scene.known.finding:
                 while len(found) < count and (request := next(self._rest, None)) is not None:
                     found.append(request)
         return len(found)
@@ -130,42 +132,21 @@ class Order:
     def _entries(self) -> Iterator[Entry]:
         for entry in self._starving():
             self._early.add(entry.request.job.id)
-            self.sure = False
             yield self.added(entry)
-        fair = "fair" in self.standings.sharing.order
         for kind in self.scene.classes:
-            queues = self.scene.tree[kind]
-            if not fair:
-                yield from self._merged({queue: users[""] for queue, users in queues.items()})
-                continue
-            root = Branch(self, kind, "", self._below(queues))
-            while root if self.sure else root.settle():
-                yield root.take()
-
-    def _merged(self, lines: Mapping[str, Sequence[Entry]]) -> Iterator[Entry]:
-        """Who may be placed of these lines, one of each queue, whoever stands before others."""
-        heap = [(line[0].key, queue, 0) for queue, line in lines.items()]
-        heapify(heap)
-        looks = dict.fromkeys(lines, 0)
-        while heap:
-            _, queue, number = heap[0]
-            line = lines[queue]
-            answer = self.look(line[number])
-            looks[queue] = 0 if answer is Answer.MAY else looks[queue] + (answer is not Answer.GONE)
-            ends = answer is Answer.QUEUE_FULL or looks[queue] > self.standings.sharing.window
-            if number + 1 < len(line) and not ends:
-                heapreplace(heap, (line[number + 1].key, queue, number + 1))
-            else:
-                heappop(heap)
-            if answer is Answer.MAY:
-                yield line[number]
+            found, number = Merged(self, kind, self._beneath(kind)), 0
+            while (next_one := found.at(self, number)) is not None:
+                yield next_one[1]
+                number += 1
+            for _, entry in found.found:  # the next class stands behind it
+                self.added(entry)
 
     # ---- who may be placed -------------------------------------------------------------------------
 
     def look(self, entry: Entry) -> Answer:
         """Whether an entry may be placed now, as far as limits and others go, or who in its place might."""
         job = entry.request.job
-        if job.id in self._gone or job.id in self._early:
+        if (self._gone and job.id in self._gone.get(job.queue, ())) or job.id in self._early:
             return Answer.GONE
         if (scope := self._kept_from(entry)) is not None:
             return Answer.QUEUE_FULL if scope[1] is None else Answer.USER_FULL
@@ -253,7 +234,7 @@ class Order:
         job = entry.request.job
         chain = self.chain(job.queue)
         leaf = chain[-1][0].path
-        self._touched.add(leaf)
+        self._touched.update(queue.path for queue, _ in chain)
         parts = self.parts(entry.takes)
         for had in (*(had for _, had in chain), self.vector((leaf, job.owner))):
             had[:] = map(add, had, parts)
@@ -268,16 +249,61 @@ class Order:
             known = self._parts[id(takes)] = takes, parts
         return known[1]
 
+    def queue(self, path: str) -> Queue:
+        """The queue of that path."""
+        return self.standings.sharing.queues.line(path)[-1]
+
+    def had(self, scope: Scope) -> Sequence[float]:
+        """What a queue or user has as the streams begin, as parts of the whole."""
+        found = self._vectors.get(scope)
+        return self.scene.known.vector(self.standings, scope) if found is None else found
+
     def standing(self, kind: Key, path: str) -> Standing:
         """How a queue of jobs stands among its neighbours, at least as far in front as it should."""
-        queue = self.standings.sharing.queues.line(path)[-1]
+        queue = self.queue(path)
+        if not self._fair:
+            return self.scene.tree[kind][path][""][0].key
         if path in self._touched or queue.guaranteed:
-            rank, users = self.rank(*self.chain(path)[-1]), self.users(kind, path)
-        else:  # what is known of it from a round before is true still
-            lines = self.scene.tree[kind][path]
-            rank = 1, self.scene.known.share(self.standings, queue)
-            users = self.scene.known.users(self.standings, kind, queue, lines)
-        return (*rank, users[0][1][-2:] if self.sure else ())
+            return (*self.rank(queue, self.had((path, None))), ())
+        return 1, self.scene.known.share(self.standings, (path, None), queue.weight), ()
+
+    def leaf(self, kind: Key, path: str) -> Stream:
+        """A queue of jobs, as far as it was found."""
+        return self._stream(kind, path, (path,), lambda: self._new_leaf(kind, path))
+
+    def branch(self, kind: Key, of: Beneath) -> Stream:
+        """A queue of queues, as far as it was found."""
+        return self._stream(kind, of.path, of.leaves, lambda: Branch(self, kind, of))
+
+    def _new_leaf(self, kind: Key, path: str) -> Stream:
+        return Users(self, kind, path) if self._fair else Line(self.scene.tree[kind][path][""])
+
+    def _stream(self, kind: Key, path: str, leaves: Sequence[str], make: Callable[[], Stream]) -> Stream:
+        """That of an earlier order, where all is as it was that one of these queues depends on."""
+        if self._kept or path in self._touched:
+            return make()
+        scene, standings, lines = self.scene, self.standings, self.scene.tree[kind]
+        # Whatever any of them or of their users has more is part of what the topmost has.
+        scopes = scene.limits.above(path)
+        like = (
+            self._step,
+            standings.whole,
+            leaves,
+            [self._gone[leaf] for leaf in leaves if leaf in self._gone] if self._gone else [],
+            [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else [],
+            self._spent(scopes) if scene.limits.by_day else (),
+        )
+        seen = scene.known.seen(kind, path)
+        if seen is None or not seen.holds(standings, lines, like):
+            of = tuple((leaf, lines[leaf]) for leaf in leaves)
+            uses = tuple((scope, standings.of(scope)) for scope in scopes)
+            seen = scene.known.see(kind, path, Seen(make(), of, uses, like))
+        return seen.stream
+
+    def _spent(self, scopes: Iterable[Scope]) -> tuple[float | None, ...]:
+        """What was spent today, and which day that is."""
+        spent = self.standings.spent
+        return self.standings.at // SECONDS_PER_DAY, *(spent.get(scope) for scope in scopes)
 
     def rank(self, queue: Queue, had: Sequence[float]) -> Rank:
         """How a queue that has so much stands among its neighbours."""
@@ -297,20 +323,28 @@ class Order:
         }
         return self.standings.of(scope).held + Resources(more)
 
-    def touch(self, path: str) -> None:
-        """Some of a queue of jobs are about to be found."""
-        self._touched.add(path)
-
     def users(self, kind: Key, path: str) -> Sequence[Any]:
         """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
-        lines, queue = self.scene.tree[kind][path], self.chain(path)[-1][0]
+        lines, queue = self.scene.tree[kind][path], self.queue(path)
         if path not in self._touched:
             return self.scene.known.users(self.standings, kind, queue, lines)
         return sorted(
-            (dominant(self.vector((path, user)), queue.weight_of(user)), line[0].key, user, 0)
+            (dominant(self.had((path, user)), queue.weight_of(user)), line[0].key, user, 0)
             for user, line in lines.items()
         )
 
-    def _below(self, queues: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The tree of queues in which jobs of a class wait: by path those below, an empty one for none."""
-        return self.scene.known.below(self.standings, tuple(queues))
+    def _beneath(self, kind: Key) -> Sequence[Beneath]:
+        """The queues in which jobs of a class wait: as a tree where the order is fair."""
+        paths = tuple(self.scene.tree[kind])
+        if not self._fair:
+            return [Beneath(path, (path,), ()) for path in paths]
+        return self.scene.known.beneath(self.standings, paths)
+
+
+def _both(some: JobsByQueue, others: JobsByQueue) -> JobsByQueue:
+    """The jobs of both."""
+    if not (some and others):
+        return some or others
+    return {
+        queue: some.get(queue, frozenset()) | others.get(queue, frozenset()) for queue in {*some, *others}
+    }

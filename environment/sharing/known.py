@@ -1,20 +1,43 @@
 """What was found of shares in one round, and is as true in the next."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 from environment.resources import Resources
 from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key
 from environment.sharing.shares import Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
+from environment.sharing.tree import Beneath, Stream
 
 #: Of so many queues and users it is kept what was found, at most.
 _KEPT = 100_000
-#: And of so many sets of queues in which somebody waits.
-_TREES = 100
+#: And of so many sets of queues in which somebody waits, and of so many queues what order their jobs have.
+_TREES, _STREAMS = 100, 10_000
 #: By what jobs take at least, as objects, and whether they run already: that, and what is in their way.
 Overs = dict[tuple[int, bool], tuple[Resources, Over | None]]
+
+
+class Seen(NamedTuple):
+    """A stream, and all that it depends on: where nothing of this has changed, it would be found again."""
+
+    stream: Stream
+    #: The lines of jobs by queue, and what is held, as far as it counts: these very ones.
+    lines: tuple[tuple[str, object], ...]
+    uses: tuple[tuple[Scope, Use], ...]
+    #: What else counts.
+    like: tuple[object, ...]
+
+    def holds(self, standings: Standings, lines: Mapping[str, object], like: tuple[object, ...]) -> bool:
+        """Whether it would be."""
+        for scope, use in self.uses:
+            if standings.of(scope) is not use:
+                return False
+        for queue, line in self.lines:
+            if lines.get(queue) is not line:
+                return False
+        return self.like == like
 
 
 class Known:
@@ -25,9 +48,12 @@ class Known:
 
     def __init__(self) -> None:
         self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
-        self._shares: dict[str, tuple[Use, float, Resources, float]] = {}
+        self._shares: dict[Scope, tuple[Use, float, Resources, float]] = {}
         self._overs: dict[Scope, tuple[object, Overs]] = {}
-        self._trees: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._trees: dict[tuple[str, ...], tuple[Beneath, ...]] = {}
+        self._streams: dict[tuple[Key, str], Seen] = {}
+        #: Held by who has more found of streams.
+        self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
@@ -53,27 +79,36 @@ class Known:
             known = self._overs[queue, user] = of, {}
         return known[1]
 
-    def below(self, standings: Standings, paths: tuple[str, ...]) -> Mapping[str, Any]:
+    def beneath(self, standings: Standings, paths: tuple[str, ...]) -> tuple[Beneath, ...]:
         """The tree of these queues and those above them."""
         found = self._trees.get(paths)
         if found is None:
-            found = {}
-            for path in paths:
-                at = found
-                for queue in standings.sharing.queues.line(path):
-                    at = at.setdefault(queue.path, {})
             if len(self._trees) > _TREES:
                 self._trees = {}
-            self._trees[paths] = found
+            lines = [[queue.path for queue in standings.sharing.queues.line(path)] for path in paths]
+            found = self._trees[paths] = _tree(lines, 0)
         return found
 
-    def share(self, standings: Standings, queue: Queue) -> float:
-        """A queue's share for its weight."""
-        use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
-        known = self._shares.get(queue.path)
+    def seen(self, kind: Key, path: str) -> Seen | None:
+        """What was found last of the jobs of a class in a queue."""
+        return self._streams.get((kind, path))
+
+    def see(self, kind: Key, path: str, seen: Seen) -> Seen:
+        """That was found."""
+        if len(self._streams) > _STREAMS:
+            self._streams = {}
+        self._streams[kind, path] = seen
+        return seen
+
+    def share(self, standings: Standings, scope: Scope, weight: float) -> float:
+        """A queue's or user's share for its weight."""
+        use, step, whole = standings.of(scope), standings.step, standings.whole
+        known = self._shares.get(scope)
         if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
-            share = dominant(self.vector(standings, (queue.path, None)), queue.weight)
-            known = self._shares[queue.path] = use, step, whole, share
+            if len(self._shares) > _KEPT:
+                self._shares = {}
+            share = dominant(self.vector(standings, scope), weight)
+            known = self._shares[scope] = use, step, whole, share
         return known[3]
 
     def users(
@@ -88,8 +123,20 @@ class Known:
                 self._users = {}
             found = []
             for user, line in lines.items():
-                share = dominant(self.vector(standings, (queue.path, user)), queue.weight_of(user))
+                share = self.share(standings, (queue.path, user), queue.weight_of(user))
                 found.append((share, line[0].key, user, 0))
             found.sort()
             known = self._users[kind, queue.path] = lines, use, step, whole, found
         return known[4]
+
+
+def _tree(lines: Sequence[Sequence[str]], depth: int) -> tuple[Beneath, ...]:
+    """Those at that depth of queues that stand behind those above them each."""
+    longer = [line for line in lines if len(line) > depth]
+    below: dict[str, list[Sequence[str]]] = {}
+    for line in longer:
+        below.setdefault(line[depth], []).append(line)
+    return tuple(
+        Beneath(path, tuple(line[-1] for line in among), _tree(among, depth + 1))
+        for path, among in below.items()
+    )

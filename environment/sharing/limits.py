@@ -34,8 +34,11 @@ class ShareLimits:
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
         self._bounds = cache(self._bounds_of)
-        #: Whether there is any limit at all.
+        self._above = cache(self._above_of)
+        #: Whether there is any limit at all, and whether there is one of what is spent on a day.
         self.any = any(queue.most or queue.most_per_user for queue in queues)
+        bounds = (most for queue in queues for most in (queue.most, queue.most_per_user))
+        self.by_day = any(most.dollars_per_day is not None for most in bounds)
 
     def _bounds_of(self, queue: str) -> tuple[tuple[str, bool, Most], ...]:
         line = self._queues.line(queue)
@@ -49,6 +52,14 @@ class ShareLimits:
     def by_user(self, queue: str) -> bool:
         """Whether any of them is of each user."""
         return any(of_user for _, of_user, _ in self._bounds(queue))
+
+    def _above_of(self, queue: str) -> tuple[Scope, ...]:
+        bounded = (path for path, _, _ in self._bounds(queue))
+        return tuple(dict.fromkeys((path, None) for path in (queue, *bounded)))
+
+    def above(self, queue: str) -> tuple[Scope, ...]:
+        """The queue, and all above it of which, or of whose users, there is any."""
+        return self._above(queue)
 
     def scopes(self, queue: str, user: str) -> Iterator[Scope]:
         """Of whom what is held is in the way of jobs of that queue and user, when it is too much."""

@@ -146,13 +146,24 @@ class Ordering:
             classes,
             {queue: users[""] for queue, users in ages.get((), {}).items()},
             self.limits,
-            skipped=skipped,
+            skipped=self._by_queue(skipped, growing),
             gate=gate,
             overtaken=dict(self._overtaken),
             grow_in=frozenset(request.job.queue for _, _, request in growing),
             known=self._known,
         )
         return scene, self.shares.standings(whole, now, day)
+
+    def _by_queue(self, jobs: Iterable[str], growing: Sequence[Grows]) -> dict[str, frozenset[str]]:
+        """Those of the jobs that wait, or grow, by queue."""
+        grow = {request.job.id: request.job.queue for _, _, request in growing}
+        found: dict[str, set[str]] = {}
+        for job_id in jobs:
+            place = self._places.get(job_id)
+            queue = place[0][1] if place is not None else grow.get(job_id)
+            if queue is not None:
+                found.setdefault(queue, set()).add(job_id)
+        return {queue: frozenset(ids) for queue, ids in found.items()}
 
     def _look(self, now: float) -> None:
         """Who can meet his deadline no more goes behind those who can."""

@@ -3,8 +3,9 @@
 Who is over a limit by the same numbers is said in `limits`.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from environment.resources import NOTHING, Resources
@@ -102,7 +103,8 @@ class Spent(NamedTuple):
 class Standings:
     """The shares of a moment: by them a round is put in order. Never changed.
 
-    `whole` is what the cluster has. `spent` is what was charged today, dollars.
+    `whole` is what the cluster has. `spent` is what was charged today, dollars. `placed` stands for
+    `uses` where something was placed since.
     """
 
     sharing: Sharing
@@ -110,25 +112,26 @@ class Standings:
     spent: Mapping[Scope, float]
     whole: Resources
     at: float
+    placed: Mapping[Scope, Use] = field(default_factory=dict)
 
     def of(self, scope: Scope) -> Use:
         """What a queue or user has."""
-        return self.uses.get(scope, NO_USE)
+        return self.placed.get(scope) or self.uses.get(scope, NO_USE)
 
     def with_more(self, more: Iterable[Holding]) -> "Standings":
         """The same when these jobs have been placed."""
-        uses = dict(self.uses)
+        placed = dict(self.placed)
         for holding in more:
             for scope in scopes(self.sharing.queues, holding.queue, holding.user):
-                use = uses.get(scope, NO_USE)
-                uses[scope] = Use(
+                use = placed.get(scope) or self.uses.get(scope, NO_USE)
+                placed[scope] = Use(
                     use.held + holding.held,
                     use.running + holding.new,
                     use.picodollars + holding.picodollars,
                     use.past_at(self.step, self.sharing.half_life),
                     max(self.step, use.at),
                 )
-        return replace(self, uses=uses)
+        return replace(self, placed=placed)
 
     def vector(self, use: Use) -> list[float]:
         """What is held, and `PAST` times what was on average, as parts of the whole, of each thing."""
@@ -169,10 +172,10 @@ class Standings:
         much, a run is judged when it is over (`environment.simulation.fairness`).
         """
         had = {other: self.share(other) * self.weight(other) for other in {path, *others}}
-        everything = sum(had.values())
+        everything = math.fsum(had.values())  # in whichever order
         if not everything:
             return None
-        due = self.weight(path) / sum(map(self.weight, had))
+        due = self.weight(path) / math.fsum(map(self.weight, had))
         return had[path] / everything / due
 
 

@@ -9,11 +9,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, overload
 
 from environment.resources import total
 from environment.rounds import Verdict, WaitingRequests
-from environment.sharing.filling import FillingScene, Order
+from environment.sharing.filling import FillingScene, JobsByQueue, Order
 from environment.sharing.shares import Holding, Scope, Standings
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
@@ -34,7 +35,7 @@ class Turns(WaitingRequests):
         *,
         first: tuple[PlacementRequest, ...] | None = None,
         placed: tuple[Holding, ...] = (),
-        gone: frozenset[str] = frozenset(),
+        gone: JobsByQueue = MappingProxyType({}),
         begun: int = 0,
         found: "_Found | None" = None,
     ) -> None:
@@ -96,12 +97,17 @@ class Turns(WaitingRequests):
 
     def _any_crosses(self, requests: Iterable[PlacementRequest], changed: frozenset[Scope]) -> bool:
         """Whether a limit of those who have more than when these were found is in the way of one of them."""
-        limits = self._scene.limits
-        return any(
-            not changed.isdisjoint(limits.scopes(request.job.queue, request.job.owner))
-            and self._scene.crosses(self._now, request)
-            for request in requests
-        )
+        limits, queues = self._scene.limits, {queue for queue, _ in changed}
+        concerned: dict[str, bool] = {}  # few of the queues are
+        for request in requests:
+            queue, user = request.job.queue, request.job.owner
+            if queue not in concerned:
+                concerned[queue] = any(path in queues for path, _ in limits.above(queue))
+            if not concerned[queue] or changed.isdisjoint(limits.scopes(queue, user)):
+                continue
+            if self._scene.crosses(self._now, request):
+                return True
+        return False
 
     @overload
     def __getitem__(self, index: int) -> PlacementRequest: ...
@@ -158,7 +164,8 @@ class Turns(WaitingRequests):
             return self
         holding = _holding(verdict.view, request, place)
         begun = self._begun + len(place.placement) + (not request.joins)
-        gone, head = self._gone | {request.job.id}, self.head
+        queue, head = request.job.queue, self.head
+        gone = {**self._gone, queue: self._gone.get(queue, frozenset()) | {request.job.id}}
         scene, found = self._scene, self._found
         standings, placed = self._standings, (*self._placed, holding)
         if scene.limits.any:  # which need them as they are now
@@ -197,7 +204,7 @@ class _Found(NamedTuple):
 
 def order_of(scene: FillingScene, standings: Standings) -> Iterator[PlacementRequest]:
     """All who may be placed, in order, found one after the other."""
-    order = Order(scene, standings, frozenset(), 0)
+    order = Order(scene, standings, {}, 0)
     number = 0
     while order.reach(number + 1) > number:
         yield order.found[number]

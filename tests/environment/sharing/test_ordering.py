@@ -159,13 +159,15 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
     for _ in range(60):
         walk.step()
     turns = walk.ordering.turns(WHOLE, walk.now)
-    standings, scene, gone, begun = turns._now, turns._scene, frozenset[str](), 0
+    standings, scene, begun = turns._now, turns._scene, 0
+    gone: dict[str, frozenset[str]] = {}
     while turns:
         request, *_ = islice(turns, walk.chance.choice([1, 2, 5, 1000]))
         job, count = request.job, request.count
         turns = turns.after(Verdict(request, VIEW, Place(job.id, (0,) * count)))
         held = Holding(job.queue, job.owner, job.size * count, 0.0)
-        standings, gone, begun = standings.with_more([held]), gone | {job.id}, begun + count + 1
+        standings, begun = standings.with_more([held]), begun + count + 1
+        gone = {**gone, job.queue: gone.get(job.queue, frozenset()) | {job.id}}
         anew = Turns(scene, standings, first=(), gone=gone, begun=begun)
         looks = walk.chance.choice([1, 2, 5, 1000])
         shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
