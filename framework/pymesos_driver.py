@@ -77,6 +77,7 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
     """pymesos' driver, with what it lacks."""
 
     _conn: CallConnection | None
+    _used: CallConnection | None = None  # for the last call
 
     @override
     def change_master(self, new_master: str | None) -> None:
@@ -111,7 +112,23 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
     def _get_conn(self) -> CallConnection | None:
         if self.connected and self._conn is None:
             self._conn = CallConnection(self.master, self._timeout, self.sched.may_call)
-        return self._conn if self.connected else None
+        self._used = self._conn if self.connected else None
+        return self._used
+
+    @override
+    def _close(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            conn.close()
+
+    @override
+    def _send(self, *call: Any, **more: Any) -> Any:
+        """Make a call. Closed by the thread of events meanwhile, a connection opens again, unknown to all."""
+        try:
+            return super()._send(*call, **more)
+        finally:
+            if self._used is not None and self._used is not self._conn:
+                self._used.close()
 
     def works(self) -> bool:
         """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""

@@ -3,12 +3,14 @@
 import contextlib
 import socket
 from collections.abc import Iterator
+from http.client import ResponseNotReady
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from framework.link import MesosLink
-from framework.pymesos_driver import CallConnection, FencedError
+from framework.pymesos_driver import CallConnection, FencedError, SchedulerDriver
 from framework.session import Session, SessionOptions
 from tests.framework.embedded.running import Mesos, running
 from tests.waiting import until
@@ -34,6 +36,30 @@ def test_a_call_is_not_sent_nor_the_rest_of_one() -> None:
         with accepted:
             assert accepted.recv(100) == b"the head"
             assert accepted.recv(100) == b""
+
+
+def test_a_connection_that_is_lost_in_the_middle_of_a_call_stays_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread of events closes it; the call, which goes on, opens it again: nobody would close that."""
+    send = CallConnection.send
+    opened: list[socket.socket] = []
+
+    def lose(connection: CallConnection, data: object) -> None:
+        if not opened:
+            driver._close()
+        send(connection, data)
+        opened.append(connection.sock)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(SchedulerDriver, "connected", True)
+        monkeypatch.setattr(SchedulerDriver, "master", f"127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setattr(CallConnection, "send", lose)
+        driver = SchedulerDriver(SimpleNamespace(may_call=lambda: True), {}, "")
+        with pytest.raises(ResponseNotReady):
+            driver._send({"type": "ACKNOWLEDGE"})
+    assert opened
+    assert {sock.fileno() for sock in opened} == {-1}
 
 
 def test_nobody_subscribes_who_may_not(mesos: Mesos) -> None:
