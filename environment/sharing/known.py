@@ -121,9 +121,14 @@ class Known:
         if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
             if len(self._users) > _KEPT:
                 self._users = {}
-            found = []
+            found, shares, path = [], self._shares, queue.path
             for user, line in lines.items():
-                share = self.share(standings, (queue.path, user), queue.weight_of(user))
+                scope = path, user
+                had = shares.get(scope)
+                if had is not None and had[0] is standings.of(scope) and had[1] == step and had[2] is whole:
+                    share = had[3]
+                else:
+                    share = self.share(standings, scope, queue.weight_of(user))
                 found.append((share, line[0].key, user, 0))
             found.sort()
             known = self._users[kind, queue.path] = lines, use, step, whole, found

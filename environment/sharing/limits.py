@@ -8,24 +8,59 @@ from functools import cache
 from typing import NamedTuple
 
 from environment.resources import BASIC, Resources, told
-from environment.sharing.shares import Scope, Standings
+from environment.sharing.shares import Scope, Standings, Use
 from environment.sharing.terms import Most, Queues
 
 #: Of dollars per hour, when prices are compared with what may be paid: thirds of a price are the price.
 _DECIMALS = 9
+#: What may be too much beside resources, whose names have no spaces.
+_RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per day"
 
 
 class Over(NamedTuple):
-    """A limit that is in the way: of which queue or user, and what is said of it.
+    """A limit that is in the way: of which queue or user.
 
-    `full` tells whether it is in the way of any new job of his; `ever` whether this one is let by all limits
-    where nothing is held.
+    `full` tells whether it is in the way of any new job of his. The rest is what it is known by: that is put
+    in words only where somebody asks.
     """
 
     scope: Scope
-    why: str
     full: bool
-    ever: bool
+    most: Most
+    #: A resource, or what else he may not have more of.
+    what: str
+    #: What he has, and has spent today; what is asked for.
+    use: Use
+    spent: float
+    takes: Resources
+    per_hour: float
+    #: All limits of the job.
+    bounds: tuple[Most, ...]
+
+    @property
+    def ever(self) -> bool:
+        """Whether this job is let by all limits where nothing is held."""
+        return all(_lets(most, self.takes, self.per_hour) for most in self.bounds)
+
+    @property
+    def why(self) -> str:
+        """What is said of it."""
+        path, user = self.scope
+        whose = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
+        most, use = self.most, self.use
+        if self.what == _RUNNING:
+            return f"{whose} may have {most.running} running jobs at most and has {use.running}"
+        if self.what == _PER_HOUR:
+            return (
+                f"{whose} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "
+                f"${use.per_hour:.4g}; this adds ${self.per_hour:.4g} at least"
+            )
+        if self.what == _PER_DAY:
+            most_a_day = f"${most.dollars_per_day:.10g} per day"
+            return f"{whose} may cost {most_a_day} at most and has cost ${self.spent:.4g} today (UTC)"
+        has, it = use.held.amount(self.what), self.takes.amount(self.what)
+        amount = told(self.what, most.resources[self.what])
+        return f"{whose} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
 
 
 class ShareLimits:
@@ -79,13 +114,14 @@ class ShareLimits:
 
         `more_jobs` is 0 for one that runs already. None when none is crossed.
         """
-        for path, of_user, most in self._bounds(queue):
+        bounds = self._bounds(queue)
+        for path, of_user, most in bounds:
             scope = (path, user if of_user else None)
-            if why := _crossed(standings, scope, most, takes, more_jobs, per_hour):
-                whose = f"{user or 'nobody'} in queue {path}" if of_user else f"queue {path}"
-                full = _is_full(standings, scope, most)
-                ever = all(_lets(each, takes, per_hour) for _, _, each in self._bounds(queue))
-                return Over(scope, f"{whose} {why}", full, ever)
+            use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
+            if what := _crossed(use, spent, most, takes, more_jobs, per_hour):
+                each = tuple(most for _, _, most in bounds)
+                full = _is_full(use, spent, most)
+                return Over(scope, full, most, what, use, spent, takes, per_hour, each)
         return None
 
     def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:
@@ -101,9 +137,8 @@ class ShareLimits:
                     yield (round(amount * 1000) - held.get(name)) // each.get(name)
 
 
-def _is_full(standings: Standings, scope: Scope, most: Most) -> bool:
+def _is_full(use: Use, spent: float, most: Most) -> bool:
     """Whether no new job may have anything more."""
-    use = standings.of(scope)
     return (
         any(
             use.held.get(name) >= round(amount * 1000)
@@ -112,7 +147,7 @@ def _is_full(standings: Standings, scope: Scope, most: Most) -> bool:
         )
         or (most.running is not None and use.running >= most.running)
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
-        or (most.dollars_per_day is not None and standings.spent.get(scope, 0.0) >= most.dollars_per_day)
+        or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
     )
 
 
@@ -128,24 +163,14 @@ def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
     return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0
 
 
-def _crossed(
-    standings: Standings, scope: Scope, most: Most, takes: Resources, more_jobs: int, per_hour: float
-) -> str:
+def _crossed(use: Use, spent: float, most: Most, takes: Resources, more_jobs: int, per_hour: float) -> str:
     """What may not be had more of; empty when nothing."""
-    use = standings.of(scope)
     for name, amount in most.resources.items():
         asked = takes.get(name)
         if asked and use.held.get(name) + asked > round(amount * 1000):
-            has, it = use.held.amount(name), takes.amount(name)
-            return f"may have {told(name, amount)} at most and has {has:.10g}; this takes {it:.10g}"
+            return name
     if more_jobs and most.running is not None and use.running + more_jobs > most.running:
-        return f"may have {most.running} running jobs at most and has {use.running}"
+        return _RUNNING
     if most.dollars_per_hour is not None and _beyond(use.per_hour + per_hour, most) > 0.0:
-        return (
-            f"may cost ${most.dollars_per_hour:.10g} per hour at most and costs ${use.per_hour:.4g}; "
-            f"this adds ${per_hour:.4g} at least"
-        )
-    spent = standings.spent.get(scope, 0.0)
-    if most.dollars_per_day is not None and spent >= most.dollars_per_day:
-        return f"may cost ${most.dollars_per_day:.10g} per day at most and has cost ${spent:.4g} today (UTC)"
-    return ""
+        return _PER_HOUR
+    return _PER_DAY if most.dollars_per_day is not None and spent >= most.dollars_per_day else ""

@@ -187,7 +187,7 @@ def step_of(at: float, half_life: float) -> float:
 
 def dominant(had: Sequence[float], weight: float) -> float:
     """The share of who has these parts of the whole (Ghodsi 2011), for his weight."""
-    return round(max(had, default=0.0) / weight, _DECIMALS)
+    return round(max(had) / weight, _DECIMALS) if had else 0.0
 
 
 def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:

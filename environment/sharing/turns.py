@@ -68,6 +68,8 @@ class Turns(WaitingRequests):
             if at < (found.sound if found.changed else len(order)):  # as `_at` has it, of what is found
                 yield order[at]
                 continue
+            # Who looks further mostly goes on, so that as many again are looked for as there were.
+            self._reach(min(max(2 * number, 1), self._window))
             if (request := self._at(number)) is None:
                 return
             yield request
@@ -98,12 +100,12 @@ class Turns(WaitingRequests):
     def _any_crosses(self, requests: Iterable[PlacementRequest], changed: frozenset[Scope]) -> bool:
         """Whether a limit of those who have more than when these were found is in the way of one of them."""
         limits, queues = self._scene.limits, {queue for queue, _ in changed}
-        concerned: dict[str, bool] = {}  # few of the queues are
+        below = tuple(f"{queue}." for queue in queues)
         for request in requests:
             queue, user = request.job.queue, request.job.owner
-            if queue not in concerned:
-                concerned[queue] = any(path in queues for path, _ in limits.above(queue))
-            if not concerned[queue] or changed.isdisjoint(limits.scopes(queue, user)):
+            if queue not in queues and not queue.startswith(below):  # of most jobs
+                continue
+            if changed.isdisjoint(limits.scopes(queue, user)):
                 continue
             if self._scene.crosses(self._now, request):
                 return True
