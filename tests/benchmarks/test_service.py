@@ -11,11 +11,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -254,23 +254,42 @@ def test_submissions_behind_many_queues(benchmark: BenchmarkFixture, tmp_path: P
     show_answers(show, "waiting in 200 queues", found, 100_000)
 
 
-def show_answers(
-    show: Show, state: str, found: tuple[list[tuple[float, float]], float], jobs: int = 10_000
-) -> None:
+class Answer(NamedTuple):
+    """When a submission was due, was sent, and was answered, seconds."""
+
+    due: float
+    sent: float
+    at: float
+
+
+def show_answers(show: Show, state: str, found: tuple[list[Answer], float], jobs: int = 10_000) -> None:
     """How many came, how late, and what they cost."""
     answers, cpu_seconds = found
-    took = max(at for at, _ in answers) - min(at for at, _ in answers)
-    waits = sorted(1000 * seconds for _, seconds in answers)
-    rate = len(waits) / took
+    took = max(each.at for each in answers) - min(each.at for each in answers)
+    rate = len(answers) / took
     show(f"submissions, {jobs:,} jobs {state}: {rate:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
-    middle, late = statistics.median(waits), waits[int(0.99 * len(waits))]
+    middle, late = middle_and_late(each.at - each.due for each in answers)
     show(f"  after {middle:.1f} ms in the middle, {late:.1f} ms at p99 (wanted {SUBMISSION_P99_MS})")
+    sent, late_sent = middle_and_late(each.at - each.sent for each in answers)
+    show(f"  since they were sent, on one of 32 connections: {sent:.1f} ms, {late_sent:.1f} ms")
+    start = min(each.due for each in answers)
+    seconds: dict[int, list[float]] = {}
+    for each in answers:
+        seconds.setdefault(int(each.due - start), []).append(each.at - each.due)
+    worst = ", ".join(f"{middle_and_late(waits)[1]:.0f}" for _, waits in sorted(seconds.items()))
+    show(f"  p99 of those due in each second, ms: {worst}")
     show(f"  CPU time of the daemon: {1000 * cpu_seconds / len(answers):.2f} ms for each")
     show(f"  load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
-def submit(folder: Path, *, over: bool) -> tuple[list[tuple[float, float]], float]:
-    """Submit steadily: when each submission was answered and after how long; CPU seconds of the daemon."""
+def middle_and_late(waits: Iterable[float]) -> tuple[float, float]:
+    """The median and the 99th percentile of seconds, in milliseconds."""
+    ms = sorted(1000 * seconds for seconds in waits)
+    return statistics.median(ms), ms[int(0.99 * len(ms))]
+
+
+def submit(folder: Path, *, over: bool) -> tuple[list[Answer], float]:
+    """Submit steadily: what became of each submission, and CPU seconds of the daemon."""
     with running(folder / "mesos", agents(1, 1000)) as mesos:
         daemon = Daemon(folder, mesos, "sleep", "3600")
         with opened(daemon.database) as store:
@@ -284,9 +303,7 @@ def submit(folder: Path, *, over: bool) -> tuple[list[tuple[float, float]], floa
     return answers, took
 
 
-def submit_into_queues(
-    folder: Path, count: int, queues: int, users: int
-) -> tuple[list[tuple[float, float]], float]:
+def submit_into_queues(folder: Path, count: int, queues: int, users: int) -> tuple[list[Answer], float]:
     """Submit steadily behind so many jobs in so many queues; as `submit`."""
     config = {
         "queues": tree(queues),
@@ -307,8 +324,8 @@ def submit_into_queues(
 
 async def submit_steadily(
     url: str, rate: float, seconds: float, more: Sequence[Mapping[str, str]] = ({},)
-) -> list[tuple[float, float]]:
-    """Send submissions at fixed times, however long answers take: when each came, and after how long.
+) -> list[Answer]:
+    """Send submissions at fixed times, however long answers take.
 
     `more` is what jobs say besides, in turn.
     """
@@ -324,18 +341,19 @@ async def submit_steadily(
     free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     for _ in range(32):
         free.put_nowait(await asyncio.open_connection(host, int(port)))
-    answered: list[tuple[float, float]] = []
+    answered: list[Answer] = []
 
     async def one(number: int, due: float) -> None:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         reader, writer = await free.get()
+        sent = time.monotonic()
         writer.write(requests[number % len(requests)])
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 201"), head
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         await reader.readexactly(int(length.partition(b":")[2]))
         free.put_nowait((reader, writer))
-        answered.append((time.monotonic(), time.monotonic() - due))
+        answered.append(Answer(due, sent, time.monotonic()))
 
     start = time.monotonic() + 0.1
     await asyncio.gather(*(one(n, start + n / rate) for n in range(int(rate * seconds))))
