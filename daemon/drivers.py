@@ -185,9 +185,9 @@ class HostDrivers:
                 self._over.add(job.job.id)
                 self._late.pop(job.job.id, None)
 
-    def forget(self, gone: Callable[[str], bool]) -> None:
-        """Forget the secrets of jobs that are over and `gone`: their drivers were told to end before."""
-        for job_id in [job_id for job_id in self._over if gone(job_id)]:
+    def forget(self, known: Callable[[str], object | None]) -> None:
+        """Forget the secrets of jobs that are over and `known` no more: their drivers were told to end."""
+        for job_id in [job_id for job_id in self._over if known(job_id) is None]:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)

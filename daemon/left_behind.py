@@ -27,6 +27,15 @@ class LeftBehind(NamedTuple):
     tasks: Sequence[ExecutorRecord]
     restored: ev.Restored
 
+    def tell(self, *, closes_vms: bool) -> None:
+        """Say in the log what was taken up."""
+        if self.jobs:
+            log.info("taken up", jobs=len(self.jobs), tasks=sum(not task.ended for task in self.tasks))
+        if (leases := self.restored.leases) and not closes_vms:
+            names = ", ".join(lease.id for lease in leases[:3])
+            text = "VMs are open that nobody closes: no provider is configured"
+            log.error(text, vms=len(leases), some=names)
+
 
 def left_behind(
     store: Store, clock: Clock, options: ModelOptions, policy: str, queues: LiveQueues
@@ -35,7 +44,7 @@ def left_behind(
 
     Raises StoreError when the store cannot be read.
     """
-    found = store.take_up(clock.now())
+    found = store.open_jobs.take_up(clock.now())
     for damage in found.damages:
         log.error("a row of the job store cannot be read and is put aside", row=str(damage))
     (jobs, tasks), leases = (found.jobs, found.tasks), store.vms.leases()

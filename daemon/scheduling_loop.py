@@ -10,7 +10,6 @@ commands do in `effects.py`, what comes due by itself in `due.py`, what an earli
 of it, in `service.py`.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -43,12 +42,10 @@ from daemon.logs import Logs, Sandboxes
 from daemon.machines import Machines
 from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
-from daemon.queues.allowances import Allowances
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
-from daemon.queues.past_use import PastUse
-from daemon.queues.sight import QueueSight, next_look, sight_of
 from daemon.queues.waiting import WaitingBook
+from daemon.queues.watch import QueueWatch
 from daemon.readiness import Readiness
 from daemon.stages import Stages
 from daemon.store import Store
@@ -137,10 +134,8 @@ class SchedulingLoop:
         )
         self._link = looked_into.link = MesosLink(session, self._log_keeper.take, framework_id, may_act, now)
         self._logs = Logs(launcher, store, looked_into, kept)
-        log_files = config.event_log
-        self._journal = Journal(
-            data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
-        )
+        files = config.event_log
+        self._journal = Journal(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
         requeue = config.leader.lost_drivers == "requeue"
         self._drivers = HostDrivers(
             launcher,
@@ -157,8 +152,9 @@ class SchedulingLoop:
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
         self._waiting, self._chronicle = WaitingBook(), Chronicle()
+        self._queues = QueueWatch(self._waiting, now, store.get)
         self._live_queues = LiveQueues(config, store, self._share)
-        self._queue_desk = QueueDesk(self._live_queues, lambda: self._sight)
+        self._queue_desk = QueueDesk(self._live_queues, lambda: self._queues.sight)
         self._intake = Intake(
             store,
             launcher,
@@ -179,9 +175,8 @@ class SchedulingLoop:
             now,
             config.spark.driver_timeout,
         )
-        self._draining = Draining(self.ui, now)
+        self._draining, self._disk = Draining(self.ui, now), DiskWatch(data_dir)
         self._vms = VmDoor(store, self._inbox.put_and_wait, now)
-        self._disk = DiskWatch(data_dir)
         self._budget = BudgetWatch(config.budget, store.vms.spent, now, store.get)
         self._readiness = Readiness(
             store,
@@ -199,18 +194,12 @@ class SchedulingLoop:
         self._held = False
         #: The subscription that the model knows of: a later one may stand already.
         self._subscription = 0
-        self._picture = Picture()
-        keeping = Keeping(config.keep.name, config.keep.seconds)
+        self._stages, self._picture = Stages(now()), Picture()
         sizes, errors = Sizes.configured(config.sizes), LearnedErrors()
-        self._foresight = Foresight(sizes, self._policies.check_allowed, keeping, errors.now)
-        self._stages = Stages(now())
+        allowed, keeping = self._policies.check_allowed, self._model.options.keeping
+        self._foresight = Foresight(sizes, allowed, keeping, errors.now)
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates, errors)
-        #: What was seen of queues and the order, and when to look again.
-        self._sight: QueueSight | None = None
-        self._past_use, self._allowances = PastUse(), Allowances(now, store.get)
-        self._next_sight = 0.0
         self._next_tick = 0.0
-        self._charged = -math.inf
 
     # ---- the loop --------------------------------------------------------------------------------
 
@@ -229,7 +218,7 @@ class SchedulingLoop:
                 self._tenure.beat()
                 self._turn()
             if self._tenure.may_act():
-                self._past_use.come_due()
+                self._queues.come_due()
                 self._handle([Item(ev.ChargesDue(self._clock.now()))])
         finally:
             self._disk.stop()
@@ -297,7 +286,7 @@ class SchedulingLoop:
             self._journal.turn(encode(self._model.snapshot()))
         for command, subscription in commands:
             self._effects.execute(command, subscription)
-        self._forget()
+        self._drivers.forget(self._model.job)
         if items:
             arrived = {item.event.job.id for item in items if isinstance(item.event, ev.JobSubmitted)}
             self._waiting.note(job for job_id in arrived if (job := self._model.job(job_id)) is not None)
@@ -305,7 +294,8 @@ class SchedulingLoop:
             self._intake.note(waiting, self._model.reach(), arrived, self._waiting.waiting)
             ordered = self._live_queues.sharing() is not None
             self._picture = picture_of(self._model, self._clock.now(), self._picture, ordered=ordered)
-            self._look_at_queues()
+            self._queues.look(self._model)
+            self._stages.waits_since = self._queues.waits_since
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
@@ -319,16 +309,6 @@ class SchedulingLoop:
         gone = self._model.unknown(event.job)
         return replace(event, ends=tuple(self._tenure.ends_of(gone).items())) if gone else event
 
-    def _look_at_queues(self) -> None:
-        """See how queues and the order are, now and then: it goes through the first who wait."""
-        if (began := time.monotonic()) >= self._next_sight:
-            self._sight = sight_of(self._model, self._waiting)
-            if self._sight is not None:
-                self._allowances.observe(self._sight.standings)
-            longest = self._waiting.longest().values()
-            self._stages.waits_since = min((since for _, since in longest), default=None)
-            self._next_sight = next_look(began, time.monotonic())
-
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed, and only then go on; whether nothing of it is lost.
 
@@ -338,8 +318,7 @@ class SchedulingLoop:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        facts |= self._past_use.facts(self._model.standings)
-        (of_budget, said), (of_queues, told) = self._budget.take_news(), self._allowances.take_news()
+        (of_budget, said), (of_queues, told) = self._budget.take_news(), self._queues.take_news(self._model)
         facts |= said | told
         now = self._clock.now()
         if changes or explanations or facts or self._chronicle.due(now):
@@ -359,9 +338,6 @@ class SchedulingLoop:
             if task.state == "lost" and task.running_at is None:
                 log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])
         return True
-
-    def _forget(self) -> None:
-        self._drivers.forget(lambda job_id: self._model.job(job_id) is None)
 
     # ---- deciding --------------------------------------------------------------------------------
 
@@ -384,9 +360,8 @@ class SchedulingLoop:
     def _restore(self) -> None:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
         policy = self._policies.status().name
-        jobs, tasks, restored = left_behind(
-            self._store, self._clock, self._model.options, policy, self._live_queues
-        )
+        left = left_behind(self._store, self._clock, self._model.options, policy, self._live_queues)
+        jobs, tasks, restored = left
         self._due.keep_time()
         self._budget.begin()
         self._chronicle.take_up(jobs, tasks, restored.leases, restored.accounts)
@@ -394,16 +369,10 @@ class SchedulingLoop:
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)
         self._draining.observe(tasks, self._model.job)
-        self._forget()
+        self._drivers.forget(self._model.job)
         self._live_queues.tell_strays(jobs)
         self._waiting.note(jobs)
-        if jobs:
-            log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
-        if (leases := restored.leases) and self._machines is None:
-            names = ", ".join(lease.id for lease in leases[:3])
-            log.error(
-                "VMs are open that nobody closes: no provider is configured", vms=len(leases), some=names
-            )
+        left.tell(closes_vms=self._machines is not None)
 
     # ---- what others ask it, or have it handle ----------------------------------------------------------
 

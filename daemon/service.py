@@ -3,6 +3,7 @@
 See `contract.Scheduler`. What the loop does is in `scheduling_loop.py`.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,9 @@ KILL_PATIENCE = 10.0
 
 class Service(SchedulingLoop):
     """The scheduler behind the API; everything public may be called from any thread but `run`."""
+
+    #: When all VMs were charged for the last time that somebody asked for it, by the clock that only goes on.
+    _charged = -math.inf
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`."""
@@ -139,7 +143,7 @@ class Service(SchedulingLoop):
 
     def sight(self) -> QueueSight | None:
         """What is seen of queues and of the order, as of a moment ago."""
-        return self._sight
+        return self._queues.sight
 
     def estimates(self) -> Mapping[str, Estimate]:
         """When jobs that wait will start; see `Scheduler.estimates`."""

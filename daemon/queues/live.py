@@ -150,7 +150,7 @@ class LiveQueues:
 
     def _refuse_with_jobs(self, path: str, what: str) -> None:
         try:
-            count = self._store.open_in_queue(path)
+            count = self._store.open_jobs.in_queue(path)
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         if count:
