@@ -182,7 +182,7 @@ def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         query: Annotated[policy_schemas.ComparisonQuery, Query()],
     ) -> policy_schemas.ComparisonBody:
         """Show where shadow policies would have decided otherwise, and what that would have cost."""
-        return policy_schemas.comparison_body(report(store.comparisons(), query.limit))
+        return policy_schemas.comparison_body(report(store.comparisons.kept(), query.limit))
 
 
 def _add_operations(

@@ -200,7 +200,7 @@ def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWa
 def leave_embedded(embedded: Embedded, store: Store) -> None:
     """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
     try:
-        jobs, _ = store.unfinished()
+        jobs, _ = store.open_jobs.unfinished()
     except StoreError as error:
         log.warning(
             "jobs may go on: the embedded mesos stays", why=str(error), embedded_mesos_pid=embedded.pid

@@ -11,12 +11,9 @@ from typing import Any, NamedTuple, get_args
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daemon import record_rows, tables
-from daemon.damage import Damages
+from daemon import tables
 from daemon.groups import of_group
-from daemon.shadow_comparison import Comparison
-from daemon.tables import comparisons, jobs, labels
-from environment.model.records import JobRecord
+from daemon.tables import jobs, labels
 from environment.model.states import JobState
 
 
@@ -106,16 +103,3 @@ def _kinds(wanted: WantedJobs) -> list[tuple[sa.ColumnElement[bool], ...]]:
         for name in first
         for state in sorted(set(wanted.states or get_args(JobState)))
     ]
-
-
-def comparisons_of(connection: Connection, damages: Damages) -> list[tuple[Comparison, JobRecord]]:
-    """All comparisons that are kept and can be read, the newest first, with their jobs."""
-    columns = (comparisons.c.number, comparisons.c.body, jobs.c.number.label("job"), jobs.c.record)
-    query = sa.select(*columns).join(jobs, jobs.c.number == comparisons.c.job)
-    found: list[tuple[Comparison, JobRecord]] = []
-    for row in connection.execute(query.order_by(comparisons.c.number.desc())).all():
-        read = record_rows.read_comparison
-        comparison = damages.read("comparisons", str(row.number), row.job, read, row.body)
-        if comparison is not None:
-            found.append((comparison, damages.job(connection, row.job, row.record)))
-    return found

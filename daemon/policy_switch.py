@@ -152,7 +152,7 @@ class PolicySwitch:
         if chosen is None:
             return None
         seconds, sizes = self._config.decision_timeout, Sizes.configured(self._config.sizes)
-        return Shadow(chosen, self._store.add_comparisons, seconds, sizes)
+        return Shadow(chosen, self._store.comparisons.add, seconds, sizes)
 
     def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
         """What was chosen last, unless the config says something else, or no longer allows it."""

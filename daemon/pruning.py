@@ -180,7 +180,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
 
 def _sweep(uploads: Uploads, store: Store) -> None:
     try:
-        number, size = uploads.sweep(store.uploads_needed)
+        number, size = uploads.sweep(store.open_jobs.uploads_needed)
     except OSError as error:
         log.warning("uploaded files cannot be removed now", why=str(error))
         return

@@ -23,6 +23,7 @@ from environment.growth import Grown
 from environment.model.records import Asked, Attempt, ExecutorRecord, Gave, JobRecord, Took
 from environment.resources import Resources
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework
+from environment.words import natural_key
 from profiles.curve import Curve
 
 #: Explanations repeat themselves: the quickest level already makes them a tenth of their size.
@@ -188,3 +189,8 @@ def _choice(values: Row) -> Choice:
         for c in values["candidates"]
     )
     return Choice(**{"size": taken_out(values), **values, "candidates": candidates})
+
+
+def by_launch(task: ExecutorRecord) -> Any:
+    """By this tasks stand in order of their launch."""
+    return task.launched_at, natural_key(task.task_id)

@@ -160,7 +160,7 @@ def add_spark_rest(
     @app.post(f"{submissions}/killall", response_model=protocol.AllKilledBody, responses=_ERRORS)
     def kill_all_submissions() -> Written:
         """Ask for the end of all jobs that came by this protocol; others are left alone."""
-        going = store.open_by_keys(_KEY)
+        going = store.open_jobs.by_keys(_KEY)
         for job_id in going:
             scheduler.kill(job_id)
         return answer(protocol.AllKilledBody, message=f"killed: {', '.join(going) or 'there was none'}")

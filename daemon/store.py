@@ -1,11 +1,11 @@
 """The job store: every job, its executors and why they are where they are, durable in SQL.
 
 What a method has written is on disk when it returns. What is kept of VMs is in `vm_books.py`, of applications
-in `application_rows.py`, of jobs that are over in `past.py`. How records become rows is in `record_rows.py`,
-how transactions are made in `database.py`; the life of a job is the model's business, not this one's.
+in `application_rows.py`, of jobs that are over in `past.py`, of those that are not in `open_jobs.py`, of what
+other policies would have decided in `comparison_rows.py`. How records become rows is in `record_rows.py`, how
+transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
-from conf.uploaded import SCHEME, SHA256
 from daemon import (
     arrivals,
     bill_rows,
@@ -33,7 +32,8 @@ from daemon import (
 from daemon.application_rows import ApplicationRows
 from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
 from daemon.chronicle import Happening
-from daemon.damage import Damage, FoundJobs, put_aside
+from daemon.comparison_rows import ComparisonRows
+from daemon.damage import Damage
 from daemon.database import (
     Database,
     DeposedError,
@@ -47,12 +47,11 @@ from daemon.event_rows import EventRows
 from daemon.groups import GroupSum
 from daemon.lately import LatelyRows
 from daemon.news import News
+from daemon.open_jobs import OpenJobs
 from daemon.past import PastJobs
-from daemon.shadow_comparison import Comparison
 from daemon.store_access import StoreAccess
 from daemon.tables import (
     add_explanations,
-    comparisons,
     executors,
     explanations,
     facts,
@@ -61,7 +60,6 @@ from daemon.tables import (
     upsert,
 )
 from daemon.terms import Term, Vigil
-from daemon.uploads import stored_name
 from daemon.users.people import Submitter
 from daemon.users.user_rows import Users
 from daemon.vm_books import VmBooks
@@ -70,7 +68,6 @@ from environment.explain import Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
-from environment.words import natural_key
 
 __all__ = [
     "DeposedError",
@@ -84,10 +81,6 @@ __all__ = [
 ]
 
 Result = TypeVar("Result")
-
-#: Chosen: what is read at once when somebody asks for them, in well under a second.
-COMPARISONS_KEPT = 10_000
-_UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +117,13 @@ class Store:
 
     def _work_by(self, access: StoreAccess) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
-        #: What is kept of VMs, of applications, of jobs that are over, of users, of the last hours, what
-        #: happened, and what was expected of jobs.
+        #: What is kept of VMs, of applications, of jobs that are over and that are not, of users, of the last
+        #: hours, what happened, what was expected of jobs, and what other policies would have decided.
         self.vms, self.applications, self.past = VmBooks(access), ApplicationRows(access), PastJobs(access)
         self.users, self.lately = Users(access), LatelyRows(access)
         self.events = EventRows(access)
-        self.estimates = EstimateRows(access)
+        self.estimates, self.comparisons = EstimateRows(access), ComparisonRows(access)
+        self.open_jobs = OpenJobs(access, self.vms)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
@@ -237,18 +231,6 @@ class Store:
 
         self._write(work)
 
-    def add_comparisons(self, found: Sequence[Comparison]) -> None:
-        """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""
-        rows = [record_rows.comparison_row(comparison) for comparison in found]
-
-        def work(connection: Connection) -> None:
-            connection.execute(sa.insert(comparisons), rows)
-            last = connection.scalar(sa.select(sa.func.max(comparisons.c.number))) or 0
-            connection.execute(sa.delete(comparisons).where(comparisons.c.number <= last - COMPARISONS_KEPT))
-
-        if rows:
-            self._write(work)
-
     # ---- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> str | None:
@@ -284,12 +266,6 @@ class Store:
     def job_by_key(self, key: str) -> JobRecord | None:
         """The job that was submitted with this idempotency key; None when there is none."""
         return next(iter(self._jobs(_JOB.where(jobs.c.idempotency_key == key))), None)
-
-    def open_by_keys(self, prefix: str) -> list[str]:
-        """The ids of jobs that are not over and were submitted with keys that begin so."""
-        theirs = jobs.c.idempotency_key.startswith(prefix, autoescape=True)
-        query = sa.select(jobs.c.number).where(theirs, jobs.c.state.in_(tables.OPEN_JOB))
-        return self._list(tables.job_id, query.order_by(jobs.c.number))
 
     def jobs(
         self,
@@ -328,11 +304,6 @@ class Store:
         """How many jobs are in each state that occurs."""
         return self._sums("jobs")
 
-    def open_in_queue(self, queue: str) -> int:
-        """How many jobs of a queue are not over."""
-        theirs = (jobs.c.queue == queue, jobs.c.state.in_(tables.OPEN_JOB))
-        return self._first(int, sa.select(sa.func.count()).select_from(jobs).where(*theirs)) or 0
-
     def totals(self) -> JobTotals:
         """Sums over all jobs, in dollars over those that were pruned too."""
         query = sa.select(sa.func.sum(sums.c.cost)).where(sums.c.name.in_(("jobs", "pruned")))
@@ -362,49 +333,6 @@ class Store:
         found = (read("explanations", str(key), number or 0, of, body) for key, body in rows)
         return [explanation for explanation in found if explanation is not None]
 
-    def comparisons(self) -> list[tuple[Comparison, JobRecord]]:
-        """All comparisons that are kept, the newest first, with their jobs."""
-        with self._database.read() as connection:
-            return listing.comparisons_of(connection, self._damages)
-
-    def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
-        """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
-
-        Jobs come in order of submission, tasks in order of launch.
-        """
-        numbers = _going_on().subquery()
-        records = _JOB.join(numbers, numbers.c.number == jobs.c.number).order_by(jobs.c.number)
-        tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
-        return self._jobs(records), self._tasks(tasks)
-
-    def uploads_needed(self) -> set[str]:
-        """What uploaded files are called that jobs which are not over name, whoever sent them."""
-        named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
-        query = sa.select(jobs.c.owner, jobs.c.spec).where(jobs.c.state.in_(tables.OPEN_JOB), named)
-        with self._database.read() as connection:
-            return {
-                stored_name(found, user)
-                for owner, text in connection.execute(query)
-                for found in _UPLOADED.findall(text)
-                for user in ("", owner)
-            }
-
-    def take_up(self, at: float) -> FoundJobs:
-        """What a daemon takes up at its start, as `unfinished` gives it, and what was damaged of it.
-
-        What cannot be read of that and of `vms` is put aside; such jobs have failed, and say why.
-        """
-
-        def work(connection: Connection) -> FoundJobs:
-            found = put_aside(connection, list(connection.scalars(_going_on())), at)
-            return replace(found, damages=(*found.damages, *self.vms.put_aside(connection, at)))
-
-        found = self._write(work)
-        if found.damages:  # some have failed meanwhile
-            jobs, tasks = self.unfinished()
-            return replace(found, jobs=jobs, tasks=tasks)
-        return replace(found, tasks=sorted(found.tasks, key=_launch))  # read once: they may be very many
-
     # ---- helpers ---------------------------------------------------------------------------------
 
     def _jobs(self, query: sa.Select[Any]) -> list[JobRecord]:
@@ -413,7 +341,7 @@ class Store:
 
     def _tasks(self, query: sa.Select[Any]) -> list[ExecutorRecord]:
         with self._database.read() as connection:
-            return sorted(self._damages.executors(connection, query), key=_launch)
+            return sorted(self._damages.executors(connection, query), key=record_rows.by_launch)
 
     def _list(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> list[Result]:
         with self._database.read() as connection:
@@ -430,13 +358,3 @@ class Store:
 
 _JOB = sa.select(jobs.c.number, jobs.c.record)
 _TASK = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
-
-
-def _going_on() -> sa.CompoundSelect[Any]:
-    """The numbers of jobs that are not over or have open tasks."""
-    with_open = sa.select(executors.c.job).where(executors.c.state.in_(tables.OPEN_EXECUTOR))
-    return sa.union(sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB)), with_open)
-
-
-def _launch(task: ExecutorRecord) -> Any:
-    return task.launched_at, natural_key(task.task_id)

@@ -186,7 +186,9 @@ def prune(
                 pruned = Pruned(len(found), sum(job.size or 0 for job in found))
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
-            files, size_of_files = uploads.sweep(store.uploads_needed, _days(older_than), dry_run=dry_run)
+            files, size_of_files = uploads.sweep(
+                store.open_jobs.uploads_needed, _days(older_than), dry_run=dry_run
+            )
             kept = store.past.kept().jobs - (pruned.jobs if dry_run else 0)
     except StoreError as error:
         raise CommandError(str(error)) from None

@@ -28,7 +28,7 @@ def losses(jobs: list[Submission], store: Store, log: Path, left: list[str], sec
     yield from wrong_times(records, tasks, seconds)
     yield from ran_twice(log)
     yield from (f"still running: {process}" for process in left)
-    still = [job.job.id for job in store.unfinished()[0]]
+    still = [job.job.id for job in store.open_jobs.unfinished()[0]]
     if still:
         yield f"not over for the next daemon: {still}"
 

@@ -471,7 +471,7 @@ def test_the_shadow(api: Api, store: Store) -> None:
     submit(api)
     run_job(store)
     sides = Outcome("ff", {"vm-1": 1}, "", 0.24), Outcome("random", {"vm-2": 1}, "", 0.48)
-    store.add_comparisons([Comparison(float(at), "job-1", *sides) for at in range(3)])
+    store.comparisons.add([Comparison(float(at), "job-1", *sides) for at in range(3)])
     body = api("GET", "/v1/policy/comparison", params={"limit": 2}).json()
     (totals,) = body["totals"]
     assert (totals["compared"], totals["different"], totals["priced"]) == (3, 3, 3)

@@ -285,7 +285,7 @@ def test_a_driver_is_found_again_by_the_next_daemon(api: Api, door: Door, store:
     register(api, secret=f"{SECRET}-2")
     door.now("job-2", state="killed")
     again = Door(store)  # with a folder of its own
-    again.applications.take_up(store.unfinished()[0])
+    again.applications.take_up(store.open_jobs.unfinished()[0])
     assert speak(Api(create_app(again, store, token="t0ken", version="1")), key)["stop"] is None
     records = again.launcher.applications
     over, record, spec = records.kept("job-2"), store.job("job-1"), store.spec("job-1")
@@ -327,7 +327,7 @@ def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Do
     key = register(api)["key"]
     store.applications.drop("job-1")
     again = Door(store)
-    again.applications.take_up(store.unfinished()[0])
+    again.applications.take_up(store.open_jobs.unfinished()[0])
     other = Api(create_app(again, store, token="t0ken", version="1"))
     assert other("POST", "/v1/applications/job-1/release", json={"numbers": [0]}).status_code == 404
     for wrong in ("", key):
@@ -347,7 +347,7 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(
     with monkeypatch.context() as patched:
         patched.setattr(door.launcher.applications, "key_of", no_more_files)
         door.applications._sessions.clear()
-        door.applications.take_up(store.unfinished()[0])
+        door.applications.take_up(store.open_jobs.unfinished()[0])
         assert speak(api, key)["status"] == 503
     assert speak(api, key)["stop"] is None
 

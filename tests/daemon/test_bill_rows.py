@@ -159,8 +159,8 @@ def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
     engine.dispose()
     with contextlib.closing(Store(url)) as store:
         assert store.vms.accounts() == []
-        assert [damage.table for damage in store.take_up(7.0).damages] == ["accounts"]
-        assert store.take_up(7.0).damages == ()
+        assert [damage.table for damage in store.open_jobs.take_up(7.0).damages] == ["accounts"]
+        assert store.open_jobs.take_up(7.0).damages == ()
 
 
 def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
             [make_explanation("job-1"), make_explanation("job-1", at=8.0)],
         )
         sides = Outcome("ff", {"vm-1": 2}, "", 0.24), Outcome("rr", None, "full", 0.0)
-        store.add_comparisons([Comparison(7.0, "job-1", *sides), Comparison(8.0, "job-2", *sides)])
+        store.comparisons.add([Comparison(7.0, "job-1", *sides), Comparison(8.0, "job-2", *sides)])
         yield store
 
 
@@ -70,7 +70,7 @@ def test_a_flipped_bit_in_a_record_spares_all_other_rows(
     assert "is damaged; `stoker doctor`" in job.reason
     assert [(d.table, d.key, d.job_id) for d in store.damaged()] == [("jobs", "job-1", "job-1")]
     assert store.executors("job-1") == [make_task("job-1", 0, state="finished")]
-    assert [record.job.id for _, record in store.comparisons()] == ["job-2", "job-1"]
+    assert [record.job.id for _, record in store.comparisons.kept()] == ["job-2", "job-1"]
     assert not store.add_job(SPEC, make_job, "key-1", 5.0)[1], "its key is still known"
     flip(tmp_path, "jobs", "record", "number = 1", byte, bit)
     store.jobs()
@@ -85,7 +85,7 @@ def test_other_damaged_rows_are_left_out_and_told(store: Store, tmp_path: Path) 
     flip(tmp_path, "jobs", "spec", "number = 3")
     assert [task.task_id for task in store.executors("job-2")] == ["job-2.0"]
     assert [explanation.at for explanation in store.explanations("job-1")] == [8.0]
-    assert [comparison.job_id for comparison, _ in store.comparisons()] == ["job-1"]
+    assert [comparison.job_id for comparison, _ in store.comparisons.kept()] == ["job-1"]
     assert store.spec("job-3") is None
     assert {(d.table, d.job_id) for d in store.damaged()} == {
         ("executors", "job-2"),
@@ -119,18 +119,18 @@ def test_a_damaged_job_that_was_not_over_fails(
 ) -> None:
     """A daemon takes up the others; that one has an end, a reason, and its tasks are to be killed."""
     flip(tmp_path, table, column, where)
-    found = store.take_up(50.0)
+    found = store.open_jobs.take_up(50.0)
     assert len(found.damages) == 1
     failed = store.job(job)
     assert failed is not None
     assert (failed.state, failed.finished_at) == ("failed", 50.0)
     assert why in failed.reason
-    taken_up, tasks = store.unfinished()
+    taken_up, tasks = store.open_jobs.unfinished()
     assert (found.jobs, found.tasks) == (taken_up, tasks)
     assert ("job-3" in [record.job.id for record in taken_up]) == (job != "job-3")
     for task in tasks:
         assert task.killed_at == (50.0 if job == "job-2" else None)
-    again = store.take_up(51.0)
+    again = store.open_jobs.take_up(51.0)
     assert again.damages == (), "what was put aside is not found again"
     assert (again.jobs, again.tasks) == (taken_up, tasks)
     assert store.count_by_state()["failed"] == 1
@@ -143,7 +143,7 @@ def test_a_damaged_end_of_a_task_costs_nothing_else(store: Store, tmp_path: Path
     """The row of an executor that was over goes; its job goes on."""
     store.save(Changes((), (make_task("job-2", 0, state="lost", replaced=True),)))
     flip(tmp_path, "executors", "record", "task_id = 'job-2.0'")
-    assert len(store.take_up(50.0).damages) == 1
-    jobs, tasks = store.unfinished()
+    assert len(store.open_jobs.take_up(50.0).damages) == 1
+    jobs, tasks = store.open_jobs.unfinished()
     assert [job.state for job in jobs] == ["running", "queued"]
     assert [(task.task_id, task.killed_at) for task in tasks] == [("job-2.1", None)]

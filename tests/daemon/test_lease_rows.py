@@ -80,7 +80,7 @@ def test_a_damaged_reservation_costs_no_other(tmp_path: Path, mender: str) -> No
         flip(tmp_path, "reservations", "record", "id = 'job-1'")
         assert [reserved.job_id for reserved in store.vms.reservations()] == ["job-2"]
         if mender == "daemon":
-            assert [(aside.table, aside.key) for aside in store.take_up(50.0).damages] == [
+            assert [(aside.table, aside.key) for aside in store.open_jobs.take_up(50.0).damages] == [
                 ("reservations", "job-1")
             ]
     if mender == "doctor":
@@ -88,7 +88,7 @@ def test_a_damaged_reservation_costs_no_other(tmp_path: Path, mender: str) -> No
         assert "reservations job-1" in last.what
     with contextlib.closing(Store(url_of(tmp_path))) as store:
         assert [reserved.job_id for reserved in store.vms.reservations()] == ["job-2"]
-        assert store.take_up(51.0).damages == store.damaged() == ()
+        assert store.open_jobs.take_up(51.0).damages == store.damaged() == ()
 
 
 @pytest.mark.parametrize("mender", ["daemon", "doctor"])
@@ -101,9 +101,9 @@ def test_a_damaged_lease_costs_no_other(tmp_path: Path, mender: str) -> None:
         (damage,) = store.damaged()
         assert (damage.table, damage.key, damage.job_id) == ("leases", "p-1.1.0", "")
         if mender == "daemon":
-            assert [aside.key for aside in store.take_up(50.0).damages] == ["p-1.1.0"]
+            assert [aside.key for aside in store.open_jobs.take_up(50.0).damages] == ["p-1.1.0"]
     if mender == "doctor":
         assert "leases p-1.1.0" in Doctor(url_of(tmp_path), tmp_path, repair=True).examine().findings[-1].what
     with contextlib.closing(Store(url_of(tmp_path))) as store:
         assert [lease.id for lease in store.vms.leases()] == ["p-1.2.0"]
-        assert store.take_up(51.0).damages == store.damaged() == ()
+        assert store.open_jobs.take_up(51.0).damages == store.damaged() == ()

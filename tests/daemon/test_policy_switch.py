@@ -95,8 +95,8 @@ def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicyS
     assert {why.policy for why in explanations} == {"ff"}
     until(lambda: shadow_of(room.status()).compared == 3)
     assert shadow_of(room.status()) == ShadowStatus("rr", {}, 3, 1, 0, 0, "")
-    until(lambda: len(store.comparisons()) == 3)
-    made = report(store.comparisons(), 10)
+    until(lambda: len(store.comparisons.kept()) == 3)
+    made = report(store.comparisons.kept(), 10)
     assert [(t.acting, t.shadow, t.compared, t.different) for t in made.totals] == [("ff", "rr", 3, 1)]
     (second,) = (each.comparison for each in made.differences)
     assert (second.job_id, second.acting.vms, second.shadow.vms) == (
@@ -113,8 +113,8 @@ def test_a_shadow_that_would_take_another_job_differs(
     """The comparison is about the job that was placed, which the shadow would have let wait."""
     config = Config(policy=PolicyChoice(name=f"{__name__}:backwards"), shadow=PolicyChoice(name="ff"))
     panel(config).acting().decide(VIEW, requests(1, 1))
-    until(lambda: len(store.comparisons()) == 2)
-    first, second = sorted((found for found, _ in store.comparisons()), key=lambda found: found.job_id)
+    until(lambda: len(store.comparisons.kept()) == 2)
+    first, second = sorted((found for found, _ in store.comparisons.kept()), key=lambda found: found.job_id)
     assert (first.job_id, first.differs) == ("job-1", False)
     assert (second.job_id, second.acting.vms, second.shadow.vms) == ("job-2", {"vm-1": 1}, None)
     assert second.shadow.reason == "job-1 comes before it"
@@ -126,14 +126,14 @@ def test_the_same_wait_is_compared_once(panel: Callable[[Config], PolicySwitch],
     for _ in range(5):
         room.acting().decide(VIEW, requests(13))
     room.acting().decide(VIEW, requests(1))
-    until(lambda: len(store.comparisons()) + shadow_of(room.status()).faults == 6)
+    until(lambda: len(store.comparisons.kept()) + shadow_of(room.status()).faults == 6)
     assert shadow_of(room.status()).faults == 5, "packs cannot do it either"
     room.set_shadow("rr", {})
     for _ in range(5):
         room.acting().decide(VIEW, requests(13))
     room.set_shadow(None, {})
     room.acting().decide(VIEW, requests(1))
-    until(lambda: len(store.comparisons()) == 2)
+    until(lambda: len(store.comparisons.kept()) == 2)
 
 
 @pytest.mark.parametrize("name", ["stuck", "raises"])

@@ -46,7 +46,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
             [make_explanation(f"job-{n}") for n in range(1, 10)],
         )
         sides = Outcome("ff", {"vm-1": 2}, "", 0.24), Outcome("rr", None, "full", 0.0)
-        store.add_comparisons([Comparison(7.0, f"job-{n}", *sides) for n in range(1, 10)])
+        store.comparisons.add([Comparison(7.0, f"job-{n}", *sides) for n in range(1, 10)])
         for n in range(1, 11):
             for kind in ("jobs", "records"):
                 folder = tmp_path / kind / f"job-{n}" / "driver"
@@ -89,7 +89,7 @@ def test_what_is_beyond_a_rule_goes(store: Store, tmp_path: Path, rules: Retenti
     for n in set(range(1, 8)) - set(stay):
         assert store.executors(f"job-{n}") == []
         assert store.explanations(f"job-{n}") == []
-    assert sorted(int(c.job_id[4:]) for c, _ in store.comparisons()) == [*stay, 8, 9]
+    assert sorted(int(c.job_id[4:]) for c, _ in store.comparisons.kept()) == [*stay, 8, 9]
     assert store.totals().cost == 7 * 0.25, "what was paid was paid"
     assert store.count_by_state().get("finished", 0) == len(stay)
 
@@ -152,7 +152,7 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     store.jobs(limit=10, types=("sort",), queues=("night",), before="job-9")
     store.jobs(limit=10, owners=("alice",), queues=("night",), types=("sort", "count"))
     store.queue_positions(["job-7", "job-9"])
-    store.unfinished()
+    store.open_jobs.unfinished()
     store.count_by_state()
     store.totals()
     store.head()

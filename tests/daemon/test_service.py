@@ -356,7 +356,7 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
         session = SessionOptions(master=mesos.address, user="root")
         with running(Service(config, store, witness, session, data_dir=tmp_path)):
             deadline = time.monotonic() + PATIENCE
-            while store.unfinished() != ([], []):
+            while store.open_jobs.unfinished() != ([], []):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     assert witness.at_launch == [("job-1.0", "launching")]
@@ -407,7 +407,7 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
             for job in jobs:
                 service._arrive(100.0, job)
             deadline = time.monotonic() + PATIENCE
-            while store.unfinished() != ([], []):
+            while store.open_jobs.unfinished() != ([], []):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     damaged, *others = (known(store, job.id) for job in jobs)

@@ -90,7 +90,7 @@ def _tasks_of(folder: Path, copy: Path) -> dict[str, list[ExecutorRecord]]:
     copy.chmod(0o600)
     found: dict[str, list[ExecutorRecord]] = {}
     with contextlib.closing(Store(f"sqlite:///{copy}")) as store:
-        for record in store.unfinished()[1]:
+        for record in store.open_jobs.unfinished()[1]:
             if not record.ended:
                 found.setdefault(record.vm_id, []).append(record)
     return found

@@ -393,7 +393,7 @@ def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str
     )
     assert "it went wrong" in printed
     sides = Outcome("ff", {"m1.large-1": 2}, "", 0.24), Outcome("random", None, "bad luck", 0.0)
-    daemon.cast.store.add_comparisons([Comparison(7.0, job_id, *sides)])
+    daemon.cast.store.comparisons.add([Comparison(7.0, job_id, *sides)])
     assert daemon.run("policy", "compare") == 0
     printed = capsys.readouterr().out
     assert "ff: 2 on m1.large-1" in printed

@@ -251,7 +251,7 @@ def test_the_queue_says_when_who_waits_will_start(chromium: Browser, crowd: Crow
 
 def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Crowd) -> None:
     """In the daemon's words: within, or on which side of it."""
-    started = next(job.job.id for job in crowd.store.unfinished()[0] if job.placed_at is not None)
+    started = next(job.job.id for job in crowd.store.open_jobs.unfinished()[0] if job.placed_at is not None)
     crowd.store.estimates.keep({started: KeptEstimates(ESTIMATE, ESTIMATE)})
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{started}")

@@ -283,7 +283,7 @@ def test_files_of_users_are_kept_for_their_jobs(house: House, store: Store) -> N
     for who in ("ann", "bob"):
         uploads.put(sha, 1, 0, data, who)
     house("ann", "POST", "/v1/jobs", json={"app": f"stoker-file:{sha}/a.py"})
-    assert uploads.sweep(store.uploads_needed, age=-1.0)[0] == 1
+    assert uploads.sweep(store.open_jobs.uploads_needed, age=-1.0)[0] == 1
     assert uploads.status(sha, "ann") is not None
     assert uploads.status(sha, "bob") is None
 
