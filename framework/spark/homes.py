@@ -3,10 +3,12 @@
 What a process does with a home is in `launch`. Nothing is fetched here.
 """
 
+import math
 import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,8 @@ _FETCHED = r"\d+\.\d+"
 _CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar")
 #: What ran jobs of daemons that knew but one.
 FORMERLY = "3.5"
+#: Seconds for which one that was there is taken to be there still.
+_LOOK_AGAIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class SparkHomes:
         self._environ = environ
         #: Where those are that were fetched.
         self.folder = Path(config.folder).expanduser() if config.folder else fetched_folder()
+        #: Until when those are taken to be there that were, by the clock that only goes on.
+        self._there_until: dict[str, float] = {}
 
     @property
     def default(self) -> str:
@@ -131,10 +137,14 @@ class SparkHomes:
         return name
 
     def _serves(self, name: str) -> bool:
-        """Whether it is among `names`, without a look at the others: asked of every job."""
-        if name in self._config.versions:
+        """Whether it is among `names`, without a look at the others: asked of every job, and mostly again."""
+        now = time.monotonic()
+        if name in self._config.versions or now < self._there_until.get(name, -math.inf):
             return True
-        return re.fullmatch(_FETCHED, name) is not None and (self.folder / name / "spark").exists()
+        there = re.fullmatch(_FETCHED, name) is not None and (self.folder / name / "spark").exists()
+        if there:
+            self._there_until[name] = now + _LOOK_AGAIN
+        return there
 
     def for_client(self, version: str) -> str:
         """The name of a Spark that suits a client of this full version (4.3.0).
