@@ -90,8 +90,9 @@ def _ordered(kind: Any, given: tuple[str, ...]) -> Callable[[Any], Any]:
     names = _names_of(kind)
     if unknown := [name for name in given if name not in names]:
         raise ValueError(f"{kind.__name__} has no field {unknown[0]}")
-    places = [given.index(name) for name in names]
-    return itemgetter(*places) if len(places) > 1 else lambda values: values
+    at = {name: place for place, name in enumerate(given)}  # the last of a name counts
+    places = [at[name] for name in names]
+    return itemgetter(*places) if len(places) > 1 else lambda values: values[-1:]
 
 
 @cache

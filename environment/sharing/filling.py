@@ -106,8 +106,12 @@ class Order:
         if len(found) < count:
             # Who decides and who only watches may look at the same queue, each in a thread of its own.
             with self.scene.known.finding:
-                while len(found) < count and (request := next(self._rest, None)) is not None:
-                    found.append(request)
+                try:
+                    while len(found) < count and (request := next(self._rest, None)) is not None:
+                        found.append(request)
+                except BaseException:  # whatever was half found is found anew by the next
+                    self.scene.known.forget()
+                    raise
         return len(found)
 
     def goes_on(self, request: PlacementRequest, held: Resources) -> bool:

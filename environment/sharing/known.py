@@ -100,6 +100,10 @@ class Known:
         self._streams[kind, path] = seen
         return seen
 
+    def forget(self) -> None:
+        """No stream is gone on with."""
+        self._streams = {}
+
     def share(self, standings: Standings, scope: Scope, weight: float) -> float:
         """A queue's or user's share for its weight."""
         use, step, whole = standings.of(scope), standings.step, standings.whole

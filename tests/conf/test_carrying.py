@@ -76,5 +76,6 @@ def test_what_all_have_is_given_once() -> None:
     carry = carrier(Known, kind="special")
     assert carry(Asked("a"), label="B") == carried(Known, Asked("a"), label="B", kind="special")
     assert carry(Asked("c")) == carried(Known, Asked("c"), kind="special")
+    assert carry(Asked("d"), kind="other") == carried(Known, Asked("d"), kind="other")
     with pytest.raises(AttributeError, match="name"):
         carrier(Known, kind="special")(object())

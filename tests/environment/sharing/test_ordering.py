@@ -10,6 +10,7 @@ import pytest
 from conf.schema.sharing import Criterion
 from environment.resources import NOTHING, Resources
 from environment.rounds import Verdict
+from environment.sharing.known import Known
 from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
@@ -154,7 +155,7 @@ VIEW = make_view(make_vms(1, cpus=1e6, memory_mib=2**34))
 
 @pytest.mark.parametrize("seed", range(120))
 def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
-    """However far was looked before: whom limits keep back then is not among them."""
+    """However far was looked before, and whatever is known: whom limits keep back then is not among them."""
     walk = Walk(seed)
     for _ in range(60):
         walk.step()
@@ -168,7 +169,7 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
         held = Holding(job.queue, job.owner, job.size * count, 0.0)
         standings, begun = standings.with_more([held]), begun + count + 1
         gone = {**gone, job.queue: gone.get(job.queue, frozenset()) | {job.id}}
-        anew = Turns(scene, standings, first=(), gone=gone, begun=begun)
+        anew = Turns(replace(scene, known=Known()), standings, first=(), gone=gone, begun=begun)
         looks = walk.chance.choice([1, 2, 5, 1000])
         shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
         assert shown == expected
