@@ -62,17 +62,14 @@ class Turns(WaitingRequests):
         if self._own is not None:
             yield from self._own
             return
-        for number in range(self._window):
-            found = self._found  # may be another by the next
-            at, order = found.start + number, found.order.found
-            if at < (found.sound if found.changed else len(order)):  # as `_at` has it, of what is found
-                yield order[at]
-                continue
+        number = 0
+        while number < self._window:
             # Who looks further mostly goes on, so that as many again are looked for as there were.
-            self._reach(min(max(2 * number, 1), self._window))
-            if (request := self._at(number)) is None:
+            found, last = self._reach(min(max(2 * number, 1), self._window))
+            if last <= found.start + number:
                 return
-            yield request
+            yield from found.order.found[found.start + number : last]
+            number = last - found.start
 
     def _look(self, count: int) -> Sequence[PlacementRequest]:
         """The first so many, as far as there are so many."""
