@@ -12,6 +12,7 @@ from conf.schema import Config
 from daemon.assembly import leave_embedded
 from daemon.embedded import start_embedded
 from daemon.listening import listen
+from daemon.open_jobs import OpenJobs
 from daemon.store import Store, StoreError
 from tests.daemon.ports import free_port
 
@@ -30,13 +31,13 @@ def test_the_embedded_mesos_stays_when_nobody_knows_whether_jobs_go_on(
     cluster.write_text("vms: [{type: small, cpus: 1, memory: 1g, price_per_hour: 0.1}]")
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
 
-    def silent(_: Store) -> None:
+    def silent(_: OpenJobs) -> None:
         raise StoreError("gone")
 
     embedded = start_embedded(cluster, 0, tmp_path)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(Store, "unfinished", silent)
+            patch.setattr(OpenJobs, "unfinished", silent)
             leave_embedded(embedded, store)
         host, _, port = embedded.address.rpartition(":")
         socket.create_connection((host, int(port)), 5.0).close()
