@@ -138,11 +138,11 @@ class Order:
             self._early.add(entry.request.job.id)
             yield self.added(entry)
         for kind in self.scene.classes:
-            found, number = Merged(self, kind, self._beneath(kind)), 0
+            found, number = self.merged(kind, "", self._beneath(kind)), 0
             while (next_one := found.at(self, number)) is not None:
-                yield next_one[1]
+                yield next_one[2]
                 number += 1
-            for _, entry in found.found:  # the next class stands behind it
+            for _, _, entry in found.found:  # the next class stands behind it
                 self.added(entry)
 
     # ---- who may be placed -------------------------------------------------------------------------
@@ -273,36 +273,54 @@ class Order:
 
     def leaf(self, kind: Key, path: str) -> Stream:
         """A queue of jobs, as far as it was found."""
-        return self._stream(kind, path, (path,), lambda: self._new_leaf(kind, path))
+        if (known := self.known_leaf(kind, path)) is not None:
+            return known
+        leaf = Users(self, kind, path) if self._fair else Line(path, self.scene.tree[kind][path][""])
+        return self._see(kind, path, (path,), leaf)
 
     def branch(self, kind: Key, of: Beneath) -> Stream:
         """A queue of queues, as far as it was found."""
-        return self._stream(kind, of.path, of.leaves, lambda: Branch(self, kind, of))
+        known = self._known(kind, of.path, of.leaves)
+        return known or self._see(kind, of.path, of.leaves, Branch(self, kind, of))
 
-    def _new_leaf(self, kind: Key, path: str) -> Stream:
-        return Users(self, kind, path) if self._fair else Line(self.scene.tree[kind][path][""])
+    def merged(self, kind: Key, path: str, below: Sequence[Beneath]) -> Merged:
+        """All that are below a queue, or the topmost."""
+        known = self.scene.known
+        return known.merge(kind, path, Merged(self, kind, below, known.merged(kind, path)))
 
-    def _stream(self, kind: Key, path: str, leaves: Sequence[str], make: Callable[[], Stream]) -> Stream:
-        """That of an earlier order, where all is as it was that one of these queues depends on."""
+    def known_leaf(self, kind: Key, path: str) -> Stream | None:
+        """A queue of jobs as an earlier order found it, where it would be found so again."""
+        return self._known(kind, path, (path,))
+
+    def _known(self, kind: Key, path: str, leaves: Sequence[str]) -> Stream | None:
         if self._kept or path in self._touched:
-            return make()
-        scene, standings, lines = self.scene, self.standings, self.scene.tree[kind]
-        # Whatever any of them or of their users has more is part of what the topmost has.
-        scopes = scene.limits.above(path)
-        like = (
+            return None
+        seen = self.scene.known.seen(kind, path)
+        if seen is None or not seen.holds(self.standings, self.scene.tree[kind], self._like(path, leaves)):
+            return None
+        return seen.stream
+
+    def _see(self, kind: Key, path: str, leaves: Sequence[str], stream: Stream) -> Stream:
+        """The stream, which was found: later orders may go on with it."""
+        if not self._kept and path not in self._touched:
+            lines, standings = self.scene.tree[kind], self.standings
+            of = tuple((leaf, lines[leaf]) for leaf in leaves)
+            # Whatever any of them or of their users has more is part of what the topmost has.
+            uses = tuple((scope, standings.of(scope)) for scope in self.scene.limits.above(path))
+            self.scene.known.see(kind, path, Seen(stream, of, uses, self._like(path, leaves)))
+        return stream
+
+    def _like(self, path: str, leaves: Sequence[str]) -> tuple[object, ...]:
+        """What else counts of what is found of a queue with these leaves."""
+        scene = self.scene
+        return (
             self._step,
-            standings.whole,
+            self.standings.whole,
             leaves,
             [self._gone[leaf] for leaf in leaves if leaf in self._gone] if self._gone else [],
             [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else [],
-            self._spent(scopes) if scene.limits.by_day else (),
+            self._spent(scene.limits.above(path)) if scene.limits.by_day else (),
         )
-        seen = scene.known.seen(kind, path)
-        if seen is None or not seen.holds(standings, lines, like):
-            of = tuple((leaf, lines[leaf]) for leaf in leaves)
-            uses = tuple((scope, standings.of(scope)) for scope in scopes)
-            seen = scene.known.see(kind, path, Seen(make(), of, uses, like))
-        return seen.stream
 
     def _spent(self, scopes: Iterable[Scope]) -> tuple[float | None, ...]:
         """What was spent today, and which day that is."""

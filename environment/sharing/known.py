@@ -9,7 +9,7 @@ from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key
 from environment.sharing.shares import Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
-from environment.sharing.tree import Beneath, Stream
+from environment.sharing.tree import Beneath, Merged, Stream
 
 #: Of so many queues and users it is kept what was found, at most.
 _KEPT = 100_000
@@ -52,6 +52,7 @@ class Known:
         self._overs: dict[Scope, tuple[object, Overs]] = {}
         self._trees: dict[tuple[str, ...], tuple[Beneath, ...]] = {}
         self._streams: dict[tuple[Key, str], Seen] = {}
+        self._merged: dict[tuple[Key, str], Merged] = {}
         #: Held by who has more found of streams.
         self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
@@ -93,16 +94,26 @@ class Known:
         """What was found last of the jobs of a class in a queue."""
         return self._streams.get((kind, path))
 
-    def see(self, kind: Key, path: str, seen: Seen) -> Seen:
+    def see(self, kind: Key, path: str, seen: Seen) -> None:
         """That was found."""
         if len(self._streams) > _STREAMS:
             self._streams = {}
         self._streams[kind, path] = seen
-        return seen
+
+    def merged(self, kind: Key, path: str) -> Merged | None:
+        """What was found last of all that are below a queue, or the topmost, with jobs of a class."""
+        return self._merged.get((kind, path))
+
+    def merge(self, kind: Key, path: str, merged: Merged) -> Merged:
+        """That was found."""
+        if len(self._merged) > _STREAMS:
+            self._merged = {}
+        self._merged[kind, path] = merged
+        return merged
 
     def forget(self) -> None:
         """No stream is gone on with."""
-        self._streams = {}
+        self._streams, self._merged = {}, {}
 
     def share(self, standings: Standings, scope: Scope, weight: float) -> float:
         """A queue's or user's share for its weight."""

@@ -2,12 +2,13 @@
 
 Each queue is a stream of jobs, found as they are asked for. What stands in it does not depend on its
 neighbours: who is next among these is said by how each stands before its next job. So a later order goes on
-with the stream as it was found, as long as nothing of the queue and those below has changed (`known`).
+with the stream as it was found, as long as nothing of the queue and those below has changed (`known`); and
+where few of several queues have changed, with how the others were merged.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 #: of equals, whose next job is older. Where the order is not fair, as its next job does.
 Rank = tuple[int, float]
 Standing = tuple[Any, ...]
-#: How a queue stood before a job of it was found, and that.
-Found = tuple[Standing, Entry]
+#: How a queue stood before a job of it was found, its path, and that job.
+Found = tuple[Standing, str, Entry]
 
 
 class Beneath(NamedTuple):
@@ -58,36 +59,37 @@ class Stream:
         """What is found with that number, from 0; None when there are not so many."""
         found = self.found
         while len(found) <= number:
-            if (more := self._next(order)) is None:
+            if not self._more(order):
                 return None
-            found.append(more)
         return found[number]
 
-    def _next(self, order: "Order") -> Found | None:
+    def _more(self, order: "Order") -> bool:
+        """Find the next; whether there is one."""
         raise NotImplementedError
 
 
 class Line(Stream):
     """A queue whose jobs stand in one line, whosever they are."""
 
-    __slots__ = ("_entries", "_number")
+    __slots__ = ("_entries", "_number", "_path")
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, path: str, entries: Sequence[Entry]) -> None:
         super().__init__()
-        self._entries, self._number = entries, 0
+        self._path, self._entries, self._number = path, entries, 0
 
-    def _next(self, order: "Order") -> Found | None:
+    def _more(self, order: "Order") -> bool:
         entries, looks, most = self._entries, 0, order.window
         for number in range(self._number, len(entries)):
             answer = order.look(entries[number])
             if answer is Answer.MAY:
                 self._number = number + 1
-                return entries[number].key, entries[number]
+                self.found.append((entries[number].key, self._path, entries[number]))
+                return True
             looks += answer is not Answer.GONE
             if answer is Answer.QUEUE_FULL or looks > most:
                 break
         self._number = len(entries)
-        return None
+        return False
 
 
 class Users(Stream):
@@ -104,7 +106,7 @@ class Users(Stream):
         #: What users have of whom some was found.
         self._users: dict[str, list[float]] = {}
 
-    def _next(self, order: "Order") -> Found | None:
+    def _more(self, order: "Order") -> bool:
         heap, look, most = self._heap, order.look, order.window
         while heap:
             share, _, user, number = heap[0]
@@ -113,23 +115,25 @@ class Users(Stream):
                 answer = look(entries[at])
                 if answer is Answer.MAY:
                     if at == number:
-                        return self._take(order, entries, user, number)
+                        self._take(order, entries, user, number)
+                        return True
                     heapreplace(heap, (share, entries[at].key, user, at))
                     break
                 if answer is Answer.QUEUE_FULL:
                     heap.clear()
-                    return None
+                    return False
                 looks += answer is Answer.OVER
                 if answer is Answer.USER_FULL or looks > most:
                     heappop(heap)
                     break
             else:
                 heappop(heap)
-        return None
+        return False
 
-    def _take(self, order: "Order", entries: Sequence[Entry], user: str, number: int) -> Found:
+    def _take(self, order: "Order", entries: Sequence[Entry], user: str, number: int) -> None:
+        """Find an entry, which is that user's first."""
         entry, queue = entries[number], self._queue
-        standing = (*order.rank(queue, self._had), entry.key[-2:])
+        self.found.append(((*order.rank(queue, self._had), entry.key[-2:]), queue.path, entry))
         parts = order.parts(entry.takes)
         self._had[:] = map(add, self._had, parts)
         scope: Scope = (queue.path, user)
@@ -140,68 +144,101 @@ class Users(Stream):
             heapreplace(self._heap, (share, entries[number].key, user, number))
         else:
             heappop(self._heap)
-        return standing, entry
 
 
 class Merged(Stream):
-    """Several queues as one. Each stands at least as far in front as it should, until it is looked at."""
+    """Several queues as one. Each stands at least as far in front as it should, until it is looked at.
 
-    __slots__ = ("_heap", "_kind")
+    What was found of them before is what is found again, but for queues that are not as they were then.
+    """
 
-    def __init__(self, order: "Order", kind: Key, below: Sequence[Beneath]) -> None:
+    __slots__ = ("_heap", "_kind", "_looked_at")
+
+    def __init__(
+        self, order: "Order", kind: Key, below: Sequence[Beneath], before: "Merged | None" = None
+    ) -> None:
         super().__init__()
         self._kind = kind
-        heap: list[tuple[Standing, str, int, Stream | None]] = []
+        #: By path; most queues of jobs are never looked at.
+        self._looked_at: dict[str, Stream] = {}
+        #: How each stands, its path, the number of its next job, and its stream if it was looked at.
+        self._heap: list[tuple[Any, ...]] = []
+        looked_at = before._looked_at if before else {}
+        same = set()
         for child in below:
-            if not child.below:  # most are never looked at
-                heap.append((order.standing(kind, child.path), child.path, 0, None))
-                continue
-            branch = order.branch(kind, child)
-            if (first := branch.at(order, 0)) is not None:
-                heap.append((first[0], child.path, 0, branch))
-        heapify(heap)
-        self._heap = heap
+            path, was = child.path, looked_at.get(child.path)
+            now = order.branch(kind, child) if child.below else was and order.known_leaf(kind, path)
+            if now is not None and now is was:
+                same.add(path)
+                self._looked_at[path] = now
+            elif now is not None and child.below:
+                self._look_at(order, path, now)
+            else:
+                self._heap.append((order.standing(kind, path), path, 0, None))
+        heapify(self._heap)
+        if before is not None and same:
+            self._go_on(order, before, same)
 
-    def _next(self, order: "Order") -> Found | None:
+    def _go_on(self, order: "Order", before: "Merged", same: set[str]) -> None:
+        """Merge what was found of those that are the same with the others, up to where it was found."""
+        found, heap = self.found, self._heap
+        for each in before.found:
+            if each[1] in same:
+                while heap and heap[0] < each:
+                    self._step(order)
+                found.append(each)
+        heap += (waits for waits in before._heap if waits[1] in same)
+        heapify(heap)
+
+    def _more(self, order: "Order") -> bool:
         heap = self._heap
         while heap:
-            standing, path, number, stream = heap[0]
-            if stream is None:
-                stream = order.leaf(self._kind, path)
-                if (first := stream.at(order, 0)) is None:
-                    heappop(heap)
-                else:
-                    heapreplace(heap, (first[0], path, 0, stream))
-                continue
-            found = standing, stream.found[number][1]
-            number += 1
-            known = stream.found
-            after = known[number] if number < len(known) else stream.at(order, number)
-            if after is None:
-                heappop(heap)
-            else:
-                heapreplace(heap, (after[0], path, number, stream))
-            return found
-        return None
+            if self._step(order):
+                return True
+        return False
+
+    def _step(self, order: "Order") -> bool:
+        """Find the first of them, if it was looked at; else look at it, for it may stand further behind."""
+        _, path, number, stream = self._heap[0]
+        if stream is None:
+            heappop(self._heap)
+            self._look_at(order, path, order.leaf(self._kind, path))
+            return False
+        known = stream.found
+        self.found.append(known[number])
+        number += 1
+        after = known[number] if number < len(known) else stream.at(order, number)
+        if after is None:
+            heappop(self._heap)
+        else:
+            heapreplace(self._heap, (after[0], path, number, stream))
+        return True
+
+    def _look_at(self, order: "Order", path: str, stream: Stream) -> None:
+        self._looked_at[path] = stream
+        if (first := stream.at(order, 0)) is not None:
+            heappush(self._heap, (first[0], path, 0, stream))
 
 
-class Branch(Merged):
+class Branch(Stream):
     """A queue of queues: who is below its guarantee is next, then who has least for its weight."""
 
-    __slots__ = ("_had", "_queue")
+    __slots__ = ("_among", "_had", "_queue")
 
     def __init__(self, order: "Order", kind: Key, of: Beneath) -> None:
-        super().__init__(order, kind, of.below)
+        super().__init__()
+        self._among = order.merged(kind, of.path, of.below)
         self._queue = order.queue(of.path)
         self._had = list(order.had((of.path, None)))
 
-    def _next(self, order: "Order") -> Found | None:
+    def _more(self, order: "Order") -> bool:
         """It is below its guarantee also when one in it is below its own."""
-        if (found := super()._next(order)) is None:
-            return None
-        (below, part, age), entry = found
+        if (found := self._among.at(order, len(self.found))) is None:
+            return False
+        (below, part, age), _, entry = found
         rank = order.rank(self._queue, self._had)
         if below == 0 and rank[0] != 0:
             rank = 0, part
         self._had[:] = map(add, self._had, order.parts(entry.takes))
-        return (*rank, age), entry
+        self.found.append(((*rank, age), self._queue.path, entry))
+        return True
