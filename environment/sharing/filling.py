@@ -5,8 +5,10 @@ queue's and user's share before the next is chosen. Limits are those of what is 
 What a policy is shown of it, and what becomes of it with each placement, is in `turns`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heapify, heappop, heapreplace
 from operator import add
 from typing import Any
@@ -53,6 +55,11 @@ class FillingScene:
     grow_in: frozenset[str] = frozenset()
     known: Known = field(default_factory=Known)
 
+    @cached_property
+    def oldest(self) -> float:
+        """Since when the first of all waits, seconds; infinity when nobody does."""
+        return min((entries[0].key[0] for entries in self.ages.values()), default=math.inf)
+
     def left(self, standings: Standings, request: PlacementRequest) -> int | None:
         """How many executors limits leave for a request beside its driver; None: any number."""
         job = request.job
@@ -87,13 +94,11 @@ class Order:
         #: Jobs that were found because they starve.
         self._early: set[str] = set()
         self._overs: dict[Scope, Overs] = {}
-        self._by_user: dict[str, bool] = {}
         #: Parts of the whole: what scopes have, with those found so far, and what requests take.
         self._vectors: dict[Scope, list[float]] = {}
         #: Queues of which some were found in another way than by their streams, and those above them.
         self._touched: set[str] = set()
         self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
-        self._parts: dict[int, tuple[Resources, list[float]]] = {}
         self._bounded, self._step = scene.limits.any, standings.step
         self._fair = "fair" in standings.sharing.order
         #: So many in a line that may not be placed are looked at before it is given up.
@@ -124,7 +129,7 @@ class Order:
     def _shown(self) -> Iterator[PlacementRequest]:
         for entry in self._entries():
             request = entry.request
-            if self._bounded and request.fewest < request.count:
+            if self._bounded and entry.least is not entry.takes:
                 left = self.scene.left(self.standings, request)
                 if left is not None and left < request.count:
                     self._cut.add(request.job.id)
@@ -152,7 +157,7 @@ class Order:
         job = entry.request.job
         if (self._gone and job.id in self._gone.get(job.queue, ())) or job.id in self._early:
             return Answer.GONE
-        if (scope := self._kept_from(entry)) is not None:
+        if self._kept and (scope := self._kept_from(entry)) is not None:
             return Answer.QUEUE_FULL if scope[1] is None else Answer.USER_FULL
         if not self._bounded or (over := self.over(entry)) is None:
             return Answer.MAY
@@ -162,8 +167,6 @@ class Order:
 
     def _kept_from(self, entry: Entry) -> Scope | None:
         """The queue or user of the entry's of whom all that is left is kept for somebody; None for none."""
-        if not self._kept:
-            return None
         job = entry.request.job
         of = scopes(self.standings.sharing.queues, job.queue, job.owner)
         return next((scope for scope in of if scope in self._kept), None)
@@ -172,9 +175,7 @@ class Order:
         """Which limit keeps an entry from being placed; None when none does."""
         job, request, least = entry.request.job, entry.request, entry.least
         limits, queue = self.scene.limits, job.queue
-        if queue not in self._by_user:
-            self._by_user[queue] = limits.by_user(queue)
-        user = job.owner if self._by_user[queue] else ""
+        user = job.owner if limits.by_user(queue) else ""
         overs = self._overs.get((queue, user))
         if overs is None:
             overs = self._overs[queue, user] = self.scene.known.overs(self.standings, limits, queue, user)
@@ -190,6 +191,8 @@ class Order:
         Who waits for one of whom this is so has no more kept for him: it will be, when he is the oldest.
         """
         since = self.standings.at - self.standings.sharing.starves_after
+        if self.scene.oldest > since:
+            return
         heap = [
             (entries[0].key, queue, 0)
             for queue, entries in self.scene.ages.items()
@@ -246,12 +249,7 @@ class Order:
 
     def parts(self, takes: Resources) -> Sequence[float]:
         """So much as parts of the whole."""
-        known = self._parts.get(id(takes))
-        if known is None:
-            taken, whole = takes.thousandths, self.standings.whole.thousandths
-            parts = [taken.get(name, 0) / amount for name, amount in whole.items()]
-            known = self._parts[id(takes)] = takes, parts
-        return known[1]
+        return self.scene.known.parts(self.standings, takes)
 
     def queue(self, path: str) -> Queue:
         """The queue of that path."""

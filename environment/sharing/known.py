@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from environment.resources import Resources
 from environment.sharing.limits import Over, ShareLimits
 from environment.sharing.lines import Entry, Key
-from environment.sharing.shares import Scope, Standings, Use, dominant
+from environment.sharing.shares import NO_USE, Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
 from environment.sharing.tree import Beneath, Merged, Stream
 
@@ -56,6 +56,9 @@ class Known:
         #: Held by who has more found of streams.
         self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
+        #: What users had by queue, and their shares.
+        self._had: dict[str, tuple[float, Resources, dict[str, tuple[Use, float]]]] = {}
+        self._parts: dict[int, tuple[Resources, Resources, Sequence[float]]] = {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
         """What a queue or user has and has had, as parts of the whole."""
@@ -136,18 +139,32 @@ class Known:
         if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
             if len(self._users) > _KEPT:
                 self._users = {}
-            found, shares, path = [], self._shares, queue.path
+            found, path, placed, uses = [], queue.path, standings.placed, standings.uses
+            had = self._had.get(path)
+            if had is None or had[:2] != (step, whole):
+                had = self._had[path] = step, whole, {}
             for user, line in lines.items():
-                scope = path, user
-                had = shares.get(scope)
-                if had is not None and had[0] is standings.of(scope) and had[1] == step and had[2] is whole:
-                    share = had[3]
-                else:
-                    share = self.share(standings, scope, queue.weight_of(user))
-                found.append((share, line[0].key, user, 0))
+                scope, was = (path, user), had[2].get(user)
+                now = placed.get(scope) or uses.get(scope, NO_USE)  # as `Standings.of`, which takes longer
+                if was is None or was[0] is not now:
+                    share = dominant(self.vector(standings, scope), queue.weight_of(user))
+                    was = had[2][user] = now, share
+                found.append((was[1], line[0].key, user, 0))
             found.sort()
-            known = self._users[kind, queue.path] = lines, use, step, whole, found
+            known = self._users[kind, path] = lines, use, step, whole, found
         return known[4]
+
+    def parts(self, standings: Standings, takes: Resources) -> Sequence[float]:
+        """So much as parts of the whole."""
+        whole = standings.whole
+        known = self._parts.get(id(takes))
+        if known is None or known[1] is not whole:
+            if len(self._parts) > _KEPT:
+                self._parts = {}
+            amounts = takes.thousandths
+            parts = [amounts.get(name, 0) / amount for name, amount in whole.thousandths.items()]
+            known = self._parts[id(takes)] = takes, whole, parts  # what is kept keeps its id
+        return known[2]
 
 
 def _tree(lines: Sequence[Sequence[str]], depth: int) -> tuple[Beneath, ...]:

@@ -63,6 +63,24 @@ class Over(NamedTuple):
         return f"{whose} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
 
 
+class _Bound(NamedTuple):
+    """A limit of a queue, or of each of its users; `amounts` are those of `most`, in thousandths."""
+
+    path: str
+    of_user: bool
+    most: Most
+    amounts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, path: str, of_user: bool, most: Most) -> "_Bound":
+        amounts = tuple((name, round(amount * 1000)) for name, amount in most.resources.items())
+        return cls(path, of_user, most, amounts)
+
+    def scope(self, user: str) -> Scope:
+        """Of whom what is held is in the way of that user, when it is too much."""
+        return self.path, user if self.of_user else None
+
+
 class ShareLimits:
     """The limits of a tree of queues."""
 
@@ -70,26 +88,31 @@ class ShareLimits:
         self._queues = queues
         self._bounds = cache(self._bounds_of)
         self._above = cache(self._above_of)
+        self._by_user = cache(self._by_user_of)
         #: Whether there is any limit at all, and whether there is one of what is spent on a day.
         self.any = any(queue.most or queue.most_per_user for queue in queues)
         bounds = (most for queue in queues for most in (queue.most, queue.most_per_user))
         self.by_day = any(most.dollars_per_day is not None for most in bounds)
 
-    def _bounds_of(self, queue: str) -> tuple[tuple[str, bool, Most], ...]:
+    def _bounds_of(self, queue: str) -> tuple[_Bound, ...]:
         line = self._queues.line(queue)
-        queues = [(each.path, False, each.most) for each in line if each.most]
-        return (*queues, *((each.path, True, each.most_per_user) for each in line if each.most_per_user))
+        queues = (_Bound.of(each.path, False, each.most) for each in line if each.most)
+        users = (_Bound.of(each.path, True, each.most_per_user) for each in line if each.most_per_user)
+        return *queues, *users
 
     def bounded(self, queue: str) -> bool:
         """Whether there is any for jobs of that queue."""
         return bool(self._bounds(queue))
 
+    def _by_user_of(self, queue: str) -> bool:
+        return any(bound.of_user for bound in self._bounds(queue))
+
     def by_user(self, queue: str) -> bool:
         """Whether any of them is of each user."""
-        return any(of_user for _, of_user, _ in self._bounds(queue))
+        return self._by_user(queue)
 
     def _above_of(self, queue: str) -> tuple[Scope, ...]:
-        bounded = (path for path, _, _ in self._bounds(queue))
+        bounded = (bound.path for bound in self._bounds(queue))
         return tuple(dict.fromkeys((path, None) for path in (queue, *bounded)))
 
     def above(self, queue: str) -> tuple[Scope, ...]:
@@ -98,7 +121,7 @@ class ShareLimits:
 
     def scopes(self, queue: str, user: str) -> Iterator[Scope]:
         """Of whom what is held is in the way of jobs of that queue and user, when it is too much."""
-        return ((path, user if of_user else None) for path, of_user, _ in self._bounds(queue))
+        return (bound.scope(user) for bound in self._bounds(queue))
 
     def over(
         self,
@@ -115,12 +138,11 @@ class ShareLimits:
         `more_jobs` is 0 for one that runs already. None when none is crossed.
         """
         bounds = self._bounds(queue)
-        for path, of_user, most in bounds:
-            scope = (path, user if of_user else None)
+        for bound in bounds:
+            scope, most = bound.scope(user), bound.most
             use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
-            if what := _crossed(use, spent, most, takes, more_jobs, per_hour):
-                each = tuple(most for _, _, most in bounds)
-                full = _is_full(use, spent, most)
+            if what := _crossed(use, spent, bound, takes, more_jobs, per_hour):
+                full, each = _is_full(use, spent, bound), tuple(each.most for each in bounds)
                 return Over(scope, full, most, what, use, spent, takes, per_hour, each)
         return None
 
@@ -130,21 +152,18 @@ class ShareLimits:
         return max(min(rooms), 0) if rooms else None
 
     def _rooms(self, standings: Standings, queue: str, user: str, each: Resources) -> Iterator[int]:
-        for path, of_user, most in self._bounds(queue):
-            held = standings.of((path, user if of_user else None)).held
-            for name, amount in most.resources.items():
+        for bound in self._bounds(queue):
+            held = standings.of(bound.scope(user)).held
+            for name, amount in bound.amounts:
                 if each.get(name):
-                    yield (round(amount * 1000) - held.get(name)) // each.get(name)
+                    yield (amount - held.get(name)) // each.get(name)
 
 
-def _is_full(use: Use, spent: float, most: Most) -> bool:
+def _is_full(use: Use, spent: float, bound: _Bound) -> bool:
     """Whether no new job may have anything more."""
+    most, held = bound.most, use.held.thousandths
     return (
-        any(
-            use.held.get(name) >= round(amount * 1000)
-            for name, amount in most.resources.items()
-            if name in BASIC
-        )
+        any(held.get(name, 0) >= amount for name, amount in bound.amounts if name in BASIC)
         or (most.running is not None and use.running >= most.running)
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
         or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
@@ -163,11 +182,11 @@ def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
     return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0
 
 
-def _crossed(use: Use, spent: float, most: Most, takes: Resources, more_jobs: int, per_hour: float) -> str:
+def _crossed(use: Use, spent: float, bound: _Bound, takes: Resources, more_jobs: int, per_hour: float) -> str:
     """What may not be had more of; empty when nothing."""
-    for name, amount in most.resources.items():
-        asked = takes.get(name)
-        if asked and use.held.get(name) + asked > round(amount * 1000):
+    most, held, asked = bound.most, use.held.thousandths, takes.thousandths
+    for name, amount in bound.amounts:
+        if name in asked and held.get(name, 0) + asked[name] > amount:
             return name
     if more_jobs and most.running is not None and use.running + more_jobs > most.running:
         return _RUNNING

@@ -98,15 +98,12 @@ class Turns(WaitingRequests):
         """Whether a limit of those who have more than when these were found is in the way of one of them."""
         limits, queues = self._scene.limits, {queue for queue, _ in changed}
         below = tuple(f"{queue}." for queue in queues)
-        for request in requests:
-            queue, user = request.job.queue, request.job.owner
-            if queue not in queues and not queue.startswith(below):  # of most jobs
-                continue
-            if changed.isdisjoint(limits.scopes(queue, user)):
-                continue
-            if self._scene.crosses(self._now, request):
-                return True
-        return False
+        near = [each for each in requests if each.job.queue in queues or each.job.queue.startswith(below)]
+        return any(
+            not changed.isdisjoint(limits.scopes(request.job.queue, request.job.owner))
+            and self._scene.crosses(self._now, request)
+            for request in near
+        )
 
     @overload
     def __getitem__(self, index: int) -> PlacementRequest: ...
