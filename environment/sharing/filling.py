@@ -27,6 +27,7 @@ from environment.types import PlacementRequest
 Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
 #: Ids of jobs, by the path of their queue.
 JobsByQueue = Mapping[str, frozenset[str]]
+_NONE: list[Any] = []
 
 
 def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementRequest]:
@@ -310,13 +311,13 @@ class Order:
 
     def _like(self, path: str, leaves: Sequence[str]) -> tuple[object, ...]:
         """What else counts of what is found of a queue with these leaves."""
-        scene = self.scene
+        scene, gone = self.scene, self._gone
         return (
             self._step,
             self.standings.whole,
             leaves,
-            [self._gone[leaf] for leaf in leaves if leaf in self._gone] if self._gone else [],
-            [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else [],
+            [gone[leaf] for leaf in leaves if leaf in gone] if gone else _NONE,
+            [leaf for leaf in leaves if leaf in scene.grow_in] if scene.grow_in else _NONE,
             self._spent(scene.limits.above(path)) if scene.limits.by_day else (),
         )
 

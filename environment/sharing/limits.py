@@ -162,9 +162,11 @@ class ShareLimits:
 def _is_full(use: Use, spent: float, bound: _Bound) -> bool:
     """Whether no new job may have anything more."""
     most, held = bound.most, use.held.thousandths
+    for name, amount in bound.amounts:
+        if name in BASIC and held.get(name, 0) >= amount:
+            return True
     return (
-        any(held.get(name, 0) >= amount for name, amount in bound.amounts if name in BASIC)
-        or (most.running is not None and use.running >= most.running)
+        (most.running is not None and use.running >= most.running)
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
         or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
     )

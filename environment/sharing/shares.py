@@ -66,8 +66,10 @@ class Use(NamedTuple):
         """What `past` is at a later time, if what is held has not changed."""
         if half_life <= 0.0:
             return {}
-        left = 2.0 ** (-max(at - self.at, 0.0) / half_life)
         held = self.held.thousandths
+        if at <= self.at and held.keys() <= self.past.keys():
+            return dict(self.past)
+        left = 2.0 ** (-max(at - self.at, 0.0) / half_life)
         names = {**held, **self.past}
         return {name: _mixed(held.get(name, 0), self.past.get(name, 0.0), left) for name in names}
 
