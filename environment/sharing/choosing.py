@@ -40,7 +40,7 @@ class Guard:
 
 
 @dataclass(slots=True)
-class TurnChoice:
+class Victims:
     """What is taken: rows of executors, and jobs."""
 
     rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -69,7 +69,7 @@ class Chooser:
             self._closed = view.closed_to(request)
         self._free: dict[str, IntArray] = {name: view.free.get(name) for name in self._each}
 
-    def choose(self, may: BoolArray, stoppable: BoolArray) -> tuple[TurnChoice, int]:
+    def choose(self, may: BoolArray, stoppable: BoolArray) -> tuple[Victims, int]:
         """Of whom what is taken, and for how many executors that makes room."""
         holders = self._holders
         there = ~holders.going & (holders.vm >= 0) & ~np.append(self._closed, True)[holders.vm]
@@ -94,13 +94,13 @@ class Chooser:
         if rows is None and self._room(limited) >= need:
             rows = self._cover(limited, need, self._free)
         if rows is not None:
-            return TurnChoice(rows), count
+            return Victims(rows), count
         for base in (limited, limited[:0]):
             if (choice := self._with_jobs(whole, elastic, base, need)) is not None:
                 return choice, count
         raise NothingTakenError("whom it could take from would have less than is guaranteed")
 
-    def _with_jobs(self, whole: IntArray, elastic: IntArray, base: IntArray, need: int) -> TurnChoice | None:
+    def _with_jobs(self, whole: IntArray, elastic: IntArray, base: IntArray, need: int) -> Victims | None:
         """Whole jobs that make room together with executors of elastic ones, with these if need be."""
         holders = self._holders
         jobs = self._jobs(whole, base, need)
@@ -108,12 +108,12 @@ class Chooser:
         of_jobs = np.flatnonzero(stopped[holders.of] & ~holders.going & (holders.vm >= 0))
         free = self._freed(of_jobs)
         if int(room(free, self._each, self._closed).sum()) >= need:
-            return TurnChoice(jobs=jobs)
+            return Victims(jobs=jobs)
         others, taken = elastic[~stopped[holders.of[elastic]]], _sums(holders, of_jobs, self._guards)
         rows = self._elastic(others, need, free, taken)
         if rows is None:
             rows = self._cover(self._within(others, taken), need, free)
-        return None if rows is None else TurnChoice(rows, jobs)
+        return None if rows is None else Victims(rows, jobs)
 
     def _fewest(self) -> int:
         return self._request.fewest

@@ -20,7 +20,7 @@ from environment.check import check
 from environment.resource_arrays import ResourceArrays
 from environment.resources import NOTHING, Resources, total
 from environment.rounds import beside_driver, room_in_all
-from environment.sharing.choosing import Chooser, Guard, NothingTakenError, TurnChoice
+from environment.sharing.choosing import Chooser, Guard, NothingTakenError, Victims
 from environment.sharing.holders import BoolArray, Holders
 from environment.sharing.terms import Sharing
 from environment.sharing.turns import Turns
@@ -251,7 +251,7 @@ class _Search:
 
     # ---- the plan ----------------------------------------------------------------------------------------
 
-    def _made(self, by: Cause, choice: TurnChoice, count: int) -> Plan:
+    def _made(self, by: Cause, choice: Victims, count: int) -> Plan:
         """The plan, after a last look whether it can be executed."""
         holders, request = self._holders, self._request.first(count)
         if request.fewest > len(request.asked):
@@ -267,7 +267,7 @@ class _Search:
             raise NothingTakenError("; ".join(faults))
         return Plan(request, by, tuple(self._victims(choice)), place)
 
-    def _victims(self, choice: TurnChoice) -> list[Victim]:
+    def _victims(self, choice: Victims) -> list[Victim]:
         holders, found = self._holders, []
         costs = dict(
             zip(choice.rows.tolist(), (self._worth * holders.drained)[choice.rows].tolist(), strict=True)
