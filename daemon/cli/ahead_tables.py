@@ -43,7 +43,6 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
         yield render.fitted(
             ("policy", *figures),
             rows,
-            wide=False,
             right=figures,
             wrap=("policy",),
             spare=("draws", "never"),
@@ -82,7 +81,7 @@ def _jobs(found: dict[str, Any]) -> Iterator[RenderableType]:
         )
         rows += _below((job["id"], job["name"]), figures, ("late" if job["late"] else "",))
     if rows:
-        yield render.fitted(_JOB, rows, wide=False, right=_JOB[2:5], cut=("name",), wrap=("job",))
+        yield render.fitted(_JOB, rows, right=_JOB[2:5], cut=("name",), wrap=("job",))
     for never in found["never"]:
         yield render.wrapped(f"{never['id']} would not run: {never['why']}")
 

@@ -22,8 +22,6 @@ NONE = "-"
 
 #: Where nobody's terminal sets a width, lines are as long as they are: programs read them (columns).
 _PIPE_WIDTH = 100_000
-#: But a list that is made to fit is as wide there as the narrowest of usual terminals.
-_USUAL_WIDTH = 80
 #: A cell that is cut keeps so many characters at least; between two columns there are so many.
 _SHORTEST, _GAP = 6, 3
 #: A cell of which the rest is in the next line keeps as many as words need; columns are left out before.
@@ -39,16 +37,20 @@ _STATE_STYLES = {
 }
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr; NO_COLOR and pipes are respected."""
+def console(*, stderr: bool = False, wide: bool = False) -> Console:
+    """A console for stdout or stderr; NO_COLOR is respected.
+
+    In a pipe, or where it is `wide`, lines are as long as they are.
+    """
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    narrow = not wide and (stream.isatty() or "COLUMNS" in os.environ)
+    width = None if narrow else _PIPE_WIDTH
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
-def show(*parts: RenderableType) -> None:
-    """Print to stdout."""
-    out = console()
+def show(*parts: RenderableType, wide: bool = False) -> None:
+    """Print to stdout; `wide`: lines as long as they are, on a terminal, too."""
+    out = console(wide=wide)
     for part in parts:
         out.print(plain(part) if isinstance(part, str) else part)
 
@@ -59,9 +61,9 @@ def plain(text: str) -> str:
 
 
 def wrapped(text: str, mark: str = "") -> str:
-    """The text in lines as wide as the terminal, or 80 columns in a pipe; the first with the mark."""
+    """The text in lines as wide as the terminal, in a pipe in one; the first with the mark."""
     behind = " " * len(mark)
-    return textwrap.fill(text, _list_width(), initial_indent=mark, subsequent_indent=behind)
+    return textwrap.fill(text, console().width, initial_indent=mark, subsequent_indent=behind)
 
 
 def duration(seconds: float | None) -> str:
@@ -146,13 +148,13 @@ def fitted(
     columns: Sequence[str],
     rows: Sequence[Sequence[str | Text]],
     *,
-    wide: bool,
+    wide: bool = False,
     right: Collection[str] = (),
     cut: Collection[str] = (),
     wrap: Collection[str] = (),
     spare: Sequence[str] = (),
 ) -> Table:
-    """A table as wide as the terminal, or 80 columns in a pipe; with `wide` as wide as it is.
+    """A table as wide as the terminal; in a pipe, or with `wide`, as wide as it is.
 
     For that, cells of the columns in `cut` end in an ellipsis, and those of the columns in `wrap` go on in
     the next line: always of the widest of them first. Where even that is too wide, columns of `spare` are
@@ -185,22 +187,13 @@ def _widths(
     """How wide each column is when all fit, those that are flexible cut; None where they cannot."""
     found = [max([cell_len(name), *(row[at].cell_len for row in cells)]) for at, name in enumerate(columns)]
     least = [max(cell_len(name), _LINE if name in wrap else _SHORTEST) for name in columns]
-    room = _list_width() - _GAP * (len(columns) - 1)
+    room = console().width - _GAP * (len(columns) - 1)
     while sum(found) > room:
         longer = [at for at, name in enumerate(columns) if name in {*cut, *wrap} and found[at] > least[at]]
         if not longer:
             return None
         found[max(longer, key=lambda at: found[at])] -= 1
     return found
-
-
-def _list_width() -> int:
-    return _USUAL_WIDTH if piped() else console().width
-
-
-def piped() -> bool:
-    """Whether nobody's terminal, and nobody by COLUMNS, says how wide a line is."""
-    return console().width == _PIPE_WIDTH
 
 
 def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:

@@ -139,7 +139,7 @@ def show_answer(
     else:
         from daemon.cli import render
 
-        render.show(*shown(output == "wide"))
+        render.show(*shown(output == "wide"), wide=output == "wide")
 
 
 def notice(text: str) -> None:

@@ -70,7 +70,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
         "good",
         "decision µs",
     )
-    table = render.fitted(columns, rows, wide=render.piped(), right=columns[2:], spare=_SPARE)
+    table = render.fitted(columns, rows, right=columns[2:], spare=_SPARE)
     render.show(table)
     left_out = [name for name in columns if name not in {each.header for each in table.columns}]
     if left_out:

@@ -272,7 +272,7 @@ def executor_table(executors: Sequence[Json]) -> RenderableType:
     columns = ["executor", "VM", "type", "cpus", "memory", *(["others"] if others else [])]
     columns += ["state", "cost", *(["message"] if any(messages) else [])]
     numbers, spare = ("cpus", "memory", "cost"), ("memory", "cpus", "type")
-    return render.fitted(columns, rows, wide=render.piped(), right=numbers, wrap=("message",), spare=spare)
+    return render.fitted(columns, rows, right=numbers, wrap=("message",), spare=spare)
 
 
 def executor_name(executor: Json) -> str:

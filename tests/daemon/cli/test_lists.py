@@ -91,16 +91,33 @@ def test_a_reason_is_told_once_and_wide_in_each_row(filled: Daemon, capsys: Capt
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["cluster"], ["policy", "list"], ["queue", "list"]])
-def test_tables_fit_80_columns_in_a_pipe(filled: Daemon, capsys: Capture, command: list[str]) -> None:
-    """The wide ones show everything."""
+def test_tables_fit_a_terminal_and_are_whole_in_a_pipe(
+    filled: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Of 80 columns; a pipe, and the wide ones, have everything."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert filled.run("queue", "set", "a_queue_with_a_very_long_name_that_nobody_wants", "weight=3") == 0
     capsys.readouterr()
     lines = printed(filled, capsys, *command).splitlines()
     table = lines[: lines.index("")] if "" in lines else lines
     assert max(len(line.rstrip()) for line in table) <= 80
+    name = "count_words_in_all_the_logs_of_a_year"
     if command == ["jobs"]:
         assert "\N{HORIZONTAL ELLIPSIS}" in table[2]
-        assert "count_words_in_all_the_logs_of_a_year" in printed(filled, capsys, "jobs", "-o", "wide")
+        assert name in printed(filled, capsys, "jobs", "-o", "wide")
+    monkeypatch.delenv("COLUMNS")
+    piped = printed(filled, capsys, *command)
+    heads = piped.splitlines()[0].split("  ")
+    wide = printed(filled, capsys, *command, "-o", "wide").splitlines()[0]
+    assert "\N{HORIZONTAL ELLIPSIS}" not in piped
+    assert len(piped.splitlines()) <= len(lines)
+    if command == ["jobs"]:
+        assert [name in line for line in piped.splitlines()].count(True) == 3
+        assert {"executors", "duration", "submitted", "type", "owner", "queue"} <= {
+            each.strip() for each in heads
+        }
+    elif command == ["queue", "list"]:
+        assert piped.splitlines()[0] == wide
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,10 @@ def test_a_line_in_a_pipe_is_as_long_as_it_is(
     long = "because " * 500
     render.show(render.table(["job", "reason"], [["job-1", long]]), long)
     assert [line.count("because") for line in capsys.readouterr().out.splitlines()] == [0, 0, 500, 500]
+    columns = ("job", "name", "reason", "note")
+    fitted = render.fitted(columns, [(long,) * 4], cut=("name",), wrap=("reason",), spare=("note",))
+    render.show(fitted, render.wrapped(long, mark="- "))
+    assert [line.count("because") for line in capsys.readouterr().out.splitlines()] == [0, 0, 2000, 500]
 
 
 def test_executors_have_messages_where_there_is_something_to_say(

@@ -46,8 +46,11 @@ def told(daemon: Daemon) -> Told:
     return told
 
 
-def test_all_that_is_told_fits_eighty_columns(daemon: Daemon, told: Told, capsys: Capture) -> None:
-    """In a pipe, however wide intervals are: nothing of them is cut."""
+def test_all_that_is_told_fits_eighty_columns(
+    daemon: Daemon, told: Told, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However wide intervals are: nothing of them is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
     asked = ("--policy", "reinforce:beta=0.5:wait_limit=3,greedy:beta=0.25", "--jobs")
     assert daemon.run("what-if", *asked, "--add", "m1.xlarge:2", "--keep", "none") == 0
     out = capsys.readouterr().out
@@ -83,8 +86,11 @@ def test_too_many_vms_are_told_by_the_daemon(daemon: Daemon, capsys: Capture) ->
     assert "at most 10000 VMs in all, added or of another cluster, found 10001" in line
 
 
-def test_what_came_since_then_is_played(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
+def test_what_came_since_then_is_played(
+    daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From the store, with what it took."""
+    monkeypatch.setenv("COLUMNS", "80")
     app = tmp_path / "count.py"
     app.write_text("")
     assert daemon.run("submit", "--executors", "2", "--memory", "1g", str(app)) == 0
