@@ -46,7 +46,7 @@ from daemon.cli import (
     what_if,
 )
 from daemon.cli.app_arguments import SubmitCommand
-from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
+from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
 
 _INTERRUPTED = 130
 
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: object = _commands()(arguments, standalone_mode=False, prog_name="stoker")
         sys.stdout.flush()
     except TyperException as error:
-        return _complain(error.format_message().replace("Value error, ", ""), error.exit_code)
+        return _complain(what_was_wrong(error), error.exit_code)
     except CommandError as error:
         return _complain(str(error), error.exit_code)
     except ModuleNotFoundError as error:

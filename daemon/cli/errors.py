@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import typer
+from typer.exceptions import TyperException
+
 #: Bad input, or no daemon to talk to.
 BAD_INPUT = 2
 
@@ -15,6 +18,23 @@ class CommandError(Exception):
     def __init__(self, text: str, exit_code: int = BAD_INPUT) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+def what_was_wrong(error: TyperException) -> str:
+    """What typer complains of, as of values in files: where, what would be right, and what was found."""
+    from pydantic import ValidationError
+
+    from conf.loader import what_is_right
+
+    if not isinstance(error, typer.BadParameter) or not isinstance(error.__cause__, ValidationError):
+        return error.format_message().replace("Value error, ", "")
+    detail = error.__cause__.errors(include_url=False)[0]
+    where = "" if error.param is None else error.param.get_error_hint().replace("'", "") + ": "
+    found, of_some, known = detail["msg"].removeprefix("Value error, ").partition(" is not one of ")
+    if of_some:
+        known = known.removesuffix(".").replace("'", "")
+        return f"{where}should be one of {known}, found {found}"
+    return where + what_is_right(detail, None, ())
 
 
 @contextlib.contextmanager

@@ -70,9 +70,11 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["fly"], "No such command 'fly'"),
         (["jobs", "--fast"], "No such option: --fast"),
         (["job"], "Missing argument 'ID'"),
-        (["jobs", "--state", "good"], "'good' is not one of 'queued', "),
-        (["jobs", "--limit", "0"], "--limit"),
-        (["jobs", "-o", "xml"], "'xml' is not one of 'table', 'wide', 'json'"),
+        (["jobs", "--state", "good"], "--state: should be one of queued, placing, "),
+        (["jobs", "--limit", "0"], "--limit: should be greater than or equal to 1, found '0'"),
+        (["simulate", "--seeds", "x"], "--seeds: should be a whole number, found 'x'"),
+        (["submit", "--cpus", "x", "a.py"], "--cpus: should be a number, found 'x'"),
+        (["jobs", "-o", "xml"], "-o / --output: should be one of table, wide, json, yaml, name, found 'xml'"),
         (["jobs", "--url", "127.0.0.1:8642"], "--url: should be like http://127.0.0.1:8642"),
         (["jobs", "--url", "http://localhost:99999"], "--url: should be like"),
         (["jobs", "--token-file", "/nowhere"], "--token-file /nowhere: cannot be read: No such file"),
@@ -89,7 +91,7 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["up", "--set", "listen"], "--set: should be key=value"),
         (["up", "--set", "colour=red"], "colour: unknown key"),
         (["mesos", "--cluster", "none.yaml"], "none.yaml: no such file"),
-        (["mesos", "--port", "70000"], "--port"),
+        (["mesos", "--port", "70000"], "--port: should be less than or equal to 65535, found '70000'"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(

@@ -114,7 +114,7 @@ def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["sweep", "--over", "gang", "--values", "1,5", "--tasks", "4", *SMALL], "gang: between 0 and the 4"),
         (["run", "--save", "a.npz", "--seeds", "2"], "--save"),
         (["run", *SMALL, "--policy", "drf", "--plot", "/nowhere/x.png"], "--plot /nowhere/x.png"),
-        (["run", "--request", "each"], "'each' is not one of"),
+        (["run", "--request", "each"], "--request: should be one of "),
         (["run", "--threads", "0"], "--threads"),
         (["sweep", "--over", "colour", "--values", "1"], "--over colour: unknown"),
         (["sweep", "--over", "types", "--values", "many"], "--values many: types is a number"),
