@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from operator import add
 from typing import Any
 
@@ -17,7 +18,7 @@ from conf.units import SECONDS_PER_DAY
 from environment.resources import Resources
 from environment.sharing.known import Known, Overs, Seen
 from environment.sharing.limits import Over, ShareLimits
-from environment.sharing.lines import Entry, Key, Tree, demand
+from environment.sharing.lines import Entry, Key, Row, Tree, demand
 from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
 from environment.sharing.tree import Answer, Beneath, Branch, Line, Merged, Rank, Standing, Stream, Users
@@ -45,7 +46,7 @@ class FillingScene:
 
     tree: Tree
     classes: Sequence[Key]
-    ages: Mapping[str, Sequence[Entry]]
+    ages: Mapping[str, Row]
     limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
     skipped: JobsByQueue = field(default_factory=dict)
@@ -59,7 +60,7 @@ class FillingScene:
     @cached_property
     def oldest(self) -> float:
         """Since when the first of all waits, seconds; infinity when nobody does."""
-        return min((entries[0].key[0] for entries in self.ages.values()), default=math.inf)
+        return min((row.first.key[0] for row in self.ages.values()), default=math.inf)
 
     def left(self, standings: Standings, request: PlacementRequest) -> int | None:
         """How many executors limits leave for a request beside its driver; None: any number."""
@@ -194,18 +195,14 @@ class Order:
         since = self.standings.at - self.standings.sharing.starves_after
         if self.scene.oldest > since:
             return
-        heap = [
-            (entries[0].key, queue, 0)
-            for queue, entries in self.scene.ages.items()
-            if entries[0].key[0] <= since
-        ]
+        rows = ((queue, iter(row)) for queue, row in self.scene.ages.items() if row.first.key[0] <= since)
+        heap = [(first.key, queue, first, rest) for queue, rest in rows for first in islice(rest, 1)]
         heapify(heap)
         while heap:
-            _, queue, number = heap[0]
-            entries = self.scene.ages[queue]
-            entry, number = entries[number], number + 1
-            if number < len(entries) and entries[number].key[0] <= since:
-                heapreplace(heap, (entries[number].key, queue, number))
+            _, queue, entry, rest = heap[0]
+            after = next(rest, None)
+            if after is not None and after.key[0] <= since:
+                heapreplace(heap, (after.key, queue, after, rest))
             else:
                 heappop(heap)
             answer = self.look(entry)
@@ -265,7 +262,7 @@ class Order:
         """How a queue of jobs stands among its neighbours, at least as far in front as it should."""
         queue = self.queue(path)
         if not self._fair:
-            return self.scene.tree[kind][path][""][0].key
+            return self.scene.tree[kind][path][""].first.key
         if path in self._touched or queue.guaranteed:
             return (*self.rank(queue, self.had((path, None))), ())
         return 1, self.scene.known.share(self.standings, (path, None), queue.weight), ()
@@ -345,12 +342,12 @@ class Order:
         return self.standings.of(scope).held + Resources(more)
 
     def users(self, kind: Key, path: str) -> Sequence[Any]:
-        """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
+        """The users of a queue of jobs by share: that, where the first of each stands, and who."""
         lines, queue = self.scene.tree[kind][path], self.queue(path)
         if path not in self._touched:
             return self.scene.known.users(self.standings, kind, queue, lines)
         return sorted(
-            (dominant(self.had((path, user)), queue.weight_of(user)), line[0].key, user, 0)
+            (dominant(self.had((path, user)), queue.weight_of(user)), line.first.key, user)
             for user, line in lines.items()
         )
 

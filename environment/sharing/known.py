@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from environment.resources import Resources
 from environment.sharing.limits import Over, ShareLimits
-from environment.sharing.lines import Entry, Key
+from environment.sharing.lines import Key, Row
 from environment.sharing.shares import NO_USE, Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
 from environment.sharing.tree import Beneath, Merged, Stream
@@ -129,10 +129,8 @@ class Known:
             known = self._shares[scope] = use, step, whole, share
         return known[3]
 
-    def users(
-        self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, Sequence[Entry]]
-    ) -> Sequence[Any]:
-        """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
+    def users(self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, Row]) -> Sequence[Any]:
+        """The users of a queue of jobs by share: that, where the first of each stands, and who."""
         # Of whatever changes of its users, the queue has a part.
         use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
         known = self._users.get((kind, queue.path))
@@ -149,7 +147,7 @@ class Known:
                 if was is None or was[0] is not now:
                     share = dominant(self.vector(standings, scope), queue.weight_of(user))
                     was = had[2][user] = now, share
-                found.append((was[1], line[0].key, user, 0))
+                found.append((was[1], line.first.key, user))
             found.sort()
             known = self._users[kind, path] = lines, use, step, whole, found
         return known[4]

@@ -5,9 +5,10 @@ line, is said by `keys`. Whose line is next is decided in `turns`.
 """
 
 import math
-from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from conf.schema.sharing import Criterion
@@ -18,7 +19,9 @@ Key = tuple[Any, ...]
 #: Class, queue, user.
 Path = tuple[Key, str, str]
 #: Lines by class, queue and user.
-Tree = Mapping[Key, Mapping[str, Mapping[str, Sequence["Entry"]]]]
+Tree = Mapping[Key, Mapping[str, Mapping[str, "Row"]]]
+#: As many entries has a piece of a row at most.
+_PIECE = 128
 
 
 class Entry(NamedTuple):
@@ -28,6 +31,75 @@ class Entry(NamedTuple):
     request: PlacementRequest
     takes: Resources
     least: Resources
+
+
+class Row:
+    """Entries in order, in pieces.
+
+    Of a copy and what it is of, either may be changed: the piece that changes is copied first. So a job that
+    comes costs no more in a long line, neither here nor where the collector of garbage goes over new lists.
+    """
+
+    __slots__ = ("_mine", "_pieces")
+
+    def __init__(self, pieces: Iterable[list[Entry]] = ()) -> None:
+        self._pieces = list(pieces)
+        #: The pieces that nobody else has, by their ids.
+        self._mine: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return chain.from_iterable(self._pieces)
+
+    @property
+    def first(self) -> Entry:
+        """The first; IndexError where there is none."""
+        return self._pieces[0][0]
+
+    def copy(self) -> "Row":
+        """The same, to be changed."""
+        return Row(self._pieces)
+
+    def add(self, entry: Entry) -> None:
+        """An entry joins."""
+        if not self._pieces:
+            self._pieces.append([])
+        number = self._number_of(entry.key)
+        piece = self._own(number)
+        insort(piece, entry)
+        if len(piece) > _PIECE:
+            # Most join at the end, and leave whatever is in front of it as it is.
+            half = len(piece) - 1 if piece[-1] is entry else len(piece) // 2
+            parts = piece[:half], piece[half:]
+            self._mine.discard(id(piece))
+            self._mine.update(map(id, parts))
+            self._pieces[number : number + 1] = parts
+
+    def remove(self, key: Key) -> None:
+        """The entry with that key leaves."""
+        number = self._number_of(key)
+        piece = self._own(number)
+        del piece[bisect_left(piece, (key,))]
+        if not piece:
+            self._mine.discard(id(piece))
+            del self._pieces[number]
+
+    def _number_of(self, key: Key) -> int:
+        """In which piece an entry with that key is, or would be."""
+        pieces = self._pieces
+        if not pieces[-1] or pieces[-1][0].key <= key:
+            return len(pieces) - 1
+        return max(bisect_right(pieces, key, key=lambda piece: piece[0].key) - 1, 0)
+
+    def _own(self, number: int) -> list[Entry]:
+        """A piece, to be changed."""
+        piece = self._pieces[number]
+        if id(piece) not in self._mine:
+            piece = self._pieces[number] = piece.copy()
+            self._mine.add(id(piece))
+        return piece
 
 
 @lru_cache(maxsize=4096)
@@ -86,12 +158,12 @@ class Lines:
 
     def add(self, path: Path, entry: Entry) -> None:
         """An entry joins a line."""
-        insort(self._line(path), entry)
+        self._line(path).add(entry)
 
     def remove(self, path: Path, key: Key) -> None:
         """The entry with that key leaves its line."""
         line = self._line(path)
-        del line[bisect_left(line, (key,))]
+        line.remove(key)
         if line:
             return
         kind, queue, user = path
@@ -115,7 +187,7 @@ class Lines:
         """The same lines, of which others may be changed."""
         return Lines(*self.hand_out())
 
-    def _line(self, path: Path) -> list[Entry]:
+    def _line(self, path: Path) -> Row:
         """A line, to be changed."""
         if () not in self._mine:
             self._tree, self._classes = dict(self._tree), list(self._classes)
@@ -125,9 +197,9 @@ class Lines:
         at: Any = self._tree
         for depth, name in enumerate(path, 1):
             if path[:depth] not in self._mine:
-                empty: Any = [] if depth == len(path) else {}
+                empty: Any = Row() if depth == len(path) else {}
                 at[name] = at[name].copy() if name in at else empty
                 self._mine.add(path[:depth])
             at = at[name]
-        line: list[Entry] = at
+        line: Row = at
         return line

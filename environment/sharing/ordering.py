@@ -189,7 +189,7 @@ class Ordering:
         standings = self.shares.standings(whole, now, day)
         found = {}
         for queue, users in ages.get((), {}).items():
-            for entry in users[""][:_TOLD] if self.limits.bounded(queue) else ():
+            for entry in islice(users[""], _TOLD) if self.limits.bounded(queue) else ():
                 if why := self._over(standings, entry.request):
                     found[entry.request.job.id] = why
         return found

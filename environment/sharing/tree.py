@@ -6,13 +6,14 @@ with the stream as it was found, as long as nothing of the queue and those below
 where few of several queues have changed, with how the others were merged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import chain
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from environment.sharing.lines import Entry, Key
+from environment.sharing.lines import Entry, Key, Row
 from environment.sharing.shares import Scope, dominant
 
 if TYPE_CHECKING:
@@ -71,53 +72,55 @@ class Stream:
 class Line(Stream):
     """A queue whose jobs stand in one line, whosever they are."""
 
-    __slots__ = ("_entries", "_number", "_path")
+    __slots__ = ("_path", "_rest")
 
-    def __init__(self, path: str, entries: Sequence[Entry]) -> None:
+    def __init__(self, path: str, row: Row) -> None:
         super().__init__()
-        self._path, self._entries, self._number = path, entries, 0
+        self._path, self._rest = path, iter(row)
 
     def _more(self, order: "Order") -> bool:
-        entries, looks, most = self._entries, 0, order.window
-        for number in range(self._number, len(entries)):
-            answer = order.look(entries[number])
+        looks = 0
+        for entry in self._rest:
+            answer = order.look(entry)
             if answer is Answer.MAY:
-                self._number = number + 1
-                self.found.append((entries[number].key, self._path, entries[number]))
+                self.found.append((entry.key, self._path, entry))
                 return True
             looks += answer is not Answer.GONE
-            if answer is Answer.QUEUE_FULL or looks > most:
-                break
-        self._number = len(entries)
+            if answer is Answer.QUEUE_FULL or looks > order.window:
+                self._rest = iter(())
         return False
 
 
 class Users(Stream):
     """A queue of jobs whose user has least is next, of those in whose way no limit is."""
 
-    __slots__ = ("_had", "_heap", "_lines", "_queue", "_users")
+    __slots__ = ("_had", "_heap", "_next", "_queue", "_rows", "_users")
 
     def __init__(self, order: "Order", kind: Key, path: str) -> None:
         super().__init__()
         self._queue = order.queue(path)
         self._had = list(order.had((path, None)))
-        self._lines = order.scene.tree[kind][path]
+        self._rows = order.scene.tree[kind][path]
         self._heap = list(order.users(kind, path))  # what is sorted is a heap
+        #: The next job of users who were looked at, and those behind it.
+        self._next: dict[str, tuple[Entry, Iterator[Entry]]] = {}
         #: What users have of whom some was found.
         self._users: dict[str, list[float]] = {}
 
     def _more(self, order: "Order") -> bool:
         heap, look, most = self._heap, order.look, order.window
         while heap:
-            share, _, user, number = heap[0]
-            entries, looks = self._lines[user], 0
-            for at in range(number, len(entries)):
-                answer = look(entries[at])
+            share, _, user = heap[0]
+            first, rest = self._next.get(user) or self._begin(user)
+            looks = 0
+            for entry in chain((first,), rest):
+                answer = look(entry)
                 if answer is Answer.MAY:
-                    if at == number:
-                        self._take(order, entries, user, number)
+                    if entry is first:
+                        self._take(order, user, entry, rest)
                         return True
-                    heapreplace(heap, (share, entries[at].key, user, at))
+                    self._next[user] = entry, rest
+                    heapreplace(heap, (share, entry.key, user))
                     break
                 if answer is Answer.QUEUE_FULL:
                     heap.clear()
@@ -130,20 +133,24 @@ class Users(Stream):
                 heappop(heap)
         return False
 
-    def _take(self, order: "Order", entries: Sequence[Entry], user: str, number: int) -> None:
+    def _begin(self, user: str) -> tuple[Entry, Iterator[Entry]]:
+        rest = iter(self._rows[user])
+        return next(rest), rest
+
+    def _take(self, order: "Order", user: str, entry: Entry, rest: Iterator[Entry]) -> None:
         """Find an entry, which is that user's first."""
-        entry, queue = entries[number], self._queue
+        queue = self._queue
         self.found.append(((*order.rank(queue, self._had), entry.key[-2:]), queue.path, entry))
         parts = order.parts(entry.takes)
         self._had[:] = map(add, self._had, parts)
         scope: Scope = (queue.path, user)
         self._users[user] = had = [*map(add, self._users.get(user) or order.had(scope), parts)]
-        number += 1
-        if number < len(entries):
-            share = dominant(had, queue.weight_of(user))
-            heapreplace(self._heap, (share, entries[number].key, user, number))
-        else:
+        after = next(rest, None)
+        if after is None:
             heappop(self._heap)
+        else:
+            self._next[user] = after, rest
+            heapreplace(self._heap, (dominant(had, queue.weight_of(user)), after.key, user))
 
 
 class Merged(Stream):
