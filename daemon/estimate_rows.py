@@ -84,4 +84,4 @@ def _estimate(values: Mapping[str, Any]) -> Estimate:
         Interval(*(float(values[name][key]) for key in ("mean", "low", "high")))
         for name in ("start", "end", "cost")
     )
-    return Estimate(float(values["at"]), start, end, cost)
+    return Estimate(float(values["at"]), start, end, cost, int(values.get("draws", 0)))

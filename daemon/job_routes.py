@@ -107,7 +107,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
         kept = store.estimates.of(job_id)
-        notes = [] if expected is None else notes_of(record, scheduler.coverage())
+        notes = [] if expected is None else notes_of(record, expected, scheduler.coverage())
         no_estimate = scheduler.no_estimate(record)
         body = job_bodies.job_detail(
             _now(record, due), why, spec, tasks, ui, place, expected, kept, no_estimate, notes

@@ -197,13 +197,13 @@ def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequen
     """What is told of it, as of jobs that wait: seconds since the epoch."""
     draws = [each.ahead for each in followed]
     starts, ends, costs = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
-    drawn = JobAhead(Interval.of(starts), Interval.of(ends), Interval.of(costs))
+    drawn = JobAhead(Interval.of(starts), Interval.of(ends), Interval.of(costs), len(draws))
     told, at = scheduler.mended(drawn), present.view.at
     start, end = told.start.later(at), told.end.later(at)
     if job.start_at is not None:  # which widening knows nothing of
         start = replace(start, low=max(start.low, job.start_at), high=max(start.high, job.start_at))
         end = replace(end, low=max(end.low, start.low), high=max(end.high, start.high))
-    return Estimate(at, start, end, told.cost)
+    return Estimate(at, start, end, told.cost, len(draws))
 
 
 def _comes_later(job: Job) -> bool:

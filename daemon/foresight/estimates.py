@@ -87,7 +87,7 @@ class Estimates:
         self._followed: dict[str, KeptEstimates] = {}
         self._unkept: set[str] = set()
         self._started: set[str] = set()
-        self._coverage, self._draws = Coverage(), 0
+        self._coverage = Coverage()
         self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
         self._cost = Calibration(_DOLLARS_BESIDE)
         #: Over what these three have learned, which others read beside the thread here.
@@ -118,7 +118,7 @@ class Estimates:
 
     def coverage(self) -> Coverage:
         """How well they did so far."""
-        return replace(self._coverage, draws=self._draws)
+        return self._coverage
 
     def mended(self, drawn: JobAhead) -> JobAhead:
         """What was drawn of a job, as it is told; from any thread."""
@@ -126,7 +126,7 @@ class Estimates:
             start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
             cost = self._cost.mended(drawn.cost)
         # Of starts more is known, and sooner: who may start late ends late too.
-        return JobAhead(start, replace(end, high=max(end.high, start.high)), cost)
+        return JobAhead(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
@@ -236,13 +236,11 @@ class Estimates:
             if job_id in moved:  # while it was played: nothing is to be told of it any more
                 continue
             mended = self.mended(job)
-            latest[job_id] = told = Estimate(at, mended.start.later(at), mended.end.later(at), mended.cost)
+            latest[job_id] = told = _told(mended, at)
             if job_id not in self._followed and len(self._followed) < _KEPT:
-                drawn = Estimate(at, job.start.later(at), job.end.later(at), job.cost)
-                self._followed[job_id] = KeptEstimates(told, drawn)
+                self._followed[job_id] = KeptEstimates(told, _told(job, at))
                 self._unkept.add(job_id)
         self._latest, self._made = latest, Made(at, found.failure, found.never)
-        self._draws = found.draws
 
     def _keep(self) -> None:
         if not self._unkept:
@@ -254,6 +252,10 @@ class Estimates:
             self._wake.set()
             return
         self._unkept.clear()
+
+
+def _told(ahead: JobAhead, at: float) -> Estimate:
+    return Estimate(at, ahead.start.later(at), ahead.end.later(at), ahead.cost, ahead.draws)
 
 
 def _since(interval: Interval, at: float) -> Interval:

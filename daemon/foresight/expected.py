@@ -21,12 +21,16 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What was expected of a job at a time: when it starts and ends, seconds since the epoch, and dollars."""
+    """What was expected of a job at a time: when it starts and ends, seconds since the epoch, and dollars.
+
+    `draws` is of how many it is; 0 where nobody knows any more.
+    """
 
     at: float
     start: Interval
     end: Interval
     cost: Interval
+    draws: int = 0
 
     def came(self, record: JobRecord) -> Came:
         """What came of it: a start once the job has places, end and cost once it has finished."""
@@ -65,13 +69,13 @@ class Made:
         return "it is not among those that are played: a limit or a pause keeps it aside, or it is far behind"
 
 
-def notes_of(record: JobRecord, coverage: "Coverage") -> list[str]:
-    """What is to be known of an estimate: what is guessed in it, and how far it is held to what came."""
+def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> list[str]:
+    """What is to be known of a job's estimate: what is guessed in it, and how far it is held to what came."""
     notes = []
     if record.job.expected_duration is None:
         notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
-    if 0 < coverage.draws < _FEW_DRAWS:
-        draws = "1 draw" if coverage.draws == 1 else f"{coverage.draws} draws"
+    if 0 < estimate.draws < _FEW_DRAWS:
+        draws = "1 draw" if estimate.draws == 1 else f"{estimate.draws} draws"
         notes.append(f"too narrow: it is of {draws} only, as there was no time for more")
     known = coverage.start.within + coverage.start.before + coverage.start.after
     if known < _FEW:
@@ -105,12 +109,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How starts, ends and costs were held to what was told of them first, since the daemon began.
-
-    `draws` is of how many the latest estimates are; 0 where none were made.
-    """
+    """How starts, ends and costs were held to what was told of them first, since the daemon began."""
 
     start: Held = field(default_factory=Held)
     end: Held = field(default_factory=Held)
     cost: Held = field(default_factory=Held)
-    draws: int = 0

@@ -50,11 +50,15 @@ _PATIENCE, _OVER = 120.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class JobAhead:
-    """When a job starts and ends, seconds from now on, and dollars that are its share."""
+    """When a job starts and ends, seconds from now on, and dollars that are its share.
+
+    `draws` are those in which it ran, of which these are: it may not run in all that were played.
+    """
 
     start: Interval
     end: Interval
     cost: Interval
+    draws: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,7 @@ def _of_draws(seen: Sequence[JobOutlook]) -> JobAhead:
         Interval.of([ahead.start for ahead in seen]),
         Interval.of([ahead.end for ahead in seen]),
         Interval.of([ahead.cost for ahead in seen]),
+        len(seen),
     )
 
 

@@ -28,7 +28,7 @@ from environment.simulation.intervals import Interval
 from environment.simulation.learned_errors import LearnedErrors
 from tests.builders import make_job, make_view, make_vms
 
-AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7))
+AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7), 20)
 
 
 class Foreseen:
@@ -38,6 +38,7 @@ class Foreseen:
         self.asked: list[Any] = []
         self.again = threading.Event()
         self.meanwhile: Callable[[], None] = lambda: None
+        self.jobs = {"job-1": AHEAD, "job-2": AHEAD}
 
     def ask(
         self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
@@ -52,7 +53,7 @@ class Foreseen:
         if len(self.asked) > 3:
             self.again.set()
         self.meanwhile()
-        ahead = PolicyAhead("ff", {}, draws, jobs={"job-1": AHEAD, "job-2": AHEAD})
+        ahead = PolicyAhead("ff", {}, draws, jobs=self.jobs)
         return Present(make_view(make_vms(1), at=1000.0), ()), [ahead]
 
 
@@ -127,12 +128,26 @@ def test_what_is_guessed_in_one_is_said() -> None:
     unknown = replace(record(1), job=replace(record(1).job, expected_duration=None, type="new"))
     known = replace(unknown, job=replace(unknown.job, expected_duration=9.0))
     enough = Coverage(Held(15, 2, 3))
-    assert notes_of(known, enough) == []
-    assert notes_of(unknown, enough) == ["how long it takes is guessed: nothing is known of jobs of type new"]
-    assert notes_of(known, Coverage(Held(15, 2, 2)))[0].endswith("20 starts, and 19 were seen")
-    assert notes_of(known, replace(enough, draws=20)) == []
-    (hurried,) = notes_of(known, replace(enough, draws=1))
+    told = Estimate(1000.0, AHEAD.start, AHEAD.end, AHEAD.cost)
+    guessed = "how long it takes is guessed: nothing is known of jobs of type new"
+    assert notes_of(known, told, enough) == []
+    assert notes_of(unknown, told, enough) == [guessed]
+    assert notes_of(known, told, Coverage(Held(15, 2, 2)))[0].endswith("20 starts, and 19 were seen")
+    assert notes_of(known, replace(told, draws=20), enough) == []
+    (hurried,) = notes_of(known, replace(told, draws=1), enough)
     assert hurried == "too narrow: it is of 1 draw only, as there was no time for more"
+
+
+def test_each_estimate_knows_of_how_many_draws_it_is() -> None:
+    """Of those in which its job ran, however many were played, and whichever came in the latest round."""
+    kept, foreseen = Kept(), Foreseen()
+    foreseen.asked = [0, 0]
+    foreseen.jobs = {"job-1": AHEAD, "job-2": replace(AHEAD, draws=3)}
+    estimates = Estimates(foreseen, lambda: ("ff", {}), kept, LearnedErrors())
+    estimates._make()
+    estimates._keep()
+    assert {job_id: each.draws for job_id, each in estimates.of_all().items()} == {"job-1": 20, "job-2": 3}
+    assert (kept.found["job-2"].first.draws, kept.found["job-2"].drawn.draws) == (3, 3)
 
 
 def test_after_a_first_that_took_minutes_there_is_no_rest_of_hours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +183,7 @@ def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Held)
     for _ in range(2):
         estimates.observe([record(1, state=state, placed_at=placed_at), record(9)], waiting=True)
         estimates._settle()
-    assert replace(estimates.coverage(), draws=0) == Coverage(start=coverage)
+    assert estimates.coverage() == Coverage(start=coverage)
 
 
 def test_ends_and_costs_are_held_to_what_was_told() -> None:
@@ -213,7 +228,7 @@ def test_nobody_is_told_to_end_before_the_start() -> None:
     estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept(), LearnedErrors())
     for _ in range(30):
         estimates._start.learn(Interval(2.0, 0.0, 5.0), 200.0)
-    drawn = JobAhead(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7))
+    drawn = JobAhead(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7), 20)
     told = estimates.mended(drawn)
     assert told.start.high == pytest.approx(200.0)
     assert (told.end.low, told.end.high) == (60.0, told.start.high)
@@ -261,7 +276,7 @@ def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
     with contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
         for _ in range(2):
             store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 7.0)
-        estimate = Estimate(1.0, AHEAD.start, AHEAD.end, AHEAD.cost)
+        estimate = Estimate(1.0, AHEAD.start, AHEAD.end, AHEAD.cost, 7)
         first, both = KeptEstimates(estimate, estimate), KeptEstimates(estimate, estimate, estimate)
         store.estimates.keep({"job-1": first, "job-2": first, "job-7": first})
         store.estimates.keep({"job-2": both})

@@ -29,7 +29,7 @@ class Told(Foresight):
         """Wide intervals of long times and much money."""
         self.asked = [*cases]
         dollars, seconds = Interval(1234.56, 1000.12, 1999.99), Interval(86_000.0, 80_000.0, 99_999.0)
-        jobs = {JOB.id: JobAhead(seconds, seconds, dollars)}
+        jobs = {JOB.id: JobAhead(seconds, seconds, dollars, 20)}
         found = [
             PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case)
             for case in cases
