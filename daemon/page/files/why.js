@@ -37,7 +37,7 @@ function groups(choices) {
   return [...by.values()];
 }
 
-/** VMs that are alike share a row: the chosen one first, then those with room, the best score first. */
+/** VMs that are alike share a row: the chosen one first, then those with room, the best score first, those without one last. */
 function alike(candidates) {
   const by = new Map();
   for (const each of candidates) {
@@ -46,7 +46,7 @@ function alike(candidates) {
     if (!by.has(key)) by.set(key, { ...each, lacks, vms: [] });
     by.get(key).vms.push(each.vm);
   }
-  return [...by.values()].sort((a, b) => b.chosen - a.chosen || (a.lacks.length > 0) - (b.lacks.length > 0) || (b.score ?? 0) - (a.score ?? 0));
+  return [...by.values()].sort((a, b) => b.chosen - a.chosen || (a.lacks.length > 0) - (b.lacks.length > 0) || (a.score === null) - (b.score === null) || b.score - a.score);
 }
 
 /** At most three names; of more the first and the last. */

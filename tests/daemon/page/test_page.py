@@ -199,6 +199,25 @@ def test_alike_executors_and_vms_share_a_line(chromium: Browser, crowd: Crowd) -
         well(page, url)
 
 
+def test_a_vm_without_a_score_stands_behind_those_with_one(chromium: Browser, crowd: Crowd) -> None:
+    """Also where these are below 0, as prices are."""
+    job_id = crowd.waiting[-1]
+    scores = {"vm-chosen": -0.3, "vm-dear": -0.9, "vm-unknown": None, "vm-cheap": -0.5}
+    free = {"cpus": 4.0, "mem": 4096.0}
+    looked = [CandidateVm(vm, "small", free, (), of, vm == "vm-chosen") for vm, of in scores.items()]
+    choice = Choice(0, "vm-chosen", "the cheapest", tuple(looked), 0, Resources.of(1.0, 1024))
+    why = Explanation(time.time(), job_id, "greedy", "place", "1 of 1 executors placed", (), (choice,))
+    crowd.store.save(Changes((), ()), (why,))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/{job_id}")
+        page.sees("→ vm-chosen: the cheapest")
+        rows = "[...document.querySelectorAll('.choice tbody tr td:first-child')]"
+        shown = page.run(f"{rows}.map((each) => each.firstChild.textContent + each.textContent).join()")
+        order = [shown.index(vm) for vm in ("vm-chosen", "vm-cheap", "vm-dear", "vm-unknown")]
+        assert order == sorted(order)
+        well(page, url)
+
+
 def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: Crowd) -> None:
     """And is whole again when it is loaded once more."""
     with served(app_of(crowd)) as url:
