@@ -1450,7 +1450,7 @@ class Today(TypedDict):
     held: float
     """What jobs that ran today cost where a VM costs while it holds an executor (Islam 2022, eq. 4)."""
     fixed: float
-    """What all VMs that could be there would have cost, had they been there all the time."""
+    """What all VMs that could be there would have cost, on all the time, whether or not a daemon ran."""
     fixed_per_hour: float
     """What these cost an hour."""
 

@@ -53,12 +53,12 @@ function ofToday(day, budget) {
     h("div.head", null, h("h2", null, "Today"), h("span.soft", null, `${day.day} (UTC), since ${clock(day.since, false)}`)),
     h("div.body.bars", null,
       h("p.reason", null, h("span.big", null, money(day.paid.total)),
-        saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs all the time`) : null,
+        saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${clock(day.since, false)}, whether or not the daemon ran`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
       h("p", null, whatFor(day.paid)),
       bar("Paid", "from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
       bar("While held", "a VM costs only with executors on it", [["held", day.held]], day.held, "What VMs cost where they cost only while they hold an executor (Islam 2022, eq. 4)"),
-      bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been there all the time"),
+      bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been on for all of that time, while no daemon ran, too"),
       h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
   ];
 }

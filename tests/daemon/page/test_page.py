@@ -18,7 +18,7 @@ from daemon.foresight.worker import compile_for
 from daemon.page import stream
 from daemon.store import Store
 from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.accounts import Charge
+from environment.model.accounts import Account, Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import JobState
@@ -605,6 +605,20 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
             "const o = document.querySelector('select'); o.value = ''; o.dispatchEvent(new Event('change'))"
         )
         page.sees("$0.50", "table")
+        well(page, url)
+
+
+def test_what_is_saved_says_beside_what(chromium: Browser, crowd: Crowd) -> None:
+    """All VMs on since then: that no daemon ran for some of the time is not taken off."""
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    paid = Charge(today, "m1.large-1", "", "m1.large", "", "", "", "ff", "idle", 1e-6)
+    account = Account("vm-1", "m1.large-1", "m1.large", 0.24, 5.0, 5.0)
+    crowd.store.save(Changes((), (), charges=(paid,), accounts=(account,)))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/bill")
+        page.sees("100 % less than all VMs on since ")
+        since = page.text(".head .soft").rpartition("since ")[2]
+        page.sees(f"less than all VMs on since {since}, whether or not the daemon ran")
         well(page, url)
 
 
