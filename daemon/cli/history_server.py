@@ -20,7 +20,7 @@ import typer
 
 from daemon.cli.configured import ConfigFile, Settings, data_dir_of, read_config
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import Output
+from daemon.cli.shared_options import DEFAULT_URL, Output, Url
 
 if TYPE_CHECKING:
     from conf.schema import Config
@@ -42,16 +42,23 @@ def history(
     most: Annotated[int, typer.Option("--most", min=1, help="MiB of event logs, the newest first.")] = 4096,
     config: ConfigFile = None,
     settings: Settings = None,
+    url: Url = DEFAULT_URL,
     output: Output = "table",
 ) -> None:
     """Show the Spark UI of jobs that are over: Spark's history server, until Ctrl-C.
 
-    It asks nobody who they are: whoever reaches its port sees the logs.
+    It asks nobody who they are: whoever reaches its port sees the logs. These it reads in the data folder on
+    this host, not from a daemon's URL.
 
     Example: stoker history job-7
     """
     from daemon.event_logs import copy_event_logs, find_event_logs
 
+    if url.rstrip("/") != DEFAULT_URL and config is None and not settings:
+        raise CommandError(
+            f"--url {url}: this reads event logs where they are, in a data folder: run it on that daemon's "
+            "host, with its --config, or --set data_dir=FOLDER"
+        )
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
     if job_id is not None and not re.fullmatch(r"job-[1-9]\d{0,17}", job_id):

@@ -78,6 +78,10 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["jobs", "--url", "127.0.0.1:8642"], "--url: should be like http://127.0.0.1:8642"),
         (["jobs", "--url", "http://localhost:99999"], "--url: should be like"),
         (["jobs", "--token-file", "/nowhere"], "--token-file /nowhere: cannot be read: No such file"),
+        (
+            ["history", "job-1", "--url", "http://stoker:8642"],
+            "--url http://stoker:8642: this reads event logs where",
+        ),
         (["submit", "none.py"], "app: no such file: "),
         (["submit", "--executors", "many", "a.py"], "--executors"),
         (["submit", "--conf", "x", "a.py"], "--conf: should be key=value, found 'x'"),
