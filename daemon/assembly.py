@@ -7,7 +7,7 @@ the service. What a daemon has whether it leads or not (store, rights, listener)
 import getpass
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,10 +53,12 @@ class DaemonSetting:
 
 
 @contextmanager
-def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]) -> Iterator[Candidate]:
+def candidacy(
+    setting: DaemonSetting, store: Store, taking_up: Callable[[], AbstractContextManager[None]]
+) -> Iterator[Candidate]:
     """A daemon that leads already when nobody else does; StoreBusyError when it could never.
 
-    `restored` is called in each term when all is taken up that an earlier daemon left.
+    Within `taking_up` each term takes up all that an earlier daemon left.
     """
     config = setting.config
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
@@ -92,7 +94,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
                     watch=watch,
                     jvms=jvms_at_once(config),
                     webhooks=webhooks,
-                    restored=restored,
+                    taking_up=taking_up,
                 )
             except OSError as error:
                 raise ConfigError(f"data_dir: {error}") from error

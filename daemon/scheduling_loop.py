@@ -12,6 +12,7 @@ of it, in `service.py`.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,14 +100,14 @@ class SchedulingLoop:
         jvms: int | None = None,
         clock: Clock | None = None,
         webhooks: Office | None = None,
-        restored: Callable[[], None] = lambda: None,
+        taking_up: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can.
 
-        `provider` opens and closes VMs, which are then at these places of pools. `restored` is called when
-        all is taken up that an earlier daemon left.
+        `provider` opens and closes VMs, which are then at these places of pools. Within `taking_up` all is
+        taken up that an earlier daemon left.
         """
-        self._restored = restored
+        self._taking_up = taking_up
         self._webhooks = webhooks or Office({}, store)
         self._store = store
         self._tenure = Tenure(store.begin_term("") if term is None else term, store)
@@ -136,7 +137,6 @@ class SchedulingLoop:
         self._logs = Logs(launcher, store, looked_into, kept)
         files = config.event_log
         self._journal = Journal(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
-        requeue = config.leader.lost_drivers == "requeue"
         self._drivers = HostDrivers(
             launcher,
             store,
@@ -145,7 +145,7 @@ class SchedulingLoop:
             self._tenure.holds_until,
             now,
             self._model.retries_left,
-            requeue=requeue,
+            requeue=config.leader.lost_drivers == "requeue",
         )
         self._machines = None if provider is None else Machines(provider, self._inbox.put, may_act, now)
         self._effects = Effects(
@@ -209,8 +209,8 @@ class SchedulingLoop:
         Raises StoreError when what is to be taken up cannot be read.
         """
         try:
-            self._restore()
-            self._restored()
+            with self._taking_up():
+                self._restore()
             self._disk.start()
             self._estimates.start()
             self._link.start()
