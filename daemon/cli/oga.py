@@ -241,9 +241,11 @@ def reproduce(
     Example: stoker oga reproduce
     """
     with _errors(), progress_bar() as progress:
+        from agents.experiments.revision import sign
         from agents.experiments.zhao2023_report import report
 
         written = report(out, seeds, alibaba, progress)
+        sign(written)
     print(written)
 
 

@@ -27,8 +27,10 @@ def baselines(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
+        from agents.experiments.revision import sign
 
         report = report_baselines(out, seeds, belief_of(belief), progress)
+        sign(report)
     print(report)
 
 
@@ -44,8 +46,10 @@ def belief(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.belief_report import report
+        from agents.experiments.revision import sign
 
         written = report(out, seeds, jobs, progress)
+        sign(written)
     print(written)
 
 
@@ -71,8 +75,10 @@ def islam2022(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.islam2022_report import report
+        from agents.experiments.revision import sign
 
         written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
+        sign(written)
     print(written)
 
 
@@ -88,8 +94,10 @@ def elastic(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.elastic_report import report
+        from agents.experiments.revision import sign
 
         written = report(out, seeds, jobs, progress)
+        sign(written)
     print(written)
 
 
@@ -107,8 +115,10 @@ def decisions(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.decisions_report import QUICK, Extent, report
+        from agents.experiments.revision import sign
 
         written = report(out, QUICK if quick else Extent(seeds=seeds), progress)
+        sign(written)
     print(written)
 
 
@@ -125,9 +135,11 @@ def sharing(
     Example: stoker reproduce sharing --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
+        from agents.experiments.revision import sign
         from agents.experiments.sharing_report import report
 
         written = report(out, seeds, jobs, progress)
+        sign(written)
     print(written)
 
 
@@ -144,6 +156,8 @@ def estimates(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.estimates_report import report
+        from agents.experiments.revision import sign
 
         written = report(out, seeds, jobs, every, progress)
+        sign(written)
     print(written)
