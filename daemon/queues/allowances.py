@@ -72,7 +72,7 @@ def _used_up(standings: Standings) -> Iterator[tuple[Scope, str, str]]:
         for most, of_users in ((queue.most, False), (queue.most_per_user, True)):
             if most.dollars_per_day is None and most.dollars_per_hour is None:
                 continue
-            scopes = {*standings.spent, *standings.uses}
+            scopes = {*standings.spent, *(scope for scope, _ in standings.every())}
             for scope in sorted((each for each in scopes if each[0] == queue.path), key=str):
                 if (scope[1] is not None) == of_users:
                     yield from ((scope, per, why) for per, why in _of(standings, scope, most))

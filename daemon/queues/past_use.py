@@ -52,7 +52,7 @@ class PastUse:
 def kept(standings: Standings) -> str:
     """What is kept of a moment, of those who have had most; empty where there is nothing to remember."""
     step, half_life = standings.step, standings.sharing.half_life
-    pasts = [(scope, use.past_at(step, half_life)) for scope, use in standings.uses.items()]
+    pasts = [(scope, use.past_at(step, half_life)) for scope, use in standings.every()]
     had = [(standings.part(past), scope, past) for scope, past in pasts]
     # Queues first: of users that are forgotten their queues still count.
     most = nlargest(_KEPT, had, key=lambda each: (each[1][1] is None, each[0]))

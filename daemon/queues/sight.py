@@ -83,12 +83,12 @@ class QueueSight:
     @cached_property
     def _active(self) -> frozenset[str]:
         """The queues that have or want something."""
-        return frozenset((*self.waiting, *(path for path, user in self.standings.uses if user is None)))
+        return frozenset((*self.waiting, *self.standings.uses))
 
     def uses(self) -> dict[str, QueueUse]:
         """What each queue has, by path; those that are not there are among them where they have jobs."""
         queues = self.standings.sharing.queues
-        held = (path for path, user in self.standings.uses if user is None and path not in queues)
+        held = (path for path in self.standings.uses if path not in queues)
         stray = {path for path in held if self.standings.of((path, None)).held} | set(self.stray)
         return {path: self._use(path) for path in (*(queue.path for queue in queues), *sorted(stray))}
 

@@ -137,15 +137,17 @@ class Known:
         if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
             if len(self._users) > _KEPT:
                 self._users = {}
-            found, path, placed, uses = [], queue.path, standings.placed, standings.uses
+            found, path, placed = [], queue.path, standings.placed
+            uses = standings.users(path)
             had = self._had.get(path)
             if had is None or had[:2] != (step, whole):
                 had = self._had[path] = step, whole, {}
             for user, line in lines.items():
-                scope, was = (path, user), had[2].get(user)
-                now = placed.get(scope) or uses.get(scope, NO_USE)  # as `Standings.of`, which takes longer
+                now, was = uses.get(user, NO_USE), had[2].get(user)
+                if placed:
+                    now = placed.get((path, user), now)
                 if was is None or was[0] is not now:
-                    share = dominant(self.vector(standings, scope), queue.weight_of(user))
+                    share = dominant(self.vector(standings, (path, user)), queue.weight_of(user))
                     was = had[2][user] = now, share
                 found.append((was[1], line.first.key, user))
             found.sort()

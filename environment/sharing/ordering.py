@@ -228,7 +228,7 @@ class Ordering:
         if "fair" not in self.sharing.order:
             return
         queues = self.sharing.queues
-        active = {path for path, user in standings.uses if user is None} | {
+        active = set(standings.uses) | {
             queue for _, queue, _ in (place[0] for place in self._places.values())
         }
         for queue in queues.line(job.queue):

@@ -4,7 +4,7 @@ Who is over a limit by the same numbers is said in `limits`.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -81,6 +81,9 @@ def _mixed(held: float, past: float, left: float) -> float:
 _NOTHING_SPENT: Mapping[Scope, float] = {}
 #: Of who never held anything.
 NO_USE = Use()
+#: What queues (None) and their users have, by the path of the queue.
+Uses = Mapping[str, Mapping[str | None, Use]]
+_NOBODY: Mapping[str | None, Use] = {}
 
 
 class Used(NamedTuple):
@@ -110,7 +113,7 @@ class Standings:
     """
 
     sharing: Sharing
-    uses: Mapping[Scope, Use]
+    uses: Uses
     spent: Mapping[Scope, float]
     whole: Resources
     at: float
@@ -118,14 +121,22 @@ class Standings:
 
     def of(self, scope: Scope) -> Use:
         """What a queue or user has."""
-        return self.placed.get(scope) or self.uses.get(scope, NO_USE)
+        return self.placed.get(scope) or self.uses.get(scope[0], _NOBODY).get(scope[1], NO_USE)
+
+    def users(self, path: str) -> Mapping[str | None, Use]:
+        """What a queue and its users had before anything was placed."""
+        return self.uses.get(path, _NOBODY)
+
+    def every(self) -> Iterator[tuple[Scope, Use]]:
+        """All who had anything before anything was placed."""
+        return _every(self.uses)
 
     def with_more(self, more: Iterable[Holding]) -> "Standings":
         """The same when these jobs have been placed."""
         placed = dict(self.placed)
         for holding in more:
             for scope in scopes(self.sharing.queues, holding.queue, holding.user):
-                use = placed.get(scope) or self.uses.get(scope, NO_USE)
+                use = placed.get(scope) or self.of(scope)
                 placed[scope] = Use(
                     use.held + holding.held,
                     use.running + holding.new,
@@ -181,6 +192,10 @@ class Standings:
         return had[path] / everything / due
 
 
+def _every(uses: Uses) -> Iterator[tuple[Scope, Use]]:
+    return (((queue, user), use) for queue, users in uses.items() for user, use in users.items())
+
+
 def step_of(at: float, half_life: float) -> float:
     """When the step began in which a time is, seconds."""
     step = half_life / _STEPS
@@ -203,7 +218,9 @@ class Shares:
 
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
-        self._uses: dict[Scope, Use] = {}
+        self._uses: dict[str, dict[str | None, Use]] = {}
+        #: The queues of which nothing was handed out since it was changed.
+        self._mine: set[str] = set()
         self._holdings: dict[str, Holding] = {}
         self._spent: dict[Scope, float] = {}
         self._day = ""
@@ -223,16 +240,24 @@ class Shares:
 
     def _add(self, holding: Holding, at: float, times: int) -> None:
         self._standings, at = None, step_of(at, self._sharing.half_life)
-        for scope in scopes(self._sharing.queues, holding.queue, holding.user):
-            use = self._uses.get(scope, NO_USE)
+        for queue, user in scopes(self._sharing.queues, holding.queue, holding.user):
+            users = self._own(queue)
+            use = users.get(user, NO_USE)
             held = use.held + holding.held if times > 0 else use.held - holding.held
-            self._uses[scope] = Use(
+            users[user] = Use(
                 held,
                 use.running + times,
                 use.picodollars + times * holding.picodollars,
                 use.past_at(at, self._sharing.half_life),
                 max(at, use.at),
             )
+
+    def _own(self, queue: str) -> dict[str | None, Use]:
+        """What a queue and its users have, to be changed: what was handed out stays as it is."""
+        if queue not in self._mine:
+            self._uses[queue] = dict(self._uses.get(queue, _NOBODY))
+            self._mine.add(queue)
+        return self._uses[queue]
 
     def spends(self, queue: str, user: str, day: str, dollars: float) -> None:
         """So much was charged on a day for a job of that queue and user."""
@@ -250,13 +275,14 @@ class Shares:
         if known is None or known.whole != whole:
             known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at)
             self._standings = known
+            self._mine.clear()
         spent = known.spent if day == self._day else _NOTHING_SPENT
         return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
 
     def state(self) -> tuple[Used, ...]:
         """What is not known from what jobs hold now."""
         return tuple(
-            Used(queue, user, tuple(use.past.items()), use.at) for (queue, user), use in self._uses.items()
+            Used(queue, user, tuple(use.past.items()), use.at) for (queue, user), use in _every(self._uses)
         )
 
     def spent(self) -> tuple[Spent, ...]:
@@ -269,23 +295,29 @@ class Shares:
         """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
         # Those of before come first, in their order: so the state is the same as if nothing had ended.
         known = {(queue, user): Use(past=dict(past), at=since) for queue, user, past, since in used}
-        self._standings, self._uses, self._holdings = None, dict.fromkeys(known, NO_USE), {}
+        self._standings, self._uses, self._holdings = None, {}, {}
+        self._mine.clear()
+        for queue, user in known:
+            self._own(queue)[user] = NO_USE
         for job_id, holding in holdings.items():
             self.holds(job_id, holding, at)
         new = Use(at=step_of(at, self._sharing.half_life))
-        for scope, use in self._uses.items():
-            before = known.get(scope, new)
-            self._uses[scope] = use._replace(past=before.past, at=before.at)
+        for (queue, user), use in list(_every(self._uses)):
+            before = known.get((queue, user), new)
+            self._own(queue)[user] = use._replace(past=before.past, at=before.at)
         self._spent = {(each.queue, each.user): each.dollars for each in spent}
         self._day = max((each.day for each in spent), default=self._day)
 
     def forget(self, whole: Resources, at: float) -> None:
         """Forget who holds nothing and has had next to nothing."""
         self._standings = None
-        for scope, use in list(self._uses.items()):
+        for (queue, user), use in list(_every(self._uses)):
             past = use.past_at(at, self._sharing.half_life)
             if not use.held and all(amount <= _DUST * whole.get(name) for name, amount in past.items()):
-                del self._uses[scope]
+                del self._own(queue)[user]
+        for queue in [queue for queue, users in self._uses.items() if not users]:
+            del self._uses[queue]
+            self._mine.discard(queue)
 
 
 def below_guarantee(queue: Queue, held: Resources) -> float | None:
