@@ -19,9 +19,11 @@ def test_a_report_is_signed_with_what_is_checked_out(tmp_path: Path) -> None:
     assert 7 <= len(commit) <= 12
     (folder / "a.py").write_text("changed")
     assert revision(folder) == f"{commit}, with changes that are in no commit"
+    (folder / "site-packages").mkdir()
+    assert revision(folder / "site-packages") == ""  # which is somebody else's commit
     for of, line in (
         (commit, f"Of revision {commit}."),
-        ("", "Of a revision that is not known: Stoker was no checkout."),
+        ("", "Of a revision that is not known: it was not made in a checkout of Stoker."),
     ):
         report.write_text("# Title\n\nMade by a command.\n", "utf-8")
         sign(report, of)
