@@ -85,6 +85,7 @@ def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, los
     first, second = group.add("one"), group.add("other")
     job_id = group.submit(first, 3600.0)
     group.wait(first, job_id, "running")
+    until(lambda: group.drivers() == 1, first.log)  # as soon as its executors run, the job does
     first.end(signal.SIGKILL)
     until(second.leads, second.log)
     if lost_drivers == "fail":
