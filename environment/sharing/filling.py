@@ -2,7 +2,8 @@
 
 Jobs stand as if those before them had been placed: where the order is `fair`, each takes its part of its
 queue's and user's share before the next is chosen. Limits are those of what is held when the order begins.
-What a policy is shown of it, and what becomes of it with each placement, is in `turns`.
+How far they are found, what a policy is shown of them, and what becomes of it with each placement, is in
+`turns`.
 """
 
 import math
@@ -16,13 +17,13 @@ from typing import Any
 
 from conf.units import SECONDS_PER_DAY
 from environment.resources import Resources
-from environment.sharing.known import Known, Overs, Seen
-from environment.sharing.limits import Over, ShareLimits
+from environment.sharing.known import Known, Seen
+from environment.sharing.limits import Over, Room, ShareLimits
 from environment.sharing.lines import Entry, Key, Row, Tree, demand
 from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
 from environment.sharing.tree import Answer, Beneath, Branch, Line, Merged, Rank, Standing, Stream, Users
-from environment.types import PlacementRequest
+from environment.types import Job, PlacementRequest
 
 #: Lets in the first of some jobs, when so many JVMs were placed since it was asked first.
 Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
@@ -60,7 +61,9 @@ class FillingScene:
     @cached_property
     def oldest(self) -> float:
         """Since when the first of all waits, seconds; infinity when nobody does."""
-        return min((row.first.key[0] for row in self.ages.values()), default=math.inf)
+        first: Key = min((row.first.key for row in self.ages.values()), default=(math.inf,))
+        since: float = first[0]
+        return since
 
     def left(self, standings: Standings, request: PlacementRequest) -> int | None:
         """How many executors limits leave for a request beside its driver; None: any number."""
@@ -69,10 +72,16 @@ class FillingScene:
             standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
         return self.limits.left(standings, job.queue, job.owner, request.size)
 
+    def over(self, standings: Standings, request: PlacementRequest) -> Over | None:
+        """Which limit keeps a request from being placed with the least on which it runs; None when none."""
+        job, (_, least) = request.job, demand(request)
+        return self.limits.over(standings, job.queue, job.owner, least, more_jobs=int(not request.joins))
+
     def crosses(self, standings: Standings, request: PlacementRequest) -> bool:
         """Whether, by these shares, a limit is in the way of a request as it was found."""
         job, (_, least) = request.job, demand(request)
-        if self.limits.over(standings, job.queue, job.owner, least, more_jobs=int(not request.joins)):
+        rooms = self.known.rooms(standings, self.limits, job.queue, job.owner)
+        if any(room.crossed(least, int(not request.joins)) for room in rooms):
             return True
         if request.fewest == request.count:
             return False
@@ -80,14 +89,13 @@ class FillingScene:
         return left is not None and left < request.count
 
 
-class Order:
-    """Jobs in order, found as far as they are asked for."""
+class Filling:
+    """Jobs in order: what is found so far of each queue, and what those found have."""
 
-    def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue, begun: int) -> None:
+    def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue) -> None:
         self.scene, self.standings = scene, standings
-        self.found: list[PlacementRequest] = []
         #: Jobs that limits leave fewer executors than they want.
-        self._cut: set[str] = set()
+        self.cut: set[str] = set()
         self._gone = _both(gone, scene.skipped)
         #: Whether a limit is in the way of a job that starves: it may be another after a placement.
         self.blocked = False
@@ -95,46 +103,27 @@ class Order:
         self._kept: dict[Scope, str] = {}
         #: Jobs that were found because they starve.
         self._early: set[str] = set()
-        self._overs: dict[Scope, Overs] = {}
-        #: Parts of the whole: what scopes have, with those found so far, and what requests take.
+        #: What limits leave, by queue, or by user where one of them is of each.
+        self._rooms: dict[str | Scope, tuple[Room, ...]] = {}
+        #: What scopes have, with those found so far, as parts of the whole.
         self._vectors: dict[Scope, list[float]] = {}
         #: Queues of which some were found in another way than by their streams, and those above them.
         self._touched: set[str] = set()
+        self._parts = scene.known.parts(standings.whole)
         self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
         self._bounded, self._step = scene.limits.any, standings.step
         self._fair = "fair" in standings.sharing.order
         #: So many in a line that may not be placed are looked at before it is given up.
         self.window = standings.sharing.window
-        self._rest = scene.gate(self._shown(), begun)
 
-    def reach(self, count: int) -> int:
-        """How many are found, when so many were looked for."""
-        found = self.found
-        if len(found) < count:
-            # Who decides and who only watches may look at the same queue, each in a thread of its own.
-            with self.scene.known.finding:
-                try:
-                    while len(found) < count and (request := next(self._rest, None)) is not None:
-                        found.append(request)
-                except BaseException:  # whatever was half found is found anew by the next
-                    self.scene.known.forget()
-                    raise
-        return len(found)
-
-    def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
-        """Whether the others stood in order as if this one had been placed with so much.
-
-        So they still do, as far as no limit is in the way of any of them that was in nobody's way before.
-        """
-        return request.job.id not in self._cut and held == demand(request)[0]
-
-    def _shown(self) -> Iterator[PlacementRequest]:
+    def shown(self) -> Iterator[PlacementRequest]:
+        """The jobs one after the other, each with as many executors as limits leave."""
         for entry in self._entries():
             request = entry.request
             if self._bounded and entry.least is not entry.takes:
                 left = self.scene.left(self.standings, request)
                 if left is not None and left < request.count:
-                    self._cut.add(request.job.id)
+                    self.cut.add(request.job.id)
                     request = request.first(max(left, request.fewest))
             if self.scene.avoided and request.job.id in self.scene.avoided:
                 request = replace(request, avoided=self.scene.avoided[request.job.id])
@@ -145,11 +134,12 @@ class Order:
             self._early.add(entry.request.job.id)
             yield self.added(entry)
         for kind in self.scene.classes:
-            found, number = self.merged(kind, "", self._beneath(kind)), 0
-            while (next_one := found.at(self, number)) is not None:
-                yield next_one[2]
-                number += 1
-            for _, _, entry in found.found:  # the next class stands behind it
+            merged, number = self.merged(kind, "", self._beneath(kind)), 0
+            while merged.at(self, number) is not None:
+                for _, _, entry in merged.found[number:]:
+                    yield entry
+                number = len(merged.found)
+            for _, _, entry in merged.found:  # the next class stands behind it
                 self.added(entry)
 
     # ---- who may be placed -------------------------------------------------------------------------
@@ -161,11 +151,11 @@ class Order:
             return Answer.GONE
         if self._kept and (scope := self._kept_from(entry)) is not None:
             return Answer.QUEUE_FULL if scope[1] is None else Answer.USER_FULL
-        if not self._bounded or (over := self.over(entry)) is None:
+        if not self._bounded or (room := self._in_the_way(entry)) is None:
             return Answer.MAY
-        if not over.full or job.queue in self.scene.grow_in:
+        if not room.full or job.queue in self.scene.grow_in:
             return Answer.OVER
-        return Answer.QUEUE_FULL if over.scope[1] is None else Answer.USER_FULL
+        return Answer.QUEUE_FULL if room.scope[1] is None else Answer.USER_FULL
 
     def _kept_from(self, entry: Entry) -> Scope | None:
         """The queue or user of the entry's of whom all that is left is kept for somebody; None for none."""
@@ -173,19 +163,25 @@ class Order:
         of = scopes(self.standings.sharing.queues, job.queue, job.owner)
         return next((scope for scope in of if scope in self._kept), None)
 
-    def over(self, entry: Entry) -> Over | None:
-        """Which limit keeps an entry from being placed; None when none does."""
-        job, request, least = entry.request.job, entry.request, entry.least
+    def _in_the_way(self, entry: Entry) -> Room | None:
+        """What is left below the limit that keeps an entry from being placed; None when none does."""
+        request, least = entry.request, entry.least
+        more_jobs = int(not request.joins)
+        rooms = self._rooms.get(request.job.queue)
+        for room in self._rooms_of(request.job) if rooms is None else rooms:
+            if room.crossed(least, more_jobs):
+                return room
+        return None
+
+    def _rooms_of(self, job: Job) -> tuple[Room, ...]:
         limits, queue = self.scene.limits, job.queue
-        user = job.owner if limits.by_user(queue) else ""
-        overs = self._overs.get((queue, user))
-        if overs is None:
-            overs = self._overs[queue, user] = self.scene.known.overs(self.standings, limits, queue, user)
-        found = overs.get((id(least), request.joins))
+        by_user = limits.by_user(queue)
+        key = (queue, job.owner) if by_user else queue
+        found = self._rooms.get(key)
         if found is None:
-            over = limits.over(self.standings, queue, user, least, more_jobs=int(not request.joins))
-            found = overs[id(least), request.joins] = least, over  # which is kept, so that its id is
-        return found[1]
+            user = job.owner if by_user else ""
+            found = self._rooms[key] = self.scene.known.rooms(self.standings, limits, queue, user)
+        return found
 
     def _starving(self) -> Iterator[Entry]:
         """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him.
@@ -210,9 +206,9 @@ class Order:
                 yield entry
             elif answer is not Answer.GONE and self._bounded:
                 self.blocked = True
-                over = self.over(entry)
-                if over is not None and over.ever and self._kept_from(entry) is None:
-                    self._kept.setdefault(over.scope, entry.request.job.id)
+                over = None if self._kept_from(entry) else self.scene.over(self.standings, entry.request)
+                if over is not None and over.ever:
+                    self._kept[over.scope] = entry.request.job.id
                     if over.scope[1] is None:  # nobody of the queue goes before him
                         heap = [each for each in heap if each[1] != queue]
                         heapify(heap)
@@ -247,7 +243,12 @@ class Order:
 
     def parts(self, takes: Resources) -> Sequence[float]:
         """So much as parts of the whole."""
-        return self.scene.known.parts(self.standings, takes)
+        found = self._parts.get(id(takes))
+        if found is None:
+            amounts, whole = takes.thousandths, self.standings.whole.thousandths
+            parts = [amounts.get(name, 0) / amount for name, amount in whole.items()]
+            found = self._parts[id(takes)] = takes, parts
+        return found[1]
 
     def queue(self, path: str) -> Queue:
         """The queue of that path."""

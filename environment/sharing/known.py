@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from environment.resources import Resources
-from environment.sharing.limits import Over, ShareLimits
+from environment.resources import NOTHING, Resources
+from environment.sharing.limits import Room, ShareLimits
 from environment.sharing.lines import Key, Row
 from environment.sharing.shares import NO_USE, Scope, Standings, Use, dominant
 from environment.sharing.terms import Queue
@@ -15,8 +15,8 @@ from environment.sharing.tree import Beneath, Merged, Stream
 _KEPT = 100_000
 #: And of so many sets of queues in which somebody waits, and of so many queues what order their jobs have.
 _TREES, _STREAMS = 100, 10_000
-#: By what jobs take at least, as objects, and whether they run already: that, and what is in their way.
-Overs = dict[tuple[int, bool], tuple[Resources, Over | None]]
+#: An amount, which keeps its id as it is kept, and what part of the whole it is, of each thing.
+Parts = tuple[Resources, Sequence[float]]
 
 
 class Seen(NamedTuple):
@@ -49,16 +49,16 @@ class Known:
     def __init__(self) -> None:
         self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
         self._shares: dict[Scope, tuple[Use, float, Resources, float]] = {}
-        self._overs: dict[Scope, tuple[object, Overs]] = {}
+        self._rooms: dict[Scope, tuple[Room, ...]] = {}
         self._trees: dict[tuple[str, ...], tuple[Beneath, ...]] = {}
         self._streams: dict[tuple[Key, str], Seen] = {}
         self._merged: dict[tuple[Key, str], Merged] = {}
         #: Held by who has more found of streams.
         self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
-        #: What users had by queue, and their shares.
-        self._had: dict[str, tuple[float, Resources, dict[str, tuple[Use, float]]]] = {}
-        self._parts: dict[int, tuple[Resources, Resources, Sequence[float]]] = {}
+        #: What users had and which was their line, with how they stood then, by class and queue.
+        self._stood: dict[tuple[Key, str], tuple[float, Resources, dict[str, tuple[Use, Row, Any]]]] = {}
+        self._parts: tuple[Resources, dict[int, Parts]] = NOTHING, {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
         """What a queue or user has and has had, as parts of the whole."""
@@ -70,18 +70,17 @@ class Known:
             known = self._vectors[scope] = use, step, whole, standings.vector(use)
         return known[3]
 
-    def overs(self, standings: Standings, limits: ShareLimits, queue: str, user: str) -> Overs:
-        """What was found of limits for jobs of that queue and user, who have what they had then; to add to.
-
-        What holds for any user of the queue is that of the user "".
-        """
-        of = tuple((standings.of(scope), standings.spent.get(scope)) for scope in limits.scopes(queue, user))
-        known = self._overs.get((queue, user))
-        if known is None or known[0] != of:
-            if len(self._overs) > _KEPT // 100:
-                self._overs = {}
-            known = self._overs[queue, user] = of, {}
-        return known[1]
+    def rooms(self, standings: Standings, limits: ShareLimits, queue: str, user: str) -> tuple[Room, ...]:
+        """What is left for jobs of that queue and user below each limit."""
+        known = self._rooms.get((queue, user))
+        if known is None or not all(
+            standings.of(room.scope) is room.use and standings.spent.get(room.scope, 0.0) == room.spent
+            for room in known
+        ):
+            if len(self._rooms) > _KEPT:
+                self._rooms = {}
+            known = self._rooms[queue, user] = limits.rooms(standings, queue, user)
+        return known
 
     def beneath(self, standings: Standings, paths: tuple[str, ...]) -> tuple[Beneath, ...]:
         """The tree of these queues and those above them."""
@@ -137,34 +136,27 @@ class Known:
         if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
             if len(self._users) > _KEPT:
                 self._users = {}
-            found, path, placed = [], queue.path, standings.placed
-            uses = standings.users(path)
-            had = self._had.get(path)
-            if had is None or had[:2] != (step, whole):
-                had = self._had[path] = step, whole, {}
+            path, uses = queue.path, standings.users(queue.path)
+            of = self._stood.get((kind, path))
+            if of is None or of[:2] != (step, whole):
+                of = self._stood[kind, path] = step, whole, {}
+            stood, found = of[2], []
             for user, line in lines.items():
-                now, was = uses.get(user, NO_USE), had[2].get(user)
-                if placed:
-                    now = placed.get((path, user), now)
-                if was is None or was[0] is not now:
+                now, was = uses.get(user, NO_USE), stood.get(user)
+                if was is None or was[0] is not now or was[1] is not line:
                     share = dominant(self.vector(standings, (path, user)), queue.weight_of(user))
-                    was = had[2][user] = now, share
-                found.append((was[1], line.first.key, user))
+                    was = stood[user] = now, line, (share, line.first.key, user)
+                found.append(was[2])
             found.sort()
             known = self._users[kind, path] = lines, use, step, whole, found
         return known[4]
 
-    def parts(self, standings: Standings, takes: Resources) -> Sequence[float]:
-        """So much as parts of the whole."""
-        whole = standings.whole
-        known = self._parts.get(id(takes))
-        if known is None or known[1] is not whole:
-            if len(self._parts) > _KEPT:
-                self._parts = {}
-            amounts = takes.thousandths
-            parts = [amounts.get(name, 0) / amount for name, amount in whole.thousandths.items()]
-            known = self._parts[id(takes)] = takes, whole, parts  # what is kept keeps its id
-        return known[2]
+    def parts(self, whole: Resources) -> dict[int, Parts]:
+        """Amounts as parts of the whole, by their ids as objects; to add to."""
+        known = self._parts
+        if known[0] is not whole or len(known[1]) > _KEPT:
+            known = self._parts = whole, {}
+        return known[1]
 
 
 def _tree(lines: Sequence[Sequence[str]], depth: int) -> tuple[Beneath, ...]:

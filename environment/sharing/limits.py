@@ -20,12 +20,10 @@ _RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per
 class Over(NamedTuple):
     """A limit that is in the way: of which queue or user.
 
-    `full` tells whether it is in the way of any new job of his. The rest is what it is known by: that is put
-    in words only where somebody asks.
+    What it is known by is put in words only where somebody asks.
     """
 
     scope: Scope
-    full: bool
     most: Most
     #: A resource, or what else he may not have more of.
     what: str
@@ -79,6 +77,32 @@ class _Bound(NamedTuple):
     def scope(self, user: str) -> Scope:
         """Of whom what is held is in the way of that user, when it is too much."""
         return self.path, user if self.of_user else None
+
+
+class Room(NamedTuple):
+    """What is left below a limit: of which queue or user."""
+
+    scope: Scope
+    most: Most
+    use: Use
+    spent: float
+    #: Whether no new job may have anything more.
+    full: bool
+    #: Of resources by name, thousandths; below zero where more is held.
+    left: tuple[tuple[str, int], ...]
+
+    def crossed(self, takes: Resources, more_jobs: int, per_hour: float = 0.0) -> str:
+        """What somebody who gets so much more has too much of; empty when of nothing."""
+        asked = takes.thousandths
+        for name, left in self.left:
+            if name in asked and asked[name] > left:
+                return name
+        most = self.most
+        if more_jobs and most.running is not None and self.use.running + more_jobs > most.running:
+            return _RUNNING
+        if most.dollars_per_hour is not None and _beyond(self.use.per_hour + per_hour, most) > 0.0:
+            return _PER_HOUR
+        return _PER_DAY if most.dollars_per_day is not None and self.spent >= most.dollars_per_day else ""
 
 
 class ShareLimits:
@@ -137,39 +161,36 @@ class ShareLimits:
 
         `more_jobs` is 0 for one that runs already. None when none is crossed.
         """
-        bounds = self._bounds(queue)
-        for bound in bounds:
-            scope, most = bound.scope(user), bound.most
-            use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
-            if what := _crossed(use, spent, bound, takes, more_jobs, per_hour):
-                full, each = _is_full(use, spent, bound), tuple(each.most for each in bounds)
-                return Over(scope, full, most, what, use, spent, takes, per_hour, each)
+        rooms = self.rooms(standings, queue, user)
+        for room in rooms:
+            if what := room.crossed(takes, more_jobs, per_hour):
+                every = tuple(each.most for each in rooms)
+                return Over(room.scope, room.most, what, room.use, room.spent, takes, per_hour, every)
         return None
+
+    def rooms(self, standings: Standings, queue: str, user: str) -> tuple[Room, ...]:
+        """What is left for jobs of that queue and user below each limit."""
+        return tuple(_room(standings, bound, user) for bound in self._bounds(queue))
 
     def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:
         """For how many times so much there is room below the limits of resources; None: any number."""
-        rooms = list(self._rooms(standings, queue, user, each))
-        return max(min(rooms), 0) if rooms else None
-
-    def _rooms(self, standings: Standings, queue: str, user: str, each: Resources) -> Iterator[int]:
-        for bound in self._bounds(queue):
-            held = standings.of(bound.scope(user)).held
-            for name, amount in bound.amounts:
-                if each.get(name):
-                    yield (amount - held.get(name)) // each.get(name)
+        asked, rooms = each.thousandths, self.rooms(standings, queue, user)
+        times = [left // asked[name] for room in rooms for name, left in room.left if name in asked]
+        return max(min(times), 0) if times else None
 
 
-def _is_full(use: Use, spent: float, bound: _Bound) -> bool:
-    """Whether no new job may have anything more."""
-    most, held = bound.most, use.held.thousandths
-    for name, amount in bound.amounts:
-        if name in BASIC and held.get(name, 0) >= amount:
-            return True
-    return (
-        (most.running is not None and use.running >= most.running)
+def _room(standings: Standings, bound: _Bound, user: str) -> Room:
+    scope, most = bound.scope(user), bound.most
+    use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
+    held = use.held.thousandths
+    left = tuple((name, amount - held.get(name, 0)) for name, amount in bound.amounts)
+    full = (
+        any(name in BASIC and some <= 0 for name, some in left)
+        or (most.running is not None and use.running >= most.running)
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
         or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
     )
+    return Room(scope, most, use, spent, full, left)
 
 
 def _beyond(per_hour: float, most: Most) -> float:
@@ -182,16 +203,3 @@ def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
     fits = all(takes.get(name) <= round(amount * 1000) for name, amount in most.resources.items())
     dear = most.dollars_per_hour is not None and _beyond(per_hour, most) > 0.0
     return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0
-
-
-def _crossed(use: Use, spent: float, bound: _Bound, takes: Resources, more_jobs: int, per_hour: float) -> str:
-    """What may not be had more of; empty when nothing."""
-    most, held, asked = bound.most, use.held.thousandths, takes.thousandths
-    for name, amount in bound.amounts:
-        if name in asked and held.get(name, 0) + asked[name] > amount:
-            return name
-    if more_jobs and most.running is not None and use.running + more_jobs > most.running:
-        return _RUNNING
-    if most.dollars_per_hour is not None and _beyond(use.per_hour + per_hour, most) > 0.0:
-        return _PER_HOUR
-    return _PER_DAY if most.dollars_per_day is not None and spent >= most.dollars_per_day else ""

@@ -62,13 +62,13 @@ class Use(NamedTuple):
         """What it costs, dollars per hour."""
         return self.picodollars / _PARTS
 
-    def past_at(self, at: float, half_life: float) -> dict[str, float]:
+    def past_at(self, at: float, half_life: float) -> Mapping[str, float]:
         """What `past` is at a later time, if what is held has not changed."""
         if half_life <= 0.0:
             return {}
         held = self.held.thousandths
         if at <= self.at and held.keys() <= self.past.keys():
-            return dict(self.past)
+            return self.past
         left = 2.0 ** (-max(at - self.at, 0.0) / half_life)
         names = {**held, **self.past}
         return {name: _mixed(held.get(name, 0), self.past.get(name, 0.0), left) for name in names}
@@ -109,7 +109,8 @@ class Standings:
     """The shares of a moment: by them a round is put in order. Never changed.
 
     `whole` is what the cluster has. `spent` is what was charged today, dollars. `placed` stands for
-    `uses` where something was placed since.
+    `uses` where something was placed since. `step` is when the step of now began: no share changes for time
+    alone before the next one does.
     """
 
     sharing: Sharing
@@ -118,14 +119,22 @@ class Standings:
     whole: Resources
     at: float
     placed: Mapping[Scope, Use] = field(default_factory=dict)
+    step: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", step_of(self.at, self.sharing.half_life))
 
     def of(self, scope: Scope) -> Use:
         """What a queue or user has."""
         return self.placed.get(scope) or self.uses.get(scope[0], _NOBODY).get(scope[1], NO_USE)
 
     def users(self, path: str) -> Mapping[str | None, Use]:
-        """What a queue and its users had before anything was placed."""
-        return self.uses.get(path, _NOBODY)
+        """What a queue and its users have."""
+        uses = self.uses.get(path, _NOBODY)
+        if self.placed:
+            since = {user: use for (queue, user), use in self.placed.items() if queue == path}
+            return {**uses, **since}
+        return uses
 
     def every(self) -> Iterator[tuple[Scope, Use]]:
         """All who had anything before anything was placed."""
@@ -164,11 +173,6 @@ class Standings:
         whole = self.whole.thousandths
         part = max((amount / whole[name] for name, amount in past.items() if whole.get(name)), default=0.0)
         return part if part > _DUST else 0.0
-
-    @property
-    def step(self) -> float:
-        """When the step of now began: no share changes for time alone before the next one does."""
-        return step_of(self.at, self.sharing.half_life)
 
     def share(self, path: str) -> float:
         """A queue's dominant share (Ghodsi 2011), of what it holds and has held, divided by its weight."""

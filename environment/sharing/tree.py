@@ -17,7 +17,7 @@ from environment.sharing.lines import Entry, Key, Row
 from environment.sharing.shares import Scope, dominant
 
 if TYPE_CHECKING:
-    from environment.sharing.filling import Order
+    from environment.sharing.filling import Filling
 
 #: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
 #: of equals, whose next job is older. Where the order is not fair, as its next job does.
@@ -56,15 +56,15 @@ class Stream:
     def __init__(self) -> None:
         self.found: list[Found] = []
 
-    def at(self, order: "Order", number: int) -> Found | None:
+    def at(self, filling: "Filling", number: int) -> Found | None:
         """What is found with that number, from 0; None when there are not so many."""
         found = self.found
         while len(found) <= number:
-            if not self._more(order):
+            if not self._more(filling):
                 return None
         return found[number]
 
-    def _more(self, order: "Order") -> bool:
+    def _more(self, filling: "Filling") -> bool:
         """Find the next; whether there is one."""
         raise NotImplementedError
 
@@ -78,15 +78,15 @@ class Line(Stream):
         super().__init__()
         self._path, self._rest = path, iter(row)
 
-    def _more(self, order: "Order") -> bool:
+    def _more(self, filling: "Filling") -> bool:
         looks = 0
         for entry in self._rest:
-            answer = order.look(entry)
+            answer = filling.look(entry)
             if answer is Answer.MAY:
                 self.found.append((entry.key, self._path, entry))
                 return True
             looks += answer is not Answer.GONE
-            if answer is Answer.QUEUE_FULL or looks > order.window:
+            if answer is Answer.QUEUE_FULL or looks > filling.window:
                 self._rest = iter(())
         return False
 
@@ -96,19 +96,19 @@ class Users(Stream):
 
     __slots__ = ("_had", "_heap", "_next", "_queue", "_rows", "_users")
 
-    def __init__(self, order: "Order", kind: Key, path: str) -> None:
+    def __init__(self, filling: "Filling", kind: Key, path: str) -> None:
         super().__init__()
-        self._queue = order.queue(path)
-        self._had = list(order.had((path, None)))
-        self._rows = order.scene.tree[kind][path]
-        self._heap = list(order.users(kind, path))  # what is sorted is a heap
+        self._queue = filling.queue(path)
+        self._had = list(filling.had((path, None)))
+        self._rows = filling.scene.tree[kind][path]
+        self._heap = list(filling.users(kind, path))  # what is sorted is a heap
         #: The next job of users who were looked at, and those behind it.
         self._next: dict[str, tuple[Entry, Iterator[Entry]]] = {}
         #: What users have of whom some was found.
         self._users: dict[str, list[float]] = {}
 
-    def _more(self, order: "Order") -> bool:
-        heap, look, most = self._heap, order.look, order.window
+    def _more(self, filling: "Filling") -> bool:
+        heap, look, most = self._heap, filling.look, filling.window
         while heap:
             share, _, user = heap[0]
             first, rest = self._next.get(user) or self._begin(user)
@@ -117,7 +117,7 @@ class Users(Stream):
                 answer = look(entry)
                 if answer is Answer.MAY:
                     if entry is first:
-                        self._take(order, user, entry, rest)
+                        self._take(filling, user, entry, rest)
                         return True
                     self._next[user] = entry, rest
                     heapreplace(heap, (share, entry.key, user))
@@ -137,14 +137,14 @@ class Users(Stream):
         rest = iter(self._rows[user])
         return next(rest), rest
 
-    def _take(self, order: "Order", user: str, entry: Entry, rest: Iterator[Entry]) -> None:
+    def _take(self, filling: "Filling", user: str, entry: Entry, rest: Iterator[Entry]) -> None:
         """Find an entry, which is that user's first."""
         queue = self._queue
-        self.found.append(((*order.rank(queue, self._had), entry.key[-2:]), queue.path, entry))
-        parts = order.parts(entry.takes)
+        self.found.append(((*filling.rank(queue, self._had), entry.key[-2:]), queue.path, entry))
+        parts = filling.parts(entry.takes)
         self._had[:] = map(add, self._had, parts)
         scope: Scope = (queue.path, user)
-        self._users[user] = had = [*map(add, self._users.get(user) or order.had(scope), parts)]
+        self._users[user] = had = [*map(add, self._users.get(user) or filling.had(scope), parts)]
         after = next(rest, None)
         if after is None:
             heappop(self._heap)
@@ -162,7 +162,7 @@ class Merged(Stream):
     __slots__ = ("_heap", "_kind", "_looked_at")
 
     def __init__(
-        self, order: "Order", kind: Key, below: Sequence[Beneath], before: "Merged | None" = None
+        self, filling: "Filling", kind: Key, below: Sequence[Beneath], before: "Merged | None" = None
     ) -> None:
         super().__init__()
         self._kind = kind
@@ -174,56 +174,56 @@ class Merged(Stream):
         same = set()
         for child in below:
             path, was = child.path, looked_at.get(child.path)
-            now = order.branch(kind, child) if child.below else was and order.known_leaf(kind, path)
+            now = filling.branch(kind, child) if child.below else was and filling.known_leaf(kind, path)
             if now is not None and now is was:
                 same.add(path)
                 self._looked_at[path] = now
             elif now is not None and child.below:
-                self._look_at(order, path, now)
+                self._look_at(filling, path, now)
             else:
-                self._heap.append((order.standing(kind, path), path, 0, None))
+                self._heap.append((filling.standing(kind, path), path, 0, None))
         heapify(self._heap)
         if before is not None and same:
-            self._go_on(order, before, same)
+            self._go_on(filling, before, same)
 
-    def _go_on(self, order: "Order", before: "Merged", same: set[str]) -> None:
+    def _go_on(self, filling: "Filling", before: "Merged", same: set[str]) -> None:
         """Merge what was found of those that are the same with the others, up to where it was found."""
         found, heap = self.found, self._heap
         for each in before.found:
             if each[1] in same:
                 while heap and heap[0] < each:
-                    self._step(order)
+                    self._step(filling)
                 found.append(each)
         heap += (waits for waits in before._heap if waits[1] in same)
         heapify(heap)
 
-    def _more(self, order: "Order") -> bool:
+    def _more(self, filling: "Filling") -> bool:
         heap = self._heap
         while heap:
-            if self._step(order):
+            if self._step(filling):
                 return True
         return False
 
-    def _step(self, order: "Order") -> bool:
+    def _step(self, filling: "Filling") -> bool:
         """Find the first of them, if it was looked at; else look at it, for it may stand further behind."""
         _, path, number, stream = self._heap[0]
         if stream is None:
             heappop(self._heap)
-            self._look_at(order, path, order.leaf(self._kind, path))
+            self._look_at(filling, path, filling.leaf(self._kind, path))
             return False
         known = stream.found
         self.found.append(known[number])
         number += 1
-        after = known[number] if number < len(known) else stream.at(order, number)
+        after = known[number] if number < len(known) else stream.at(filling, number)
         if after is None:
             heappop(self._heap)
         else:
             heapreplace(self._heap, (after[0], path, number, stream))
         return True
 
-    def _look_at(self, order: "Order", path: str, stream: Stream) -> None:
+    def _look_at(self, filling: "Filling", path: str, stream: Stream) -> None:
         self._looked_at[path] = stream
-        if (first := stream.at(order, 0)) is not None:
+        if (first := stream.at(filling, 0)) is not None:
             heappush(self._heap, (first[0], path, 0, stream))
 
 
@@ -232,20 +232,23 @@ class Branch(Stream):
 
     __slots__ = ("_among", "_had", "_queue")
 
-    def __init__(self, order: "Order", kind: Key, of: Beneath) -> None:
+    def __init__(self, filling: "Filling", kind: Key, of: Beneath) -> None:
         super().__init__()
-        self._among = order.merged(kind, of.path, of.below)
-        self._queue = order.queue(of.path)
-        self._had = list(order.had((of.path, None)))
+        self._among = filling.merged(kind, of.path, of.below)
+        self._queue = filling.queue(of.path)
+        self._had = list(filling.had((of.path, None)))
 
-    def _more(self, order: "Order") -> bool:
+    def _more(self, filling: "Filling") -> bool:
         """It is below its guarantee also when one in it is below its own."""
-        if (found := self._among.at(order, len(self.found))) is None:
+        number, known = len(self.found), self._among.found
+        found = known[number] if number < len(known) else self._among.at(filling, number)
+        if found is None:
             return False
         (below, part, age), _, entry = found
-        rank = order.rank(self._queue, self._had)
+        queue, had = self._queue, self._had
+        rank = filling.rank(queue, had)
         if below == 0 and rank[0] != 0:
             rank = 0, part
-        self._had[:] = map(add, self._had, order.parts(entry.takes))
-        self.found.append(((*rank, age), self._queue.path, entry))
+        self._had = [*map(add, had, filling.parts(entry.takes))]
+        self.found.append(((*rank, age), queue.path, entry))
         return True

@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, overload
 
-from environment.resources import total
+from environment.resources import Resources, total
 from environment.rounds import Verdict, WaitingRequests
-from environment.sharing.filling import FillingScene, JobsByQueue, Order
+from environment.sharing.filling import Filling, FillingScene, JobsByQueue
+from environment.sharing.lines import demand
 from environment.sharing.shares import Holding, Scope, Standings
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
@@ -97,8 +99,12 @@ class Turns(WaitingRequests):
     def _any_crosses(self, requests: Iterable[PlacementRequest], changed: frozenset[Scope]) -> bool:
         """Whether a limit of those who have more than when these were found is in the way of one of them."""
         limits, queues = self._scene.limits, {queue for queue, _ in changed}
-        below = tuple(f"{queue}." for queue in queues)
-        near = [each for each in requests if each.job.queue in queues or each.job.queue.startswith(below)]
+        below = tuple(f"{queue}." for queue in queues.difference(self._standings.sharing.queues.leaves))
+        near = [
+            each
+            for each in requests
+            if each.job.queue in queues or (below and each.job.queue.startswith(below))
+        ]
         return any(
             not changed.isdisjoint(limits.scopes(request.job.queue, request.job.owner))
             and self._scene.crosses(self._now, request)
@@ -178,6 +184,45 @@ class Turns(WaitingRequests):
             scene = replace(scene, overtaken={**scene.overtaken, head.job.id: times})
         first = tuple(each for each in self._first if each is not request)
         return Turns(scene, standings, first=first, placed=placed, gone=gone, begun=begun)
+
+
+class Order:
+    """Jobs in order, found as far as they are asked for.
+
+    What fills knows nothing of it: where it did, there would be a circle, and all that an order has found
+    would wait for the collector of garbage to come by.
+    """
+
+    def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue, begun: int) -> None:
+        self.found: list[PlacementRequest] = []
+        self._known = scene.known
+        self._filling = Filling(scene, standings, gone)
+        self._rest = scene.gate(self._filling.shown(), begun)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a limit is in the way of a job that starves: it may be another after a placement."""
+        return self._filling.blocked
+
+    def reach(self, count: int) -> int:
+        """How many are found, when so many were looked for."""
+        found = self.found
+        if len(found) < count:
+            # Who decides and who only watches may look at the same queue, each in a thread of its own.
+            with self._known.finding:
+                try:
+                    found.extend(islice(self._rest, count - len(found)))
+                except BaseException:  # whatever was half found is found anew by the next
+                    self._known.forget()
+                    raise
+        return len(found)
+
+    def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
+        """Whether the others stood in order as if this one had been placed with so much.
+
+        So they still do, as far as no limit is in the way of any of them that was in nobody's way before.
+        """
+        return request.job.id not in self._filling.cut and held == demand(request)[0]
 
 
 class _Found(NamedTuple):

@@ -1,5 +1,6 @@
 """The incremental order beside the naive one, on random walks through random trees."""
 
+import gc
 import random
 from dataclasses import replace
 from itertools import islice
@@ -7,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from conf.collecting import uncollected
 from conf.schema.sharing import Criterion
 from environment.resources import NOTHING, Resources
 from environment.rounds import Verdict
+from environment.sharing.filling import Filling
 from environment.sharing.known import Known
-from environment.sharing.limits import Over, ShareLimits
+from environment.sharing.limits import Room, ShareLimits
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
 from environment.sharing.terms import Most, Queue, Queues, Sharing
@@ -194,15 +197,15 @@ def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
 
 
 def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each size of a queue's jobs once, whoever asks, until the queue holds something else."""
+    """For each queue once, whoever asks, until the queue holds something else."""
     asked: list[str] = []
-    over = ShareLimits.over
+    rooms = ShareLimits.rooms
 
-    def counted(*args: Any, **more: Any) -> Over | None:
+    def counted(*args: Any) -> tuple[Room, ...]:
         asked.append(args[2])
-        return over(*args, **more)
+        return rooms(*args)
 
-    monkeypatch.setattr(ShareLimits, "over", counted)
+    monkeypatch.setattr(ShareLimits, "rooms", counted)
     queues = Queues((Queue("default"), *(Queue(name, most=Most({"cpus": 2.0})) for name in "ab")))
     ordering, number = Ordering(Sharing(("fair",), queues=queues, half_life=0.0)), 0
     for queue in "ab":
@@ -216,7 +219,25 @@ def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.Monkey
         asked.clear()
         return len(ordering.turns(WHOLE, at)), sorted(asked)
 
-    assert round_of(1.0) == (6, ["a", "a", "b", "b"])
+    assert round_of(1.0) == (6, ["a", "b"])
     assert round_of(2.0) == (6, [])
     ordering.shares.holds("job", Holding("a", "ann", Resources.of(1.5), 0.0), 3.0)
-    assert round_of(3.0) == (3, ["a", "a"])
+    assert round_of(3.0) == (3, ["a"])
+
+
+def test_what_was_found_goes_when_nobody_has_it() -> None:
+    """At once, by counts of references alone: the collector of garbage has nothing to look for."""
+    ordering = Ordering(Sharing(("fair",), queues=Queues((Queue("default"),))))
+    for number in range(5):
+        ordering.join(PlacementRequest(make_job(f"job-{number}", 1), 1), number, 0.0)
+    with uncollected():
+        turns = ordering.turns(WHOLE, 1.0)
+        assert turns[0].job.id == "job-0"
+        assert _fillings() == 1
+        del turns
+        assert _fillings() == 0
+
+
+def _fillings() -> int:
+    """How many there are that nobody freed."""
+    return sum(isinstance(each, Filling) for each in gc.get_objects())

@@ -34,9 +34,8 @@ def test_what_is_known_after_a_restart_is_what_was_known() -> None:
         for shares in (before, after):
             met = shares.standings(Resources.of(9.0), 6.0)
             assert [met.of((path, None)).per_hour for path in ("a", "b")] == [0.6, 0.7]
-            over = limits.over(met, "a", "ann", _EACH, per_hour=1e-6)
-            assert over is not None
-            assert over.full
+            assert limits.over(met, "a", "ann", _EACH, per_hour=1e-6) is not None
+            assert limits.rooms(met, "a", "ann")[0].full
             shares.holds("two", _HELD["two"]._replace(held=NOTHING), 7.0)
             room = shares.standings(Resources.of(9.0), 7.0)
             assert limits.over(room, "a", "ann", _EACH, per_hour=0.2) is None
