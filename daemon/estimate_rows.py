@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,13 +21,11 @@ class EstimateRows:
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:
         """Keep them, by the jobs' ids, in the place of what was; of jobs that are gone, nothing."""
+        bodies = {job_number(of): _written(kept) for of, kept in found.items()}
 
         def work(connection: sa.Connection) -> None:
-            numbers = {job_number(of): kept for of, kept in found.items()}
-            there = connection.scalars(sa.select(jobs.c.number).where(jobs.c.number.in_(numbers)))
-            rows: list[dict[str, Any]] = [
-                {"job": number, "body": json.dumps(asdict(numbers[number]))} for number in there
-            ]
+            there = connection.scalars(sa.select(jobs.c.number).where(jobs.c.number.in_(bodies)))
+            rows: list[dict[str, Any]] = [{"job": number, "body": bodies[number]} for number in there]
             upsert(connection, estimates, rows)
 
         self._access.write(work)
@@ -65,6 +62,18 @@ class EstimateRows:
         with self._access.read() as connection:
             rows = connection.execute(query.order_by(jobs.c.number.desc()).limit(most)).all()
             return [self._access.damages.job(connection, row.number, row.record) for row in reversed(rows)]
+
+
+def _written(kept: KeptEstimates) -> str:
+    """What `_read` reads."""
+    last = None if kept.last is None else _values(kept.last)
+    return json.dumps({"first": _values(kept.first), "drawn": _values(kept.drawn), "last": last})
+
+
+def _values(told: Estimate) -> dict[str, Any]:
+    of = {"start": told.start, "end": told.end, "cost": told.cost}
+    intervals = {name: {"mean": each.mean, "low": each.low, "high": each.high} for name, each in of.items()}
+    return {"at": told.at, **intervals, "draws": told.draws}
 
 
 def _read(body: str) -> KeptEstimates | None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import islice
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from daemon.database import StoreError
 from daemon.foresight.cases import Present
 from daemon.foresight.expected import Coverage, Estimate, KeptEstimates, Made
 from daemon.foresight.foresight import JobAhead, PolicyAhead
+from daemon.foresight.pacing import unhurried
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Calibration, Interval
 from environment.simulation.learned_errors import LearnedErrors
@@ -35,6 +37,8 @@ _DRAWS, _SECONDS = 20, 4.0
 _PAUSE, _REST = 2.0, 10.0
 #: So many jobs whose truth is still to come are followed.
 _KEPT = 20_000
+#: So many of them are kept at once, and so many times as long as that took the store is left to others.
+_AT_ONCE, _ASIDE = 200, 4.0
 #: Of so many jobs that are over it is taken up how far their estimates were off.
 TAKEN_UP = 600
 #: What does not count of an error: seconds, and dollars.
@@ -232,7 +236,7 @@ class Estimates:
         at, latest, moved = present.view.at, dict[str, Estimate](), self._settle()
         seen = {each.job.id: each for each in present.view.running if each.expected != 0.0}  # 0: it is over
         self._running |= {job_id: each for job_id, each in seen.items() if job_id not in moved}
-        for job_id, job in found.jobs.items():
+        for job_id, job in unhurried(found.jobs.items()):
             if job_id in moved:  # while it was played: nothing is to be told of it any more
                 continue
             mended = self.mended(job)
@@ -243,15 +247,19 @@ class Estimates:
         self._latest, self._made = latest, Made(at, found.failure, found.never)
 
     def _keep(self) -> None:
-        if not self._unkept:
-            return
-        try:
-            self._keeper.keep({job_id: self._followed[job_id] for job_id in self._unkept})
-        except StoreError as error:
-            log.warning("estimates are not kept with their jobs yet", jobs=len(self._unkept), why=str(error))
-            self._wake.set()
-            return
-        self._unkept.clear()
+        """Some at a time: who submits a job meanwhile writes, too, and is not to wait for thousands."""
+        while self._unkept and not self._over.is_set():
+            began, some = time.monotonic(), list(islice(self._unkept, _AT_ONCE))
+            try:
+                self._keeper.keep({job_id: self._followed[job_id] for job_id in some})
+            except StoreError as error:
+                jobs = len(self._unkept)
+                log.warning("estimates are not kept with their jobs yet", jobs=jobs, why=str(error))
+                self._wake.set()
+                return
+            self._unkept.difference_update(some)
+            if self._unkept:
+                self._over.wait(_ASIDE * (time.monotonic() - began))
 
 
 def _told(ahead: JobAhead, at: float) -> Estimate:

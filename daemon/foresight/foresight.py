@@ -7,7 +7,6 @@ turn (`turns.py`), and beside it one of the daemon's own, which no user keeps ba
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -18,22 +17,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from queue import SimpleQueue
-from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present, check_size
-from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question
+from daemon.foresight.pacing import unhurried
+from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
 from daemon.foresight.recorded import RecordedJobs
 from daemon.foresight.turns import AskersLine
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.intervals import Interval
 from environment.simulation.learned_errors import Errors
-from environment.simulation.outlook import Followed, JobOutlook, PlayedDraw
+from environment.simulation.outlook import Followed, JobOutlook
 from environment.sizing import Sizes
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
@@ -176,14 +173,15 @@ class Foresight:
             )
             at_most = _OWN if own else seconds
             questions = [Question(scenes, asked, share, seconds, at_most) for share in shares if share]
+            each: EachOf = unhurried if own else iter
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(
-                    lambda pair: list(pair[0].ask(pair[1])), zip(crew.workers, questions, strict=False)
+                    lambda pair: list(pair[0].ask(pair[1], each)), zip(crew.workers, questions, strict=False)
                 )
                 told = [answer for answers in found for answer in answers]
             played = enumerate(product(zip(cases, shown, strict=True), asked))
             return present, [
-                replace(_summed(number, name, options, told, there, seconds), case=case)
+                replace(_summed(number, name, options, told, there, seconds, each), case=case)
                 for number, ((case, there), (name, options)) in played
             ]
 
@@ -200,38 +198,44 @@ def _summed(
     told: Sequence[DrawAnswer],
     present: Present,
     seconds: float,
+    each: EachOf,
 ) -> PolicyAhead:
-    """What one policy came to over its draws."""
+    """What one policy came to over its draws; `each` hands out jobs of which there may be very many."""
     mine = [answer for answer in told if answer.policy == number]
     failure = next((answer.failure for answer in mine if answer.failure), "")
     played = [answer.played for answer in mine if answer.played is not None]
     if failure or not played:
         return PolicyAhead(name, options, 0, failure=failure or f"no draw was finished within {seconds:g} s")
+    at, due, came = present.view.at, dict[str, float](), dict[str, float]()
+    for request in each(present.queue):
+        job = request.job
+        came[job.id] = max(job.submitted_at - at, 0.0)
+        if job.deadline is not None:
+            due[job.id] = job.deadline - at
     jobs: dict[str, list[JobOutlook]] = {}
-    for each in played:
-        for job_id, ahead in each.jobs.items():
+    completions = []
+    for draw in played:
+        of_jobs = 0.0
+        for job_id, ahead in each(draw.jobs.items()):
             jobs.setdefault(job_id, []).append(ahead)
-    due = {
-        request.job.id: request.job.deadline - present.view.at
-        for request in present.queue
-        if request.job.deadline is not None
-    }
+            of_jobs += ahead.end - came[job_id]
+        completions.append(of_jobs / max(len(draw.jobs), 1))
     late = [
         job_id
-        for job_id, seen in jobs.items()
-        if sum(ahead.end > due.get(job_id, np.inf) for ahead in seen) * 2 > len(seen)
+        for job_id, end in due.items()
+        if sum(ahead.end > end for ahead in jobs.get(job_id, ())) * 2 > len(jobs.get(job_id, ()))
     ]
     return PolicyAhead(
         name,
         options,
         len(played),
-        Interval.of([each.dollars for each in played]),
-        Interval.of([each.seconds for each in played]),
-        Interval.of([_completion(each, present) for each in played]) if jobs else None,
-        {job_id: _of_draws(seen) for job_id, seen in jobs.items()},
+        Interval.of([draw.dollars for draw in played]),
+        Interval.of([draw.seconds for draw in played]),
+        Interval.of(completions) if jobs else None,
+        {job_id: _of_draws(seen) for job_id, seen in each(jobs.items())},
         tuple(late),
         played[0].never,
-        followed=tuple(each.followed for each in played if each.followed is not None),
+        followed=tuple(draw.followed for draw in played if draw.followed is not None),
     )
 
 
@@ -242,14 +246,6 @@ def _of_draws(seen: Sequence[JobOutlook]) -> JobAhead:
         Interval.of([ahead.cost for ahead in seen]),
         len(seen),
     )
-
-
-def _completion(played: PlayedDraw, present: Present) -> float:
-    """Seconds to the end, of jobs that wait from the beginning on, of others from when they come."""
-    at = present.view.at
-    came = {request.job.id: max(request.job.submitted_at - at, 0.0) for request in present.queue}
-    ends = [ahead.end - came[job_id] for job_id, ahead in played.jobs.items()]
-    return fmean(ends) if ends else 0.0
 
 
 class _Crew:
@@ -268,7 +264,7 @@ class _Worker:
         # Who is not closed leaves no process behind either.
         weakref.finalize(self, _end, self._running)
 
-    def ask(self, question: Question) -> Iterator[DrawAnswer]:
+    def ask(self, question: Question, each: EachOf) -> Iterator[DrawAnswer]:
         """Its answers; fewer where it fails or is too slow. For one thread at a time."""
         process = self._running[0] if self._running else None
         if process is None or process.poll() is not None:
@@ -284,13 +280,12 @@ class _Worker:
             if process.stdin is None or process.stdout is None:
                 return
             with _ending(process, _PATIENCE):
-                pickle.dump(question, process.stdin)
-                process.stdin.flush()
+                write(question, process.stdin, each)
                 if process.stdout.readline() != READY:
                     raise ValueError("it is not ready")
             with _ending(process, question.at_most + _OVER):
                 while (line := process.stdout.readline()) != OVER:
-                    yield DrawAnswer.from_json(line)
+                    yield DrawAnswer.from_json(line, each)
         except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
             self.close()
 

@@ -1,9 +1,10 @@
 """What goes to the processes that play the queue forward, and comes back from them."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import IO, Any
 
 from environment.pools import Keeping
 from environment.sharing.terms import Sharing
@@ -15,6 +16,9 @@ from environment.view import ClusterView
 
 #: What stands before the answers to a question, once its policies are made, and behind them.
 READY, OVER = b"ready\n", b"\n"
+
+#: Hands out what there may be very much of, at its own pace.
+EachOf = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,42 @@ class DrawAnswer:
         return json.dumps([self.policy, self.draw, played, self.failure]).encode() + b"\n"
 
     @classmethod
-    def from_json(cls, line: bytes) -> "DrawAnswer":
+    def from_json(cls, line: bytes, each: EachOf = iter) -> "DrawAnswer":
         """What `to_json` wrote; ValueError, TypeError or KeyError for anything else."""
         policy, draw, played, failure = json.loads(line)
         if played is not None:
-            jobs = {job_id: JobOutlook(**ahead) for job_id, ahead in played["jobs"].items()}
+            jobs = {job_id: JobOutlook(**ahead) for job_id, ahead in each(played["jobs"].items())}
             if (followed := played["followed"]) is not None:
                 followed |= {"ahead": JobOutlook(**followed["ahead"]), "vms": tuple(followed["vms"])}
                 followed = Followed(**followed)
             played = PlayedDraw(jobs, played["dollars"], played["seconds"], played["never"], followed)
         return cls(policy, draw, played, failure)
+
+
+#: So many requests are written at once.
+_AT_ONCE = 50
+
+
+def write(question: Question, to: IO[bytes], each: EachOf = iter) -> None:
+    """Write a question that `read` reads, those who wait some at a time, as `each` hands them out."""
+    pickler = pickle.Pickler(to)
+    pickler.dump(replace(question, scenes=tuple(replace(scene, queue=()) for scene in question.scenes)))
+    for scene in question.scenes:
+        starts = range(0, len(scene.queue), _AT_ONCE)
+        for start in each(starts):
+            pickler.dump(scene.queue[start : start + _AT_ONCE])
+        pickler.dump(())
+    to.flush()
+
+
+def read(asked: IO[bytes]) -> Question:
+    """The next question; EOFError when there is none. Of whom one trusts: what is pickled may do anything."""
+    unpickler = pickle.Unpickler(asked)  # noqa: S301
+    question: Question = unpickler.load()
+    scenes = []
+    for scene in question.scenes:
+        queue = list[PlacementRequest]()
+        while some := unpickler.load():
+            queue += some
+        scenes.append(replace(scene, queue=tuple(queue)))
+    return replace(question, scenes=tuple(scenes))

@@ -6,7 +6,6 @@ nothing of the daemon, which ends it when it does not answer in time.
 """
 
 import os
-import pickle
 import signal
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO
 
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
-from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question
+from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question, read
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
@@ -113,7 +112,7 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
     """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
     while True:
         try:
-            question: Question = pickle.load(asked)  # noqa: S301  # its parent alone writes there
+            question = read(asked)  # its parent alone writes there
         except EOFError:
             return
         for name, options in question.policies:

@@ -43,8 +43,8 @@ class Interval:
 
         Of 19 values or fewer the ends are the least and the greatest, which hold fewer.
         """
-        low, high = np.percentile(values, (LOW, HIGH), method="weibull")
-        return cls(fmean(values), float(low), float(high))
+        ordered = sorted(values)
+        return cls(fmean(ordered), _percentile(ordered, LOW), _percentile(ordered, HIGH))
 
     def later(self, seconds: float) -> "Interval":
         """All of it so much later."""
@@ -59,6 +59,22 @@ class Interval:
     def holds(self, value: float, slack: float = 0.0) -> bool:
         """Whether a value is between the ends, or at most so far beside."""
         return self.where(value, slack) == "within"
+
+
+def _percentile(ordered: Sequence[float], percent: float) -> float:
+    """What `np.percentile` finds by Weibull's method, to the last digit.
+
+    Of a few values it takes a hundredth of the time, and each job that waits has three intervals.
+    """
+    part, count = percent / 100.0, len(ordered)
+    place = count * part + part - 1.0
+    if place <= 0.0:
+        return ordered[0]
+    if place >= count - 1:
+        return ordered[-1]
+    number = int(place)
+    low, high, beyond = ordered[number], ordered[number + 1], place - number
+    return high - (high - low) * (1.0 - beyond) if beyond >= 0.5 else low + (high - low) * beyond
 
 
 class Calibration:

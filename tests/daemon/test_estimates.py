@@ -64,11 +64,13 @@ class Kept:
         self.found: dict[str, KeptEstimates] = {}
         self.records: list[JobRecord] = []
         self.full = False
+        self.at_once: list[int] = []
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:
         """In memory."""
         if self.full:
             raise StoreError("full")
+        self.at_once.append(len(found))
         self.found |= found
 
     def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
@@ -260,6 +262,18 @@ def test_a_store_that_cannot_be_written_keeps_them_later() -> None:
     kept.full = False
     estimates._keep()
     assert sorted(kept.found) == ["job-1", "job-2"]
+
+
+def test_they_are_kept_some_at_a_time() -> None:
+    """Others write, too, meanwhile; each is kept once."""
+    kept = Kept()
+    estimates = ready(kept)
+    one = estimates._followed["job-1"]
+    estimates._followed = {f"job-{number}": one for number in range(450)}
+    estimates._unkept = set(estimates._followed)
+    estimates._keep()
+    assert kept.at_once == [200, 200, 50]
+    assert sorted(kept.found) == sorted(estimates._followed)
 
 
 def ready(kept: "Kept | None" = None) -> Estimates:

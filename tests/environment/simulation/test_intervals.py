@@ -17,6 +17,17 @@ def test_twenty_draws_make_an_interval_that_holds_nine_of_ten() -> None:
     assert Interval.of([2.0]) == Interval(2.0, 2.0, 2.0)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 19, 20, 32, 100])
+def test_ends_are_percentiles(count: int) -> None:
+    """Those that numpy finds, to the last digit."""
+    draw = np.random.default_rng(count)
+    for _ in range(50):
+        values = draw.lognormal(sigma=3.0, size=count).tolist()
+        low, high = np.percentile(values, (5.0, 95.0), method="weibull")
+        found = Interval.of(values)
+        assert (found.low, found.high) == (low, high)
+
+
 def test_who_erred_is_mended() -> None:
     """Where all take twice as long as was drawn, later ones are told twice as much."""
     draw, calibration = np.random.default_rng(1), Calibration(10.0)
