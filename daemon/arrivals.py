@@ -83,7 +83,7 @@ def add(
             _insert(connection, rows)
             rows = []
         try:
-            after = resolve(connection, spec, each.submitter)
+            after = resolve(connection, spec, each.submitter) if spec.after else ()
         except UnknownDependencyError as error:
             outcomes.append(error)
             continue

@@ -96,9 +96,9 @@ class LogKeeper:
         self._refreshed += _AT_A_TIME
 
     def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
-        """Keep the logs of those of these tasks that have ended after they ran."""
+        """Keep the logs of these tasks, which have ended, if they ran."""
         for task in tasks:
-            if task.ended and (task.running_at is not None or task.state == "failed"):
+            if task.running_at is not None or task.state == "failed":
                 self._crew.hand(task.task_id, partial(self._keep, task))
 
     def tend(self) -> None:

@@ -329,7 +329,7 @@ class SchedulingLoop:
         self._budget.observe(changes.charges)
         self._waiting.note(changes.jobs)
         self._drivers.over(changes.jobs)
-        self._log_keeper.ended(changes.executors)
+        self._log_keeper.ended(task for task in changes.executors if task.ended)
         self._applications.observe(changes.jobs, changes.executors)
         self._draining.observe(changes.executors, self._model.job)
         self._policies.observe(changes.ended)

@@ -1,10 +1,11 @@
 """What could be had of a cluster if nobody held anything: who asks for more than that waits in vain now.
 
 Used where a job is submitted, and for jobs that wait (`waiting.py`) while VMs come and go and quotas change.
+Most jobs of a long queue are alike: each is looked at for all of its kind.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_
@@ -64,7 +65,7 @@ class Reach:
             return ""
         job = request.job
         driver = None if request.joins else job.driver
-        kind = kind_of(request)
+        kind = _kind(request)
         if kind not in self._found:
             self._found[kind] = "" if self._has_room(request) else self._beyond_vms(request, driver)
         return self._found[kind]
@@ -132,7 +133,37 @@ class Reach:
         return False
 
 
-def kind_of(request: PlacementRequest) -> object:
+class Alike:
+    """Jobs that wait as a whole, by kind: what `Reach`, or a limit, says of one holds for all of them."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[object, dict[str, PlacementRequest]] = {}
+        self._kind_of: dict[str, object] = {}
+
+    def add(self, request: PlacementRequest) -> None:
+        """A job waits."""
+        job = request.job
+        self.drop(job.id)
+        kind = _kind(request), job.queue, job.owner, job.size
+        self._kinds.setdefault(kind, {})[job.id] = request
+        self._kind_of[job.id] = kind
+
+    def drop(self, job_id: str) -> None:
+        """It waits no more."""
+        if (kind := self._kind_of.pop(job_id, None)) is not None:
+            alike = self._kinds[kind]
+            del alike[job_id]
+            if not alike:
+                del self._kinds[kind]
+
+    def of_whom(self, holds: Callable[[PlacementRequest], object]) -> Iterator[str]:
+        """The ids of all jobs of which something holds, asked once for each kind."""
+        for alike in self._kinds.values():
+            if holds(next(iter(alike.values()))):
+                yield from alike
+
+
+def _kind(request: PlacementRequest) -> object:
     """What decides whether a request could be placed: those of a kind could, or could not."""
     job = request.job
     driver = None if request.joins else job.driver

@@ -10,12 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
 
-from environment.model.alike import Alike
 from environment.model.events import Waiting
 from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
 from environment.model.order_stage import OrderStage
-from environment.model.reach import Reach
+from environment.model.reach import Alike, Reach
 from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
 from environment.model.room import Room
@@ -182,7 +181,8 @@ class WaitingLine:
         if self._stage:
             return self._turns(now, gated=gated)
         new = self._in_turn(now)
-        waiting = (*self._first(now), *(self._room.let_in(new) if gated else new))
+        new = self._room.let_in(new) if gated and self._room.bounded else new
+        waiting = (*self._first(now), *new)
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
 
     def _first(self, now: float) -> Iterator[PlacementRequest]:

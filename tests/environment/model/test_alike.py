@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
-from environment.model.alike import Alike
 from environment.model.cluster_model import ModelOptions
 from environment.model.events import KillRequested, VmsMeasured
 from environment.model.moment import VmSize
-from environment.model.reach import Reach
+from environment.model.reach import Alike, Reach
 from environment.model.waiting import WaitingLine
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_vm, make_vms
