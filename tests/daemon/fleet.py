@@ -141,13 +141,17 @@ def fleets(folder: Path, vms: Sequence[AgentSpec] = ()) -> Iterator[Starter]:
     adopt_orphans()
     before = set(descendants())
     made: list[Fleet] = []
-    with running(folder / "mesos", list(vms) or agents(), **MESOS_TIMES) as mesos:
+    try:
+        with running(folder / "mesos", list(vms) or agents(), **MESOS_TIMES) as mesos:
 
-        def make(**config: Any) -> Fleet:
-            made.append(Fleet(folder, mesos, config))
-            return made[-1]
+            def make(**config: Any) -> Fleet:
+                made.append(Fleet(folder, mesos, config))
+                return made[-1]
 
-        yield make
-        for daemon in (daemon for each in made for daemon in each.daemons):
-            daemon.end(signal.SIGKILL)
-    end_all(lambda: [pid for pid in descendants() if pid not in before])
+            try:
+                yield make
+            finally:
+                for daemon in (daemon for each in made for daemon in each.daemons):
+                    daemon.end(signal.SIGKILL)
+    finally:
+        end_all(lambda: [pid for pid in descendants() if pid not in before])

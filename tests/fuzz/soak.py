@@ -59,7 +59,10 @@ class Soak:
     def _described(self, number: int, count: int) -> Iterator[tuple[str, str, httpx.Response]]:
         """Requests made from the API's own description, right ones and wrong ones."""
         found: list[tuple[str, str, httpx.Response]] = []
-        with httpx.Client(base_url=self._daemon.url, timeout=30.0) as client, warnings.catch_warnings():
+        # The daemon closes idle connections: at times just when the next request is on its way.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        client = httpx.Client(base_url=self._daemon.url, timeout=30.0, limits=limits)
+        with client, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             description = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
             description.config.update(base_url=self._daemon.url)
