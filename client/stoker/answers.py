@@ -145,7 +145,10 @@ class Budget(TypedDict):
 
 
 class Came(TypedDict):
-    """Where what came is beside what was told: within it, before (less) or after (more)."""
+    """Where what came is beside what was told: within it, before (less) or after (more).
+
+    Starts and ends that are 2 seconds beside it are within.
+    """
 
     start: Literal["before", "within", "after"] | None
     """Of the start; null before it."""
@@ -215,7 +218,11 @@ class Cluster(TypedDict):
 
 
 class Comparison(TypedDict):
-    """How shadow policies would have decided, over the latest decisions."""
+    """How shadow policies would have decided, over the latest decisions.
+
+    A cost is an estimate for one decision by itself: the price of the VMs that it takes into use, for as long
+    as the job ran under the acting policy.
+    """
 
     totals: list[Totals]
     """One for each pair of policies."""
@@ -296,7 +303,9 @@ class Driver(TypedDict):
     """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
-    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,"""
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
+    which asked for executors by `POST /v1/applications`.
+    """
     cpus: float
     """Cores, with at most three decimals"""
     memory: int
@@ -309,7 +318,9 @@ class DriverOptions(TypedDict, total=False):
     """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
-    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,"""
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
+    which asked for executors by `POST /v1/applications`.
+    """
     cpus: float
     """Cores, with at most three decimals"""
     memory: int | str
@@ -322,7 +333,9 @@ class DryRun(TypedDict):
     """What would come of a submission, which is none: the job would be taken."""
 
     job: Job
-    """As it would be, the first of an array, without an id; with how many would be placed before it, the"""
+    """As it would be, the first of an array, without an id; with how many would be placed before it, the
+    reason why it would wait now, and the estimate, of all jobs of an array as one.
+    """
     placement: list[Placed]
     """Where its executors would be placed now; empty where it would wait, or where that is not known."""
     dollars_per_hour: float | None
@@ -837,7 +850,9 @@ class JobOptions(TypedDict, total=False):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as"""
+    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
+    many as are worth having by what was measured of its type, and on fewer where more wait.
+    """
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: Any
@@ -877,7 +892,9 @@ class JobOptions(TypedDict, total=False):
     retry: RetryOptions | None
     """The same, and after which pauses; in the place of `retries`."""
     after: Sequence[Any]
-    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all"""
+    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
+    have finished, and fails when one of them does not.
+    """
     start_at: float | str | None
     """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
     group: str
@@ -885,7 +902,9 @@ class JobOptions(TypedDict, total=False):
     labels: Mapping[str, str]
     """Words of its user's by which jobs can be found: {team: a}."""
     count: int | None
-    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their"""
+    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
+    number in STOKER_COUNT; {index} in an argument stands for the former.
+    """
     at_most: int | None
     """How many jobs of the array may run at once; null: all."""
     max_runtime: float | None
@@ -912,7 +931,9 @@ class JobSpec(TypedDict):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as"""
+    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
+    many as are worth having by what was measured of its type, and on fewer where more wait.
+    """
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: Any
@@ -952,7 +973,9 @@ class JobSpec(TypedDict):
     retry: Retry | None
     """The same, and after which pauses; in the place of `retries`."""
     after: list[Any]
-    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all"""
+    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
+    have finished, and fails when one of them does not.
+    """
     start_at: float | str | None
     """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
     group: str
@@ -960,7 +983,9 @@ class JobSpec(TypedDict):
     labels: dict[str, str]
     """Words of its user's by which jobs can be found: {team: a}."""
     count: int | None
-    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their"""
+    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
+    number in STOKER_COUNT; {index} in an argument stands for the former.
+    """
     at_most: int | None
     """How many jobs of the array may run at once; null: all."""
     max_runtime: float | None
@@ -977,7 +1002,9 @@ class Log(TypedDict):
     complete: bool
     """Whether nothing can follow."""
     source: Literal["driver", "sandbox", "kept", ""]
-    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon"""
+    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon
+    kept of that when the task had ended; empty where nothing is there.
+    """
     note: str
     """What is missing, and why."""
 
@@ -1127,11 +1154,15 @@ class PolicyAhead(TypedDict):
     draws: int
     """How many draws were played."""
     dollars: Interval | None
-    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null"""
+    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null
+    where nothing was played, and for users who see their own jobs alone.
+    """
     seconds: Interval | None
     """After how many seconds the last of these has ended."""
     completion: Interval | None
-    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null"""
+    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null
+    where none waits.
+    """
     late: int
     """How many jobs would end after their deadline in most draws."""
     jobs: list[JobAhead]

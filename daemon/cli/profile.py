@@ -230,6 +230,7 @@ def validate(
         signal.signal(number, _end_in_order)
     with errors():
         from agents.experiments.fidelity import report
+        from agents.experiments.revision import sign
         from daemon.cli.validation import compared
 
         with progress_bar() as progress:
@@ -237,6 +238,7 @@ def validate(
         command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
         with writing(out):
             report(fidelity, out, command)
+            sign(out)
     if output == "json":
         print_json(fidelity.to_json())
         return 0
@@ -275,6 +277,7 @@ def compare(
     policies = list(dict.fromkeys(policy.split(",")))
     with errors():
         from agents.experiments.real_runs import report
+        from agents.experiments.revision import sign
         from daemon.cli.real_comparison import compared
 
         with progress_bar() as progress:
@@ -283,6 +286,7 @@ def compare(
         words += ["--runs", str(runs), *([] if cluster is None else ["--cluster", cluster])]
         with writing(out):
             report(comparison, out, " ".join(words))
+            sign(out)
     if output == "json":
         print_json(comparison.to_json())
         return 0

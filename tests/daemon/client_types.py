@@ -75,13 +75,22 @@ def _typed(name: str, schema: Mapping[str, Any], whole: bool) -> str:
     made = _name(name)
     special = _OPTIONS if made == "JobOptions" else {}
     lines = [f"class {made}(TypedDict{'' if whole else ', total=False'}):"]
-    lines.append(f'    """{schema.get("description", made).splitlines()[0]}"""\n')
+    lines.append(f"{_docstring(schema.get('description', made))}\n")
     for key, each in schema.get("properties", {}).items():
         if kind := special.get(key, _type(each, whole)):
             lines.append(f"    {key}: {kind}")
-            if text := each.get("description", "").splitlines():
-                lines.append(f'    """{text[0]}"""')
+            if text := each.get("description", ""):
+                lines.append(_docstring(text))
     return "\n".join(lines) + "\n"
+
+
+def _docstring(text: str) -> str:
+    """Of a class or of what stands above it."""
+    first, *others = text.strip().splitlines()
+    if not others:
+        return f'    """{first}"""'
+    rest = "\n".join(f"    {line}".rstrip() for line in others)
+    return f'    """{first}\n{rest}\n    """'
 
 
 def _type(schema: Mapping[str, Any], whole: bool) -> str:

@@ -52,6 +52,8 @@ def test_every_policy_has_its_turn_and_what_is_done_is_kept(
     ]  # fmt: skip
     assert found["policies"]["aep"]["real_cost"]["mean"] == pytest.approx(found["runs"][0]["cost"])
     told = (folder / "real.md").read_text()
+    assert told.splitlines()[2].startswith("Of ")
+    assert "revision" in told.splitlines()[2]
     assert "stoker profile compare" in told
     assert "| `greedy:beta=1` |" in told
     assert (folder / "real.png").stat().st_size > 1000
