@@ -1,10 +1,10 @@
-// Says so where the scripts of a page could not be loaded, or not all of one daemon. Knows nothing of them: it
-// is no module, and loaded first.
+// Loads a page once more whose scripts could not be loaded, or not all of one daemon, and says so where that does
+// not help. Knows nothing of them: it is no module, and loaded first.
 (() => {
   let began = false;
   let shown = null;
 
-  function failed() {
+  function say() {
     if (began || shown) return;
     const again = document.createElement("button");
     again.textContent = "Reload";
@@ -18,9 +18,15 @@
     if (live) live.textContent = "";
   }
 
+  // A network that has just changed, or a daemon that has just been upgraded, may be all that is wrong.
+  function failed() {
+    if (performance.getEntriesByType("navigation")[0]?.type === "reload") say();
+    else if (!began) location.reload();
+  }
+
   window.addEventListener("began", () => { began = true; shown?.remove(); });
   window.addEventListener("error", (event) => {
     if (event.target === window || ["SCRIPT", "LINK"].includes(event.target.tagName)) failed();
   }, true);
-  setTimeout(failed, 20000);
+  setTimeout(say, 20000);
 })();

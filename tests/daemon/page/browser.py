@@ -26,6 +26,12 @@ _ARGUMENTS = (
     # Processes that are started in case that somebody needs them.
     "--disable-features=SpareRendererForSitePerProcess,PreloadTopChromeWebUI",
 )  # fmt: skip
+#: Whether a page that could not be loaded is being loaded again.
+_RELOADED = """(() => {
+  const again = document.querySelector("#main > .failed button");
+  again?.click();
+  return Boolean(again);
+})()"""
 
 
 class LeftError(AssertionError):
@@ -121,6 +127,8 @@ class Page:
         self._browser, self._session, self._context = browser, session, context
         #: What the page complained of, or what its scripts failed with.
         self.complaints: list[str] = []
+        #: Whether a network card came or went, as in other tests, while something was loaded.
+        self._disturbed = False
         #: All that was asked for: URLs.
         self.asked: list[str] = []
 
@@ -163,6 +171,8 @@ class Page:
             with suppress(LeftError):
                 if found := self.run(script):
                     return found
+                if self._disturbed:
+                    self._disturbed = not self.run(_RELOADED)
             time.sleep(0.03)
         raise AssertionError(f"{script}: {self.text()[:2000]} {self.complaints}")
 
@@ -216,6 +226,8 @@ class Page:
         if method == "Runtime.exceptionThrown":
             details = values["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
+        elif method == "Log.entryAdded" and "ERR_NETWORK_CHANGED" in values["entry"]["text"]:
+            self._disturbed = True
         elif method == "Log.entryAdded" and values["entry"]["level"] == "error":
             self.complaints.append(f"{values['entry']['text']} {values['entry'].get('url', '')}")
         elif method == "Network.requestWillBeSent":

@@ -219,12 +219,13 @@ def test_a_vm_without_a_score_stands_behind_those_with_one(chromium: Browser, cr
 
 
 def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: Crowd) -> None:
-    """And is whole again when it is loaded once more."""
+    """After it has tried once more by itself; and is whole again when it is loaded then."""
     with served(app_of(crowd)) as url:
         page = chromium.page("about:blank")
         page.ask("Network.setBlockedURLs", urls=["*/page/format.js"])
         page.go(url)
         page.sees("This page could not be loaded whole", "#main")
+        assert page.asked.count(f"{url}/") == 2
         page.ask("Network.setBlockedURLs", urls=[])
         page.run("document.querySelector('.failed button').click()")
         page.sees("Who decides")
