@@ -18,7 +18,7 @@ import structlog
 from daemon.crew import Crew
 from daemon.store import StoreError
 from environment.model.records import ExecutorRecord, JobRecord
-from framework.spark import DriverUi
+from framework.spark import UI_HAS_NO_TLS, DriverUi
 
 log = structlog.get_logger("draining")
 
@@ -136,7 +136,7 @@ def tell(ui: DriverUi, numbers: Iterable[int], *, alone: bool) -> bool:
     headers = {"Authorization": f"Bearer {ui.key}", "Connection": "close"}
     asked = {"executors": ",".join(map(str, numbers)), **({"alone": "true"} if alone else {})}
     with (
-        httpx.Client(trust_env=False, timeout=_STEP) as client,
+        httpx.Client(trust_env=False, timeout=_STEP, verify=UI_HAS_NO_TLS) as client,
         client.stream("POST", url, params=asked, headers=headers) as answer,
     ):
         if answer.status_code not in (204, 409):

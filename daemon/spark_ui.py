@@ -5,7 +5,6 @@ all; nothing of ours (token, cookies) is sent to it but the key that its UI asks
 the type of what it sends comes back, and it sends nobody elsewhere.
 """
 
-import ssl
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,15 +12,13 @@ import httpx
 from starlette.responses import RedirectResponse, Response
 
 from daemon.contract import RejectedError
-from framework.spark import DriverUi
+from framework.spark import UI_HAS_NO_TLS, DriverUi
 
 #: Seconds within which the driver has to answer with all that it has to say, and bytes of that.
 _PATIENCE = 15.0
 _LARGEST = 4 << 20
 #: Requests to drivers at one time.
 _AT_ONCE = 8
-#: UIs of drivers have no TLS: to read whose certificates are trusted would take 16 ms of each request.
-_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _HEADERS = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups",
     "X-Content-Type-Options": "nosniff",
@@ -69,7 +66,7 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
         "Connection": "close",
     }
     async with (
-        httpx.AsyncClient(trust_env=False, timeout=_PATIENCE, verify=_NOBODY) as client,
+        httpx.AsyncClient(trust_env=False, timeout=_PATIENCE, verify=UI_HAS_NO_TLS) as client,
         client.stream("GET", url, headers=asked) as answer,
     ):
         if answer.is_redirect:

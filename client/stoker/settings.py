@@ -36,7 +36,8 @@ class Settings:
             warnings.warn(
                 f"{self.url} is not https: the token can be read on the network", UserWarning, stacklevel=4
             )
-        verify: Any = True
+        # To read whose certificates are trusted takes longer than many requests: only where there are some.
+        verify: Any = True if encrypted or outside else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca is not None:
             try:
                 verify = ssl.create_default_context(cafile=str(Path(self.ca).expanduser()))

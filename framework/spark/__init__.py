@@ -26,13 +26,14 @@ from framework.spark.launch import (
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
 from framework.spark.schemes import unserved
-from framework.spark.ui import DriverUi, ui_key
+from framework.spark.ui import UI_HAS_NO_TLS, DriverUi, ui_key
 
 __all__ = [
     "RESERVED_CONF",
     "RESERVED_ENVIRONMENT",
     "SMALLEST_MEMORY_MIB",
     "TAIL",
+    "UI_HAS_NO_TLS",
     "Application",
     "Asking",
     "DriverEndpoint",

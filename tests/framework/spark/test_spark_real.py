@@ -20,6 +20,7 @@ from conf.schema import Config
 from daemon.launcher import Launcher
 from environment.resources import Resources
 from framework.spark import (
+    UI_HAS_NO_TLS,
     Application,
     DriverEndpoint,
     DriverPlace,
@@ -182,7 +183,8 @@ def answers_to_strangers(log: str) -> dict[str, set[int]]:
         for path in ("", "environment/", "static/webui.css", "api/v1/applications", "json/", "metrics/json/"):
             for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer " + "0" * 64}):
                 for method in ("GET", "HEAD", "POST", "OPTIONS"):
-                    answer = httpx.request(method, f"http://127.0.0.1:{port}/{path}", headers=headers)
+                    url = f"http://127.0.0.1:{port}/{path}"
+                    answer = httpx.request(method, url, headers=headers, verify=UI_HAS_NO_TLS)
                     answers.setdefault(name, set()).add(answer.status_code)
     return answers
 
