@@ -96,7 +96,7 @@ class Borne(NamedTuple):
     held: FloatArray  # [N] for how many seconds it is held
 
 
-@njit()
+@njit(entry=True)
 def play_greedy(
     batch: Batch,
     spared: Spared,

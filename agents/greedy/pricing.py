@@ -40,7 +40,7 @@ class Ends(NamedTuple):
     told: float  # after so many seconds others may end that are not told of
 
 
-@njit()
+@njit(entry=True)
 def choose(scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
     """The job that is best placed now, and where (the first row of `work`); NOBODY if there is none.
 

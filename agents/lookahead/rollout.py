@@ -39,7 +39,7 @@ _SHARED = 0.3
 _SURE, _FEWEST = 2.0, 4
 
 
-@njit()
+@njit(entry=True)
 def search(batch: Batch, aim: PlanAim, found: Search, first: int, last: int) -> None:
     """Play the candidates from number `first` to before `last`; call with ascending ranges from 0 on."""
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
@@ -90,7 +90,7 @@ def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: i
     return float(total / (1 + draws))
 
 
-@njit()
+@njit(entry=True)
 def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
     """Play the best plan in row 1 once more, to see where and when it places whom."""
     # Numbers that are no constants, or what is called would be compiled once more, for these.
@@ -102,7 +102,7 @@ def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
     play(batch, aim, found, int(np.int64(PLAN)), int(np.int64(BELIEVED)))
 
 
-@njit()
+@njit(entry=True)
 def score(batch: Batch, aim: PlanAim, found: Search, scores: FloatArray) -> None:
     """What the base policy makes of each job of the queue [M], were it placed now; infinite without room."""
     head, jobs = batch.state.head[0], batch.jobs.jobs[0] - batch.state.head[0]

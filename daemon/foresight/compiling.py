@@ -12,9 +12,8 @@ from daemon.foresight.worker import compile_for
 def main(names: list[str]) -> None:
     """One after the other, as they share most."""
     if names:
-        print(
-            f"Compiling what foresees when jobs start ({', '.join(names)}): a minute of a core.", flush=True
-        )
+        listed = ", ".join(names)
+        print(f"Compiling what foresees when jobs start ({listed}): half a minute of a core.", flush=True)
     for name in names:
         compile_for(name, {})
 

@@ -7,7 +7,7 @@ from environment.kernel.compiled import njit
 _TWO_TO_53 = 9007199254740992.0
 
 
-@njit()
+@njit(entry=True)
 def mix(number: int) -> int:
     """Scramble 63 bits (the finaliser of SplitMix64)."""
     x = np.uint64(number)
@@ -17,7 +17,7 @@ def mix(number: int) -> int:
     return int(x >> np.uint64(1))
 
 
-@njit()
+@njit(entry=True)
 def uniform(seed: int, number: int) -> float:
     """A number within 0 and 1 that depends on nothing but the two."""
     return float((mix(mix(seed) + number) >> 10) / _TWO_TO_53)

@@ -130,8 +130,25 @@ def _compile_sparingly(compiled: Any) -> None:
     compiled.compile = compile_alone
 
 
-def njit(*, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Compiled]:
+def _without_a_door(compiled: Any) -> None:
+    """Refuse a call from Python of a function that has no wrapper for it, which numba does not look for."""
+    name = compiled.py_func.__qualname__
+
+    def refuse(*_args: object, **_named: object) -> object:
+        message = f"{name} is called by compiled functions alone: @njit(entry=True) lets Python call it"
+        raise TypeError(message)
+
+    def keep(result: Any) -> None:  # among what compiled functions find, not among what Python does
+        compiled.overloads[tuple(result.signature.args)] = result
+
+    compiled.add_overload, compiled._compile_for_args = keep, refuse
+
+
+def njit(*, entry: bool = False, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Compiled]:
     """Compile a function at its first call; later processes find it in the cache.
+
+    Python may call it if it is an `entry`. The wrapper that takes Python's objects apart, and counts them, is
+    made for these alone: of small functions it is most of what is compiled.
 
     No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. No function
     makes arrays, and none that does compiles: then numba need not count references, which takes twenty times
@@ -140,7 +157,13 @@ def njit(*, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Co
     a division by zero gives infinity rather than an exception; loops that divide then need no test for it,
     and compute several of their turns at a time.
     """
-    options = {"_nrt": False, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
+    options = {
+        "_nrt": False,
+        "forceinline": inline,
+        "error_model": "numpy" if ieee else "python",
+        "no_cpython_wrapper": not entry,
+        "no_cfunc_wrapper": True,
+    }
 
     def compile_it(function: Compiled) -> Compiled:
         sources = _sources_of(function)
@@ -151,6 +174,8 @@ def njit(*, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Co
             numba.config.CACHE_DIR = before
         if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
             _compile_sparingly(compiled)
+            if not entry:
+                _without_a_door(compiled)
             _SOURCES[compiled] = sources
         return compiled
 

@@ -5,7 +5,7 @@ from environment.kernel.state import NUMBERS, REALS, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
-@njit()
+@njit(entry=True)
 def copy_row(batch: Batch, source: int, target: int) -> None:
     """Make the episode of one row the same as another's, on the same VMs; nothing is shared afterwards."""
     state, jobs = batch.state, batch.jobs

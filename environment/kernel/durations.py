@@ -26,7 +26,7 @@ def vms_of(batch: Batch, b: int, job: int) -> int:
     return found
 
 
-@njit()
+@njit(entry=True)
 def is_good(prefers: int, executors: int, vms: int) -> bool:
     """Whether `executors` on `vms` different VMs are placed as the job prefers (Islam 2022, 4 and 7.1).
 
@@ -37,7 +37,7 @@ def is_good(prefers: int, executors: int, vms: int) -> bool:
     return bool(vms == executors) if prefers == SPREAD else bool(vms == 1)
 
 
-@njit()
+@njit(entry=True)
 def well_placed(
     prefers: IntArray,
     executors: IntArray,

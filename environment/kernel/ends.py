@@ -4,7 +4,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.state import Batch
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def next_completion(batch: Batch, b: int) -> float:
     """When the next of the running jobs ends; there must be one."""
     state = batch.state
@@ -43,7 +43,7 @@ def pop_end(batch: Batch, b: int) -> int:
     return popped
 
 
-@njit()
+@njit(entry=True)
 def reorder_ends(batch: Batch, b: int) -> None:
     """Put the running jobs in order again after ends have changed."""
     for at in range(batch.state.running[b] // 2 - 1, -1, -1):

@@ -85,7 +85,7 @@ def ready_at(batch: Batch, b: int, job: int) -> float:
     return ready
 
 
-@njit()
+@njit(entry=True)
 def seconds_of(batch: Batch, b: int, vm: int, latest: float) -> tuple[float, float, float]:
     """For how long the VM was open, of that booted, and how long it is charged for, up to `latest`.
 
@@ -103,7 +103,7 @@ def seconds_of(batch: Batch, b: int, vm: int, latest: float) -> tuple[float, flo
     )
 
 
-@njit()
+@njit(entry=True)
 def bill(batch: Batch, b: int) -> float:
     """Dollars for all VMs from opened to closed; of a fixed cluster, from 0 to the clock."""
     machines, total = batch.machines, 0.0

@@ -73,7 +73,7 @@ def split(observations: Float32Array, vms: int, layout: Layout) -> tuple[Float32
     return table, observations[..., vms * features :]
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def observe(batch: Batch, b: int, layout: Layout, out: Float32Array) -> None:
     """Write the observation of that layout, float32 [`observation_length`]: of belief, never of the truth."""
     if batch.jobs.believed[b]:
@@ -123,7 +123,7 @@ def sum_up(batch: Batch, b: int) -> None:
         state.ready_at[b, vm] = leases[b, vm, READY] if is_open else now + leases[b, vm, BOOT]
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def write(scene: Scene, layout: Layout, out: Float32Array) -> None:
     """Write the observation of that layout, float32 [`observation_length`]."""
     if layout.kind == PAPER_STATE:
@@ -287,7 +287,7 @@ def _write_vm(scene: Scene, vm: int, out: Float32Array) -> None:
     out[10] = 0.0
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def write_mask(batch: Batch, b: int, whole: bool, out: BoolArray) -> None:
     """Which actions are legal: bool [N + 1], true where `step_episode` would not see a violation.
 
@@ -308,7 +308,7 @@ def has_room(batch: Batch, b: int) -> bool:
     return bool(_all_fit(scene_of(batch, b)))
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def write_legal(scene: Scene, whole: bool, out: BoolArray) -> None:
     """The mask of a scene with a head, as above: wait, then each VM."""
     placing = not whole or _all_fit(scene)

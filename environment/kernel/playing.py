@@ -51,7 +51,7 @@ def blank_trace(jobs: int, jvms: int | None = None) -> Trace:
     )
 
 
-@njit()
+@njit(entry=True)
 def waiting(batch: Batch, spared: Spared, b: int, trace: Trace) -> int:
     """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must.
 

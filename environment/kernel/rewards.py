@@ -6,7 +6,7 @@ from environment.kernel.durations import longest_duration
 from environment.kernel.state import Batch
 
 
-@njit()
+@njit(entry=True)
 def cost(batch: Batch, b: int) -> float:
     """Dollars for the time in which VMs held executors, up to the clock (eq. 4)."""
     state, machines = batch.state, batch.machines

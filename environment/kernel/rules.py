@@ -17,7 +17,7 @@ from environment.kernel.state import FINISHED, NUMBERS, REALS, RUNNING, VIOLATED
 from environment.types import FloatArray, IntArray
 
 
-@njit()
+@njit(entry=True)
 def reset(batch: Batch, b: int) -> None:
     """Begin the episode: all VMs free, the clock at the arrival of the first job."""
     state, jobs, machines = batch.state, batch.jobs, batch.machines
@@ -38,7 +38,7 @@ def reset(batch: Batch, b: int) -> None:
     reset_leases(batch, b)
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def fits(batch: Batch, b: int, vm: int) -> bool:
     """Whether an executor of the head fits on the VM now."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
@@ -66,7 +66,7 @@ def put_executor(batch: Batch, b: int, vm: int) -> None:
     state.left[b] -= 1
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def take_vm(batch: Batch, b: int, vm: int) -> None:
     """One executor more holds the VM; where it is the first, the VM is opened if it is not open."""
     state = batch.state
@@ -77,7 +77,7 @@ def take_vm(batch: Batch, b: int, vm: int) -> None:
     state.held[b, vm] += 1
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def leave_vm(batch: Batch, b: int, vm: int, at: float) -> None:
     """One executor less holds the VM, from then on."""
     state = batch.state
@@ -105,7 +105,7 @@ def start_head(batch: Batch, b: int) -> None:
     state.left[b] = jobs.executors[b, head + 1] if head + 1 < jobs.jobs[b] else 0
 
 
-@njit()
+@njit(entry=True)
 def bring_forward(batch: Batch, b: int, job: int) -> None:
     """Make a job that has arrived the head; those it overtakes keep their order, each one place further back.
 
@@ -120,7 +120,7 @@ def put_back(batch: Batch, b: int, job: int) -> None:
     _reorder(batch, b, batch.state.head[b], job, False)
 
 
-@njit()
+@njit(entry=True)
 def arrive(batch: Batch, b: int, job: int, place: int) -> None:
     """Give a job that comes now a number no lower than the head's; others keep their order."""
     _reorder(batch, b, place, job, True)
@@ -153,7 +153,7 @@ def _rotate(values: FloatArray | IntArray, first: int, last: int, forward: bool)
         values[last] = moved
 
 
-@njit()
+@njit(entry=True)
 def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
     """Put all executors of the head, one VM index for each, and start it."""
     for i in range(len(placement)):
@@ -161,7 +161,7 @@ def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
     start_head(batch, b)
 
 
-@njit()
+@njit(entry=True)
 def advance(batch: Batch, b: int, until: float) -> None:
     """Move the clock to `until`, ending every job that ends by then; no VM is taken away."""
     state = batch.state
@@ -179,7 +179,7 @@ def wait(batch: Batch, b: int) -> None:
     advance(batch, b, next_completion(batch, b))
 
 
-@njit()
+@njit(entry=True)
 def finish(batch: Batch, b: int) -> None:
     """All jobs are placed: let the running ones end."""
     while batch.state.running[b] > 0:
@@ -194,7 +194,7 @@ def _lose(batch: Batch, b: int) -> None:
     take_away(batch, b)
 
 
-@njit(inline=True)
+@njit(entry=True, inline=True)
 def step_episode(batch: Batch, b: int, action: int) -> float:
     """Take an action (0: wait; i: put an executor on the i-th VM) and return its reward.
 

@@ -28,7 +28,7 @@ def nothing_spared(batch: Batch) -> Spared:
     return Spared(np.zeros(executors, np.int64), np.zeros(executors, np.int64))
 
 
-@njit()
+@njit(entry=True)
 def place_sized(
     batch: Batch,
     spared: Spared,
@@ -57,7 +57,7 @@ def place_sized(
     start_head(batch, b)
 
 
-@njit()
+@njit(entry=True)
 def join_sized(
     batch: Batch,
     spared: Spared,
@@ -80,7 +80,7 @@ def join_sized(
         jobs.executors[b, job] += 1
 
 
-@njit()
+@njit(entry=True)
 def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
     """Advance the clock to `until`; jobs that end by then give back what their executors really took."""
     state, jobs = batch.state, batch.jobs
@@ -95,7 +95,7 @@ def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
             state.free_memory_mib[b, vm] -= spared.memory_mib[at]
 
 
-@njit()
+@njit(entry=True)
 def finish_sized(batch: Batch, spared: Spared, b: int) -> None:
     """Run an episode whose jobs are all placed to its end."""
     while batch.state.running[b] > 0:

@@ -53,7 +53,7 @@ class Stepper(Threaded):
         return self.observations, self.masks, self.rewards, self.done
 
 
-@njit()
+@njit(entry=True)
 def _step(
     batch: Batch,
     low: int,
@@ -71,7 +71,7 @@ def _step(
         write_mask(batch, b, whole, masks[b])
 
 
-@njit()
+@njit(entry=True)
 def _reset(
     batch: Batch,
     low: int,

@@ -26,8 +26,10 @@ from agents.registry import POLICIES, describe
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import Keeping
 from environment.simulation.options import SimulationOptions
+from tests.profiles.test_traces import needs_traces
 
 
+@needs_traces
 def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
     """Of the first jobs of a day; fixed VMs boot never, pools do, and nobody pays less than the bound."""
     day = next(scene for scene in scenes() if scene.name == "Facebook day")
@@ -46,6 +48,7 @@ def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
+@needs_traces
 def test_every_scene_has_its_partners_and_jobs_that_fit() -> None:
     """What is compared with is in each of them; only Alibaba's have tasks that no VM holds."""
     assert [scene.name for scene in scenes()] == [

@@ -7,8 +7,10 @@ import pytest
 from agents.experiments import estimates, estimates_report
 from agents.experiments.estimates import Estimated, play_one
 from environment.simulation.intervals import Interval
+from tests.profiles.test_traces import needs_traces
 
 
+@needs_traces
 def test_what_is_told_is_of_the_time_of_submission(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a small cluster most wait, and most start as told; who is in the queue alone starts at once."""
     monkeypatch.setattr(estimates, "STEP", 10)

@@ -30,7 +30,7 @@ EPISODES = 4096
 STEPS = 50
 
 
-@njit()
+@njit(entry=True)
 def choose(masks: BoolArray, actions: IntArray, seed: int) -> int:
     """Draw a legal action for every episode; return the next seed."""
     for b in range(len(actions)):

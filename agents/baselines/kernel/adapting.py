@@ -19,7 +19,7 @@ from environment.kernel.state import ANYWHERE, SPREAD, Batch
 from environment.types import IntArray
 
 
-@njit()
+@njit(entry=True)
 def play_adaptive(
     batch: Batch,
     spared: Spared,

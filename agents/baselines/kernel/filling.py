@@ -18,7 +18,7 @@ from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 
 
-@njit()
+@njit(entry=True)
 def play_first_fit(batch: Batch, spared: Spared, trace: Trace, until: int) -> bool:
     """Decide until so many jobs are placed; False when the head waits and nothing will ever happen."""
     state = batch.state

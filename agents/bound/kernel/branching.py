@@ -46,7 +46,7 @@ class Cases(NamedTuple):
     nodes: IntArray  # [2] looked at, and at most
 
 
-@njit()
+@njit(entry=True)
 def branch(given: Cases, best: float) -> float:
     """The least value below `best`, or `best` itself; the schedule is in `best_way` and `best_start`.
 

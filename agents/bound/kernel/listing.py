@@ -44,7 +44,7 @@ class ListedInstance(NamedTuple):
     placement: IntArray  # [E]
 
 
-@njit()
+@njit(entry=True)
 def play(given: ListedInstance) -> tuple[float, float]:
     """Make the schedule; its cost in dollars, and the sum of seconds from arrivals to ends."""
     jobs, vms = given.order.size, given.price.size

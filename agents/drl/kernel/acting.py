@@ -104,7 +104,7 @@ def make_workspace(network: Network, layout: Layout, vms: int, considered: int) 
     )
 
 
-@njit()
+@njit(entry=True)
 def play(
     batch: Batch,
     rows: tuple[int, int],

@@ -45,7 +45,7 @@ class Trials(NamedTuple):
     begins: IntArray  # [E, K + 1] to work in
 
 
-@njit()
+@njit(entry=True)
 def explore(
     batch: Batch,
     episodes: tuple[int, int],

@@ -37,7 +37,7 @@ def make_scratch(network: Network, vms: int) -> Scratch:
     )
 
 
-@njit()
+@njit(entry=True)
 def score(
     network: Network, observation: Float32Array, asked: BoolArray, scratch: Scratch, out: Float32Array
 ) -> None:

@@ -25,7 +25,7 @@ class Objective(NamedTuple):
     completion: float
 
 
-@njit()
+@njit(entry=True)
 def place_towards(batch: Batch, b: int, action: int, objective: Objective, before: FloatArray) -> float:
     """Put an executor on a VM and return the reward: none but for a job's last one, which gets the job's.
 
@@ -58,7 +58,7 @@ def place_towards(batch: Batch, b: int, action: int, objective: Objective, befor
     return -charged
 
 
-@njit()
+@njit(entry=True)
 def wait_towards(batch: Batch, b: int, for_arrivals: bool, objective: Objective) -> float:
     """Let time pass until a job ends (or arrives, if told so), and return the reward.
 

@@ -93,7 +93,7 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
     return Draft(choices, np.zeros(vms + 1, np.float32), placed)
 
 
-@njit()
+@njit(entry=True)
 def gain_of(scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace) -> float:
     """By how much the best place for the head's next executor scores better than waiting.
 
@@ -108,7 +108,7 @@ def gain_of(scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspa
     return float(desk.scores[best_of(desk.scores, desk.mask)] - desk.scores[0])
 
 
-@njit()
+@njit(entry=True)
 def gains_of(
     scene: Scene,
     first: QueuedJobs,
@@ -126,7 +126,7 @@ def gains_of(
         out[j] = gain_of(_with_head(scene, first, jobs, j, desk.upcoming), layout, network, desk)
 
 
-@njit()
+@njit(entry=True)
 def decide(
     scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace, draft: Draft, may_wait: bool
 ) -> int:

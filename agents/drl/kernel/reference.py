@@ -8,7 +8,7 @@ from environment.kernel.rules import fits, reset, step_episode
 from environment.kernel.state import RUNNING, Batch
 
 
-@njit()
+@njit(entry=True)
 def play_first_fit(batch: Batch, b: int) -> tuple[float, float]:
     """Play the episode to its end; the mean dollars of a job, and its mean seconds from submission to end."""
     reset(batch, b)
@@ -27,7 +27,7 @@ def play_first_fit(batch: Batch, b: int) -> tuple[float, float]:
     return dollars_of(batch, b) / count, seconds / count
 
 
-@njit()
+@njit(entry=True)
 def dollars_of(batch: Batch, b: int) -> float:
     """What an episode cost: VMs of pools from opened to closed, others while they held executors."""
     if batch.machines.leases.shape[1] > 0:

@@ -33,7 +33,7 @@ from environment.kernel.sized import Spared
 from environment.kernel.state import Batch, Layout, SmallIntArray
 
 
-@njit()
+@njit(entry=True)
 def play_learned(
     batch: Batch,
     spared: Spared,

@@ -14,7 +14,7 @@ from environment.types import FloatArray, IntArray
 _ROUNDING = 1e-9
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def count_scheduled(graph: Graph, y: FloatArray, arrivals: FloatArray, floor: float, out: IntArray) -> None:
     """How many tasks of each job, `out` [J], are there and have their floors in y [K, E]."""
     out[:] = 0
@@ -23,7 +23,7 @@ def count_scheduled(graph: Graph, y: FloatArray, arrivals: FloatArray, floor: fl
             out[graph.job[port]] += 1
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def admit(
     graph: Graph,
     y: FloatArray,

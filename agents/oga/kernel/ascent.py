@@ -10,7 +10,7 @@ from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def ascend(
     graph: Graph,
     y: FloatArray,
@@ -50,7 +50,7 @@ def ascend(
                     new[i] = old[i]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def gradient(
     graph: Graph,
     y: FloatArray,
@@ -70,7 +70,7 @@ def gradient(
                 row[i] = gains[ports[i]] * row[i] - overheads[k, ports[i]]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def project(
     graph: Graph,
     z: FloatArray,
@@ -92,7 +92,7 @@ def project(
             clip(kept, a, end - begin, theta[k, r], out[k, begin:end])
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def project_between(
     graph: Graph,
     z: FloatArray,
@@ -112,7 +112,7 @@ def project_between(
             clip(kept, a, end - begin, theta, out[k, begin:end])
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def project_totals(
     graph: Graph,
     z: FloatArray,
@@ -172,7 +172,7 @@ def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray) -> float:
     return worst
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def job_totals(graph: Graph, y: FloatArray, out: FloatArray, first: int, last: int) -> None:
     """Sum y [K, E] over the instances and tasks of each job, into `out` [K, J]."""
     for k in range(first, last):
@@ -182,7 +182,7 @@ def job_totals(graph: Graph, y: FloatArray, out: FloatArray, first: int, last: i
             mine[graph.job[graph.port[e]]] += row[e]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def dominate(graph: Graph, totals: FloatArray, arrivals: FloatArray, overheads: FloatArray) -> None:
     """Fill `overheads` [K, L]: x_l * beta_k where k dominates the overhead of the port's job (eq. 27)."""
     for p in range(graph.job.size):
@@ -194,7 +194,7 @@ def dominate(graph: Graph, totals: FloatArray, arrivals: FloatArray, overheads: 
         overheads[best, p] = arrivals[p] * graph.beta[best]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def port_gains(graph: Graph, y: FloatArray, arrivals: FloatArray, out: FloatArray) -> None:
     """The computation gain of each port that has a job, the first part of eq. 7, into `out` [L]."""
     out[:] = 0.0
@@ -207,7 +207,7 @@ def port_gains(graph: Graph, y: FloatArray, arrivals: FloatArray, out: FloatArra
                     out[p] += value(kind, alpha, y[k, e])
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def job_overheads(graph: Graph, totals: FloatArray, out: FloatArray) -> None:
     """The dominant overhead of each job, the second part of eq. 7, into `out` [J]."""
     for j in range(out.size):
@@ -216,7 +216,7 @@ def job_overheads(graph: Graph, totals: FloatArray, out: FloatArray) -> None:
             out[j] = max(out[j], graph.beta[k] * totals[k, j])
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def squared_norm(gradient: FloatArray) -> float:
     """The squared Euclidean norm of a gradient [K, E]."""
     total = 0.0

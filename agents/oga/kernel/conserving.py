@@ -20,7 +20,7 @@ _LEAST_WEIGHT = 1e-9
 _SHORTEST = 0.1
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def conserve(
     graph: Graph,
     arrivals: FloatArray,
@@ -114,7 +114,7 @@ def conserve(
     return chosen
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def present_jobs(graph: Graph, arrivals: FloatArray, out: FloatArray) -> None:
     """Arrivals of jobs into `out` [J] from those of ports [L]: a job is there when one of its tasks is."""
     out[:] = 0.0
@@ -122,7 +122,7 @@ def present_jobs(graph: Graph, arrivals: FloatArray, out: FloatArray) -> None:
         out[graph.job[p]] = max(out[graph.job[p]], arrivals[p])
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def overhead_prices(graph: Graph, weights: FloatArray, arrivals: FloatArray, out: FloatArray) -> None:
     """What a unit of each resource costs each port in overhead, into `out` [K, L]."""
     for k in range(graph.beta.size):
@@ -130,7 +130,7 @@ def overhead_prices(graph: Graph, weights: FloatArray, arrivals: FloatArray, out
             out[k, p] = weights[k, graph.job[p]] * graph.beta[k] * arrivals[p]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def reweigh(graph: Graph, held: FloatArray, there: FloatArray, rate: float, weights: FloatArray) -> None:
     """Shift weights of jobs that are there to resources whose overheads dominate what they hold [K, J]."""
     for j in range(there.size):

@@ -32,7 +32,7 @@ _STEPS = 100
 _CLOSE = 1e-6
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def maximise(
     graph: Graph,
     gains: FloatArray,
@@ -326,7 +326,7 @@ def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray, gains: FloatArray
     return worst
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def upper_bound(
     graph: Graph,
     gains: FloatArray,

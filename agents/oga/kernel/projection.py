@@ -18,7 +18,7 @@ from environment.types import FloatArray
 _NEWTON = 12
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def threshold(z: FloatArray, a: FloatArray, n: int, c: float, guess: float) -> float:
     """The theta of z[:n] with bounds a[:n]; `guess` is where to start, such as the last slot's theta."""
     if c <= 0.0:

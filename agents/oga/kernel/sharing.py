@@ -12,7 +12,7 @@ from environment.types import FloatArray, IntArray
 AS_NUMBERED, MOST_USED, LEAST_USED = 0, 1, 2
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def share_out(graph: Graph, arrivals: FloatArray, totals: bool, sums: FloatArray, out: FloatArray) -> None:
     """FAIRNESS: each instance's resource is shared among present ports in proportion to a_l, up to a_l.
 
@@ -39,7 +39,7 @@ def share_out(graph: Graph, arrivals: FloatArray, totals: bool, sums: FloatArray
                 out[k, e] *= graph.bounds[k, p] / sums[k, p]
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def serve_in_turn(
     graph: Graph,
     arrivals: FloatArray,

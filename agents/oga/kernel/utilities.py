@@ -8,7 +8,7 @@ from environment.types import FloatArray
 LINEAR, LOG, RECIPROCAL, POLY = 0, 1, 2, 3
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def value(kind: int, alpha: float, y: float) -> float:
     """f(y); zero at zero, also for poly, of which the paper prints another form besides."""
     if kind == LINEAR:
@@ -20,7 +20,7 @@ def value(kind: int, alpha: float, y: float) -> float:
     return alpha * (math.sqrt(y + 1.0) - 1.0)
 
 
-@njit(ieee=True)
+@njit(entry=True, ieee=True)
 def slope(kind: int, alpha: float, y: float) -> float:
     """f'(y)."""
     if kind == LINEAR:
