@@ -69,7 +69,7 @@ def test_the_next_daemon_leads_when_the_leader_is_killed(fleet: Starter, postgre
     until(second.leads, second.log)
     print(f"another daemon leads {time.monotonic() - killed:.1f} s after kill -9")
     job = group.wait(second, job_id, "finished", "failed", "killed")
-    assert (job["state"], job["losses"], len(job["tasks"])) == ("finished", 0, 2), job
+    assert (job["state"], job["losses"], len(job["tasks"])) == ("finished", 0, 2), str(job)
     assert group.drivers() == 1
     assert framework_of(postgresql_url) == framework
     first.up()

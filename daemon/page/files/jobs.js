@@ -2,7 +2,7 @@
 
 import { ask as confirm, h, mark, say, toast } from "./dom.js";
 import { ask } from "./api.js";
-import { ENDED, clock, colour, cores, count, duration, money } from "./format.js";
+import { ENDED, clock, colour, count, duration, memory, money, ofCores } from "./format.js";
 import { expected } from "./parts.js";
 import { follow, state } from "./state.js";
 
@@ -21,7 +21,7 @@ export function show(main) {
   list.append(space);
   main.append(h("section.panel.jobs", null,
     h("div.head", null, h("h2", null, "Jobs"), number, h("span.grow"), find, ...Object.values(selects)),
-    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "For", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", null, name))),
+    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "Time", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", null, name))),
     list));
   const pool = [];
   let options = "";
@@ -164,10 +164,19 @@ function newRow() {
       say(reason, job.reason);
       why.title = job.reason;
       say(queue, [job.owner, job.queue === "default" ? "" : job.queue].filter(Boolean).join(" · ") || "default");
-      say(size, `${job.executors} × ${cores(job.cpus)}`);
-      since.title = `submitted ${clock(job.submitted_at)}`;
+      say(size, `${job.executors} × ${ofCores(job.cpus)}`);
+      size.title = `${job.executors} ${job.executors === 1 ? "executor" : "executors"} of ${ofCores(job.cpus)} and ${memory(job.memory_mib)}`;
+      since.title = timesOf(job);
     },
   };
+}
+
+/** When what its column "Time" counts began and ended. */
+function timesOf(job) {
+  const came = `submitted ${clock(job.submitted_at)}`;
+  if (job.state === "queued") return `waits since it was ${came}`;
+  if (job.started_at === null) return came;
+  return `${came}, started ${clock(job.started_at)}${job.finished_at ? `, ended ${clock(job.finished_at)}` : ""}`;
 }
 
 /** Ask, then end a job. */

@@ -46,7 +46,7 @@ const TILES = [
   ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
   ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`, "#/jobs?state=running"],
   ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits"), "#/jobs?state=queued"],
-  ["Over", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
+  ["Ended", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
 ];
 
 function summed() {
