@@ -31,7 +31,7 @@ from tests.chaos.scene import SPARK
 from tests.daemon.cable import Cable
 from tests.daemon.conftest import ZooKeeper
 from tests.daemon.fleet import Daemon, Starter
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def framework_of(url: str) -> str | None:
@@ -46,7 +46,8 @@ def framework_of(url: str) -> str | None:
 @pytest.mark.slow
 def test_the_next_daemon_leads_when_the_leader_is_killed(fleet: Starter, postgresql_url: str) -> None:
     """It answers reads before and points to the leader; then it takes framework, jobs and drivers over."""
-    group = fleet(database=postgresql_url)
+    # No launch is given up on a slow machine: then the job would have more executors than it asked for.
+    group = fleet(database=postgresql_url, mesos={"launch_timeout": PATIENCE})
     first, second = group.add(), group.add()
     until(first.leads, first.log)
     ready = second.get("/readyz")
