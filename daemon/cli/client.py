@@ -57,7 +57,7 @@ class Client:
         headers = {} if token_file is None else {"Authorization": f"Bearer {_token(token_file)}"}
         # A proxy from the environment cannot reach this machine's loopback.
         outside = urlsplit(self._url).hostname not in _LOOPBACK
-        encrypted = self._url.startswith("https:")
+        encrypted = urlsplit(self._url).scheme == "https"
         if headers and outside and not encrypted:
             print(f"stoker: {self._url} is not https: the token can be read on the network", file=sys.stderr)
         self._http = httpx.Client(

@@ -98,7 +98,7 @@ def _within(seconds: float) -> Iterator[None]:
 def compile_for(name: str, options: Mapping[str, Any]) -> None:
     """Have what is compiled for a policy before the time begins; what its making raises.
 
-    An earlier process on this machine has left it, or it takes up to a minute of a core.
+    An earlier process on this machine has left it, or it takes half a minute of a core.
     """
     policy = create(name, options)
     if is_ours(name):

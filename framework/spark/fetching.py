@@ -322,13 +322,16 @@ def _compile_python(archives: Path, place: Path) -> None:
             for info in old.infolist():
                 source = old.read(info)
                 new.writestr(info, source)
+                name = PurePosixPath(info.filename)
+                if name.suffix != ".py" or "tests" in name.parts:
+                    continue
+                file = str(place.absolute() / path.name / name)
                 # Of what is written for other Pythons, and warned of where it is used.
                 with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError):
-                    if info.filename.endswith(".py"):
-                        file = str(place / path.name / info.filename)
-                        code = marshal.dumps(compile(source, file, "exec", dont_inherit=True))
-                        hashed = importlib.util.source_hash(source)
-                        new.writestr(f"{info.filename}c", _UNCHECKED + hashed + code)
+                    code = marshal.dumps(compile(source, file, "exec", dont_inherit=True, optimize=0))
+                    compiled = zipfile.ZipInfo(f"{name}c", info.date_time)
+                    compiled.external_attr, compiled.compress_type = info.external_attr, zipfile.ZIP_DEFLATED
+                    new.writestr(compiled, _UNCHECKED + importlib.util.source_hash(source) + code)
         draft.replace(path)
 
 

@@ -1,7 +1,8 @@
-// Loads a page once more whose scripts could not be loaded, or not all of one daemon, and says so where that does
-// not help. Knows nothing of them: it is no module, and loaded first.
+// Loads a page once more whose scripts could not be loaded, or fail as they are not all of one daemon, and says so
+// where that does not help. Knows nothing of them: it is no module, and loaded first.
 (() => {
   let began = false;
+  let tried = false;
   let shown = null;
 
   function say() {
@@ -20,8 +21,12 @@
 
   // A network that has just changed, or a daemon that has just been upgraded, may be all that is wrong.
   function failed() {
-    if (performance.getEntriesByType("navigation")[0]?.type === "reload") say();
-    else if (!began) location.reload();
+    if (began || tried) return;
+    tried = true; // each script that is missing comes here
+    const [loaded] = performance.getEntriesByType("navigation");
+    // Where nobody answers, the browser would put a page of its own in the place of this one.
+    if (!loaded || loaded.type === "reload") say();
+    else fetch(location.href, { cache: "no-store" }).then((answer) => (answer.ok ? location.reload() : say()), say);
   }
 
   window.addEventListener("began", () => { began = true; shown?.remove(); });

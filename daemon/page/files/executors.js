@@ -10,7 +10,7 @@ const FEW = 16;
 const VMS = 60;
 const MOST = 200;
 
-const COLUMNS = ["Executor", "VM", "State", "Cores", "Memory", "Started", "Time", "Cost"];
+const COLUMNS = ["Executor", "VM", "State", "Cores", "Memory", "Launched", "Time", "Cost"];
 
 export function executors() {
   const element = h("section.panel");

@@ -171,12 +171,10 @@ function newRow() {
   };
 }
 
-/** When what its column "Time" counts began and ended. */
+/** When it came, started and ended. */
 function timesOf(job) {
-  const came = `submitted ${clock(job.submitted_at)}`;
-  if (job.state === "queued") return `waits since it was ${came}`;
-  if (job.started_at === null) return came;
-  return `${came}, started ${clock(job.started_at)}${job.finished_at ? `, ended ${clock(job.finished_at)}` : ""}`;
+  const times = [["submitted", job.submitted_at], ["started", job.started_at], ["ended", job.finished_at]];
+  return times.filter(([, at]) => at).map(([what, at]) => `${what} ${clock(at)}`).join(", ");
 }
 
 /** Ask, then end a job. */

@@ -28,7 +28,7 @@ export function show(main) {
 }
 
 function table(queues) {
-  const columns = ["Queue", "Share now", "Fair share", "Cores", "Memory", "Running", "Waiting", "Today", "Waits longest"];
+  const columns = ["Queue", "Share now", "Due share", "Cores", "Memory", "Running", "Waiting", "Today", "Waits longest"];
   return h("table", null,
     h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 && i < 8 ? "th.num" : "th", null, name)))),
     h("tbody", null, queues.map((queue) => {
@@ -49,5 +49,5 @@ function share(queue) {
   const due = h("u");
   held.style.width = `${Math.min(100, 100 * queue.share)}%`;
   due.style.left = `${Math.min(100, 100 * queue.due)}%`;
-  return h("div.share", { title: `holds ${percent(queue.share, 1)}, fair were ${percent(queue.due, 1)}; lately ${percent(queue.used, 1)}` }, held, due);
+  return h("div.share", { title: `holds ${percent(queue.share, 1)}, is due ${percent(queue.due, 1)}, lately had ${percent(queue.used, 1)}` }, held, due);
 }

@@ -152,6 +152,7 @@ class Page:
 
     def go(self, url: str) -> None:
         """Open an address."""
+        self._disturbed = False
         self.ask("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:

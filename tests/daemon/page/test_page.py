@@ -1,5 +1,6 @@
 """The page in a headless Chromium: it changes by itself, does what is clicked, and believes no text."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -93,6 +94,9 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         page.until("document.querySelectorAll('.card').length === 12")
         page.go(f"{url}/#/jobs")
         page.sees("60", ".jobs .chip")
+        title = page.run("document.querySelector('a.job .size').title")
+        assert re.fullmatch(r"\d executors? of [\d.]+ cores? and \d+ GiB", title)
+        assert page.run("document.querySelector('a.job .since').title").startswith("submitted ")
         crowd.submit_some(3)
         page.sees("63", ".jobs .chip")
         first = page.run("document.querySelector('a.job .id').innerText")
@@ -225,7 +229,7 @@ def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: C
         page.ask("Network.setBlockedURLs", urls=["*/page/format.js"])
         page.go(url)
         page.sees("This page could not be loaded whole", "#main")
-        assert page.asked.count(f"{url}/") == 2
+        assert page.asked.count(f"{url}/") == 3  # the second time to see whether there is anybody
         page.ask("Network.setBlockedURLs", urls=[])
         page.run("document.querySelector('.failed button').click()")
         page.sees("Who decides")

@@ -77,7 +77,7 @@ def module_of(path: Path) -> Module:
     """What a file says; tests may compile functions within functions, for themselves."""
     tree = ast.parse(path.read_text())
     compiled = {
-        node.name: any(keyword.arg == "entry" for keyword in decorator.keywords)
+        node.name: any(ast.unparse(keyword) == "entry=True" for keyword in decorator.keywords)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and (decorator := _decorator(node))
     }

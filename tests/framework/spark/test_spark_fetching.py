@@ -44,6 +44,7 @@ def put_packages(index: Path, locks: Path, java: bytes = JAVA, submit: bytes = b
             "pyspark/__init__.py", "def where() -> str:\n    return where.__code__.co_filename\n"
         )
         archived.writestr("pyspark/later.py", "yet another language")
+        archived.writestr("pyspark/tests/test_it.py", "assert True")
     contents = {"setup.py": SETUP, "deps/bin/spark-submit": submit, "lib/pyspark.zip": python.getvalue()}
     with tarfile.open(index / "pyspark-9.9.1.tar.gz", "w:gz") as archive:
         for name, mode in SOURCES.items():
@@ -108,11 +109,14 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
 
 
 def test_drivers_and_executors_need_not_compile_what_python_has_of_spark(folder: Path) -> None:
-    """It lies in the archive, compiled; what cannot be compiled by this Python is there as it was."""
+    """It lies in the archive, compiled; what this Python cannot compile, and Spark's tests, as they were."""
     fetch("9.9", folder, silent)
     archive = folder / "9.9/spark/python/lib/pyspark.zip"
-    names = ["pyspark/__init__.py", "pyspark/__init__.pyc", "pyspark/later.py"]
-    assert zipfile.ZipFile(archive).namelist() == names
+    with zipfile.ZipFile(archive) as found:
+        entries = {info.filename: info.external_attr >> 16 & 0o777 for info in found.infolist()}
+    names = ["pyspark/__init__.py", "pyspark/__init__.pyc", "pyspark/later.py", "pyspark/tests/test_it.py"]
+    assert list(entries) == names
+    assert len({*entries.values()}) == 1
     command = [sys.executable, "-c", "import pyspark; print(pyspark.__file__, pyspark.where())"]
     environment = {**os.environ, "PYTHONPATH": str(archive)}
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
