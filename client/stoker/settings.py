@@ -30,8 +30,8 @@ class Settings:
 
     def options(self) -> dict[str, Any]:
         """What an httpx client takes; StokerError when the certificates cannot be read."""
-        outside = urlsplit(self.url).hostname not in _LOOPBACK
-        encrypted = urlsplit(self.url).scheme == "https"
+        parts = urlsplit(self.url)
+        outside, encrypted = parts.hostname not in _LOOPBACK, parts.scheme == "https"
         if self.token and outside and not encrypted:
             warnings.warn(
                 f"{self.url} is not https: the token can be read on the network", UserWarning, stacklevel=4

@@ -55,9 +55,9 @@ class Client:
         """`ca` holds the certificates (PEM) of whoever signed the daemon's; None: those of this system."""
         self._url = _checked(url)
         headers = {} if token_file is None else {"Authorization": f"Bearer {_token(token_file)}"}
+        parts = urlsplit(self._url)
         # A proxy from the environment cannot reach this machine's loopback.
-        outside = urlsplit(self._url).hostname not in _LOOPBACK
-        encrypted = urlsplit(self._url).scheme == "https"
+        outside, encrypted = parts.hostname not in _LOOPBACK, parts.scheme == "https"
         if headers and outside and not encrypted:
             print(f"stoker: {self._url} is not https: the token can be read on the network", file=sys.stderr)
         self._http = httpx.Client(

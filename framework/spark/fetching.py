@@ -323,16 +323,18 @@ def _compile_python(archives: Path, place: Path) -> None:
                 source = old.read(info)
                 new.writestr(info, source)
                 name = PurePosixPath(info.filename)
-                if name.suffix != ".py" or "tests" in name.parts:
-                    continue
-                file = str(place.absolute() / path.name / name)
-                # Of what is written for other Pythons, and warned of where it is used.
-                with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError):
-                    code = marshal.dumps(compile(source, file, "exec", dont_inherit=True, optimize=0))
-                    compiled = zipfile.ZipInfo(f"{name}c", info.date_time)
-                    compiled.external_attr, compiled.compress_type = info.external_attr, zipfile.ZIP_DEFLATED
-                    new.writestr(compiled, _UNCHECKED + importlib.util.source_hash(source) + code)
+                if name.suffix == ".py" and "tests" not in name.parts:
+                    _write_compiled(new, info, source, place.absolute() / path.name / name)
         draft.replace(path)
+
+
+def _write_compiled(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: bytes, place: Path) -> None:
+    """Nothing where it is written for other Pythons; who uses it is warned of what is odd in it."""
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError):
+        code = marshal.dumps(compile(source, str(place), "exec", dont_inherit=True, optimize=0))
+        compiled = zipfile.ZipInfo(f"{info.filename}c", info.date_time)
+        compiled.external_attr, compiled.compress_type = info.external_attr, zipfile.ZIP_DEFLATED
+        archive.writestr(compiled, _UNCHECKED + importlib.util.source_hash(source) + code)
 
 
 def _write(file: IO[bytes], path: Path, program: bool) -> None:

@@ -94,7 +94,7 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         page.until("document.querySelectorAll('.card').length === 12")
         page.go(f"{url}/#/jobs")
         page.sees("60", ".jobs .chip")
-        title = page.run("document.querySelector('a.job .size').title")
+        title = page.until("document.querySelector('a.job .size')?.title")
         assert re.fullmatch(r"\d executors? of [\d.]+ cores? and \d+ GiB", title)
         assert page.run("document.querySelector('a.job .since').title").startswith("submitted ")
         crowd.submit_some(3)

@@ -226,7 +226,7 @@ def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
 def test_whole_numbers_of_any_kind_are_compiled_for_once() -> None:
     """Constants, and what stands in arrays of 32 bits, take the code that is made for any number."""
 
-    @compiled.njit()
+    @compiled.njit(entry=True)
     def double(number: int) -> int:
         return number * 2
 
@@ -236,6 +236,7 @@ def test_whole_numbers_of_any_kind_are_compiled_for_once() -> None:
 
     most = np.iinfo(np.int32).max
     assert sums(np.array([most], np.int32)) == 2 + 2 * most + 2
+    assert double(cast(int, np.int32(most))) == 2 * most
     assert len(cast(Dispatcher, double).signatures) == 1
 
 

@@ -20,7 +20,7 @@ from framework.spark.fetching import FetchError, connectable, fetch, fetch_conne
 from framework.spark.homes import connect_path
 
 SOURCES = {
-    "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o640,
+    "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o644,
     "pyspark/version.py": 0o600, "LICENSE": 0o644, "setup.py": 0o644, "PKG-INFO": 0o644,
 }  # fmt: skip
 SETUP = b"from setuptools import setup\nsetup(name='pyspark', version='9.9.1', packages=[])\n"
