@@ -27,7 +27,10 @@ _LEAST = 0.01
 FloatArray = NDArray[np.float64]
 #: Executors and cpus of each, by run; and seconds of the runs -> a curve without start-up.
 _Law = Callable[[FloatArray, FloatArray], Curve]
-_SOME_OF_THREE = ([0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2])
+#: The parts of `_warming` that may be above 0, simpler choices first.
+_SOME_OF_THREE = ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2])
+#: Relative difference of two sums of squares that only rounding makes: far above what processors differ by.
+_EQUAL = 1e-6
 
 
 def profiles_of(runs: Sequence[MeasuredRun]) -> Mapping[str, JobProfile]:
@@ -174,14 +177,18 @@ def _amdahl(sizes: FloatArray, seconds: FloatArray) -> Curve:
 
 
 def _warming(sizes: FloatArray, seconds: FloatArray) -> Curve:
-    """Amdahl's law beside what each executor does on its own cpus; no part of it is negative."""
+    """Amdahl's law beside the work that each executor does on its own cpus; no part is negative.
+
+    Several choices of parts can be equally good, where the sizes do not tell them apart. The first, simplest one
+    is the answer then: not the one that the rounding of a processor favours.
+    """
     rows = np.stack([np.ones(len(sizes)), 1 / np.prod(sizes, axis=1), 1 / sizes[:, 1]], axis=1)
     best, least = np.zeros(3), np.inf
     for used in _SOME_OF_THREE:
         parts = np.zeros(3)
-        parts[used] = np.linalg.lstsq(rows[:, used], seconds, rcond=None)[0]
+        parts[used], _, rank, _ = np.linalg.lstsq(rows[:, used], seconds, rcond=None)
         error = float(np.sum(np.square(rows @ parts - seconds)))
-        if (parts >= 0).all() and error < least:
+        if rank == len(used) and (parts >= 0).all() and error < least * (1 - _EQUAL):
             best, least = parts, error
     return _of_parts(*(float(part) for part in best))
 

@@ -1,6 +1,7 @@
 """What docs/results/sizes.md says of real Spark is what the runs beside it say."""
 
 from pathlib import Path
+from statistics import fmean
 
 from profiles.curve_check import measured_curves
 from profiles.job_profile import load_profiles
@@ -27,6 +28,18 @@ def test_its_tables_are_those_of_the_runs() -> None:
                 f"| {name} | {half.executors} x {half.cpus:g} | {half.half_executors} x {half.half_cpus:g} | "
                 + " | ".join(f"{share:.0%}" for share in shares)
             ) in told
+
+
+def test_its_errors_are_those_of_the_tables() -> None:
+    """The two means below the table."""
+    sizes = [size for found in measured_curves(read_runs(RUNS)).values() for size in found.sizes]
+    fitted = fmean(abs(size.fitted / size.seconds - 1) for size in sizes)
+    held_out = fmean(abs((size.held_out or 0.0) / size.seconds - 1) for size in sizes)
+    sentence = (
+        f"A curve is {100 * fitted:.0f} % off the sizes that it was fitted to, "
+        f"and {100 * held_out:.0f} % off those that were held out"
+    )
+    assert sentence in (RESULTS / "sizes.md").read_text()
 
 
 def test_the_profiles_that_ship_are_those_of_the_runs() -> None:

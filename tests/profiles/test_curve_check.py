@@ -56,6 +56,17 @@ def test_what_executors_do_for_themselves_is_found_again() -> None:
         assert size.held_out == pytest.approx(size.seconds, rel=1e-3)
 
 
+@pytest.mark.parametrize("left_out", [(2, 1), (2, 2)])
+def test_rounding_does_not_choose_between_equally_good_curves(left_out: tuple[int, int]) -> None:
+    """Without one of these sizes, warming and work are told apart by nothing: the simpler law is the answer."""
+    measured = {(1, 1): 48.2, (1, 2): 27.3, (2, 1): 41.3, (1, 4): 20.6, (2, 2): 23.2}
+    del measured[left_out]
+    for far in (0.0, 1e-12, -1e-12):
+        runs = [run_of(n, c, seconds * (1 + far * n * c)) for (n, c), seconds in measured.items()]
+        (found,) = measured_curves(runs).values()
+        assert found.curve.warming == 0.0
+
+
 def test_company_and_the_worse_placement_are_left_out() -> None:
     """Runs beside others, and on one VM where spreading was quicker, say nothing of size."""
     alone = [run_of(1, 1, 45.0), run_of(2, 1, 25.0), run_of(2, 1, 25.0)]
