@@ -106,7 +106,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
             copy = checkout / file.relative_to(REPOSITORY / "client")
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
+    there = sorted(checkout.rglob("*"))
     pip("wheel", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder), str(checkout))
+    assert sorted(checkout.rglob("*")) == there, "building leaves files in the checkout"
     pip("install", "--no-index", *map(str, folder.glob("*.whl")), python=folder / "bin/python")
     return folder / "bin/python"
 
