@@ -18,7 +18,7 @@ from typing import Any
 from daemon.cli.client import Client
 from daemon.cli.temporary_daemon import TemporaryDaemon
 
-PATIENCE = 180.0  # seconds after which a test gives up; never waited for when all is well
+PATIENCE = 1200.0  # seconds after which a test gives up; never waited for when all is well
 
 #: JVMs live for seconds here: neither to compile with care nor to collect garbage side by side is worth it.
 QUICK_JAVA = dict.fromkeys(

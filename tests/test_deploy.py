@@ -122,4 +122,4 @@ def test_the_image_is_built_where_a_runtime_is() -> None:
     if runtime is None or "STOKER_TEST_IMAGE" not in os.environ:
         pytest.skip("no container runtime, or STOKER_TEST_IMAGE is not set")
     command = [runtime, "build", "--file", str(CONTAINERFILE), "--tag", "stoker-test", str(REPOSITORY)]
-    subprocess.run(command, check=True, timeout=280)
+    subprocess.run(command, check=True, timeout=2800)

@@ -177,7 +177,7 @@ def stoker(programs: Path, folder: Path, *arguments: str) -> subprocess.Complete
     """One command, far from the checkout."""
     return subprocess.run(
         [programs / "stoker", *arguments],
-        cwd=folder, env={**UNCOMPILED, "HOME": str(folder)}, capture_output=True, text=True, timeout=120,
+        cwd=folder, env={**UNCOMPILED, "HOME": str(folder)}, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
 
 
@@ -239,4 +239,4 @@ def test_it_serves_without_what_trains(serving: Path, tmp_path: Path) -> None:
         assert '"policy": "reinforce"' in explained.stdout
     finally:
         daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(60) == 0
+        assert daemon.wait(600) == 0

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-#: Seconds after which a test gives up; never waited for when all is well.
-PATIENCE = 60.0
+#: Seconds after which a test gives up: ten times those of a quiet machine, never waited for when all is well.
+PATIENCE = 600.0
 
 
 def until(condition: Callable[[], object], otherwise: Callable[[], object] | str = "") -> None:

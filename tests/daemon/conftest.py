@@ -69,7 +69,7 @@ class ZooKeeper:
             self._process = subprocess.Popen(
                 [*command, str(self._folder / "zoo.cfg")], stdout=log, stderr=log
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not self._answers():
             assert time.monotonic() < deadline, (self._folder / "log").read_text()
             time.sleep(0.1)

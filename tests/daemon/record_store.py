@@ -83,7 +83,7 @@ def _play(api: httpx.Client) -> None:
 
 
 def _wait(api: httpx.Client, path: str, fits: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while True:
         with contextlib.suppress(httpx.TransportError):
             if fits(api.get(path).json()):

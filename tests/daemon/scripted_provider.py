@@ -100,7 +100,7 @@ class ScriptedProvider:
     def carry_out(self, fate: Fate, act: Callable[[Fate], Result]) -> Result:
         """Do what is asked, now, later or twice."""
         if fate in ("late", "never"):
-            self._gate.wait(60.0)
+            self._gate.wait(600.0)
         if fate == "never":
             raise ProviderError("unavailable", "the connection broke")
         with self._lock:

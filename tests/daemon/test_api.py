@@ -717,7 +717,7 @@ def test_more_requests_than_can_be_answered_at_once(store: Store, scheduler: Sma
     most = 3
     app = create_app(scheduler, store, token=None, version="1", max_requests=most)
     release = threading.Event()
-    scheduler.cluster = lambda: (release.wait(30), ClusterStatus(()))[1]  # type: ignore[method-assign]  # slow for once
+    scheduler.cluster = lambda: (release.wait(300), ClusterStatus(()))[1]  # type: ignore[method-assign]  # slow for once
 
     async def flood() -> list[httpx.Response]:
         transport, answers = httpx.ASGITransport(app), list[httpx.Response]()

@@ -33,7 +33,7 @@ class Daemon:
         }
         chosen = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         self.command = [sys.executable, "-m", "daemon.cli", "up", *chosen]
-        self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0)
+        self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300.0)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Daemon":

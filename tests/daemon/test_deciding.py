@@ -206,7 +206,7 @@ def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.Mon
     done = threading.Event()
 
     def slow(view: ClusterView, queue: Requests) -> Decision:
-        assert done.wait(30)
+        assert done.wait(300)
         return Wait("not today")
 
     monkeypatch.setattr("tests.daemon.test_deciding.waits", slow)

@@ -173,4 +173,4 @@ def up(words: list[str], log: Path) -> Iterator[None]:
         yield
     finally:
         daemon.send_signal(signal.SIGTERM)
-        assert daemon.wait(60) == 0, log.read_text()
+        assert daemon.wait(600) == 0, log.read_text()

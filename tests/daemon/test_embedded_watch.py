@@ -61,7 +61,7 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
         old = find_embedded(daemon.folder / "data")
         assert old is not None
         os.kill(old.pid, signal.SIGKILL)
-        slowest, end = 0.0, time.monotonic() + 60.0
+        slowest, end = 0.0, time.monotonic() + 600.0
         while len(job()["tasks"]) < 4 or job()["tasks"][-1]["state"] != "running":
             asked = time.monotonic()
             assert client.job(job_id)["state"] in ("running", "relaunching", "launching")
@@ -185,7 +185,7 @@ def test_one_that_does_not_stay_is_started_with_growing_pauses(
     monkeypatch.setattr(embedded_watch, "FIRST_PAUSE", 0.02)
     dying = Dying(comes_up=comes_up)
     watch = EmbeddedWatch(cast("Embedded", dying), dying.start)
-    assert dying.enough.wait(30.0)
+    assert dying.enough.wait(300.0)
     told = watch.state
     watch.stop()
     assert watch.took_its_tasks()

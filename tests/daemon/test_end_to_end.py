@@ -88,7 +88,7 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
 def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
     """Pages of Spark's own UI come through the API, with links that lead through it again."""
     ui = daemon.client.job(job_id)["ui"]
-    with httpx.Client(base_url=daemon.stage.url, follow_redirects=True, timeout=30.0) as client:
+    with httpx.Client(base_url=daemon.stage.url, follow_redirects=True, timeout=300.0) as client:
         page = client.get(ui)
         assert page.status_code == 200, page.text
         assert page.url.path == f"{ui}jobs/"
@@ -131,7 +131,7 @@ def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
 
 def assert_shown_through_the_api(job_id: str, name: str, daemon: Daemon) -> None:
     """The proxy has the key."""
-    answer = httpx.get(f"{daemon.stage.url}/v1/jobs/{job_id}/ui/api/v1/applications", timeout=30.0)
+    answer = httpx.get(f"{daemon.stage.url}/v1/jobs/{job_id}/ui/api/v1/applications", timeout=300.0)
     assert (answer.status_code, answer.json()[0]["name"]) == (200, name), answer.text
 
 

@@ -97,7 +97,7 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
     assert not foreseen.again.wait(0.1)
     assert foreseen.asked == []
     estimates.observe([record(1), record(2), record(3)], waiting=True)
-    assert foreseen.again.wait(30.0)
+    assert foreseen.again.wait(300.0)
     found = estimates.of_all()["job-1"]
     assert (found.at, found.start) == (1000.0, Interval(1050.0, 1040.0, 1090.0))
     assert (found.end.low, found.cost.high) == (1120.0, 0.7)

@@ -267,7 +267,7 @@ def test_other_ends_are_passed_on_at_once(stage: Stage) -> None:
 def test_an_agent_that_does_not_answer_holds_up_no_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a few seconds the driver's end is passed on without its last error."""
     hang = threading.Event()
-    monkeypatch.setattr(stage.keeper, "_why", lambda _: str(hang.wait(30.0)))
+    monkeypatch.setattr(stage.keeper, "_why", lambda _: str(hang.wait(300.0)))
     monkeypatch.setattr(log_keeper, "_HELD", 0.1)
     stage.fail()
     stage.keeper.tend()

@@ -207,7 +207,7 @@ def test_a_leader_that_froze_while_it_wrote_does_not_hold_the_next_one_up(
         election = LeaseElection(store, 1.0)
         leader.start()
         try:
-            assert writing.wait(60)
+            assert writing.wait(600)
             assert leader.pid is not None
             os.kill(leader.pid, signal.SIGSTOP)
             until(lambda: election.won("http://next"), lambda: election.state)

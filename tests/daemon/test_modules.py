@@ -46,7 +46,7 @@ def test_no_process_that_serves_imports_tensorflow(tmp_path: Path, monkeypatch: 
     try:
         until(daemon.leads, daemon.log)
         for policy in TRAINED:
-            answer = httpx.put(f"{daemon.url}/v1/policy", json=policy, timeout=120.0)
+            answer = httpx.put(f"{daemon.url}/v1/policy", json=policy, timeout=1200.0)
             assert answer.status_code == 200, answer.text
             assert decided_by(daemon, tmp_path) == policy["name"]
             for process in {*descendants()} - before:

@@ -185,7 +185,7 @@ def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> 
     """In a thread of its own, soon after its start."""
     uploads = Uploads(tmp_path / "uploads", UploadsSection())
     with retention(store, tmp_path, Retention(jobs=2), uploads):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
             time.sleep(0.05)
     assert left(store) == [7, 8, 9, 10]

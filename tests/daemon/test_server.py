@@ -67,7 +67,7 @@ sys.exit(server.run(config, Path(data)))
 def test_a_daemon_whose_loop_fails_says_so_by_its_exit_code(tmp_path: Path) -> None:
     """Whoever keeps it running must know that it did not end because it was told to."""
     command = [sys.executable, "-c", _FAILING, str(tmp_path), str(free_port())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     # 1; or by the signal, had it not begun to serve yet.
     assert done.returncode in (1, -signal.SIGTERM), done.stderr
     assert "the scheduling loop failed" in done.stderr
@@ -77,7 +77,7 @@ def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
     """Its store among it; also where its folder is open to others."""
     tmp_path.chmod(0o755)
     command = [sys.executable, "-c", _FAILING, str(tmp_path), str(free_port())]
-    subprocess.run(command, capture_output=True, check=False, timeout=60)
+    subprocess.run(command, capture_output=True, check=False, timeout=600)
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.iterdir()}
     assert {"stoker.db", "host", "records"} <= set(modes)
     assert {name: mode for name, mode in modes.items() if mode and name != "jobs"} == {}

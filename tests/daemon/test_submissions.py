@@ -155,7 +155,7 @@ class Hanging(SmallScheduler):
         """Wait, then keep them."""
         self.batches.append(len(submitted))
         if any(each.spec.name == "hangs" for each in submitted):
-            self.let_go.wait(60)
+            self.let_go.wait(600)
         return super().submit(submitted)
 
 

@@ -96,7 +96,7 @@ class SparkSubmit:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=1200,
             check=False,
         )
         return Printed(done.stdout + done.stderr, done.returncode)

@@ -46,7 +46,7 @@ def applications(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str
 def test_all_run_through_every_door(
     daemon: Daemon, applications: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    """In turns of four, as each has two JVMs: on VMs that the policy chose, explained, and paid for."""
+    """In turns of two, as each has two JVMs: on VMs that the policy chose, explained, and paid for."""
     master = f"mesos://{urlsplit(daemon.stage.url).netloc}"
     properties = tmp_path / "stoker.conf"
     properties.write_text(daemon.stoker("spark-conf") + "spark.driver.memory 512m\n")
@@ -100,7 +100,7 @@ def test_all_run_through_every_door(
         assert job["cost"] == pytest.approx(sum(task["cost"] for task in job["tasks"]))
         assert job["cost"] > 0
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(2) as pool:
         assert len(list(pool.map(through, cases))) == 12
 
 

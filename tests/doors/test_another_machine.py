@@ -154,7 +154,7 @@ def test_a_driver_on_another_machine(tmp_path: Path) -> None:
                 job_id = said.partition("stoker: this is ")[2].split()[0]
                 ui = client.job(job_id)["ui"]
                 assert ui.startswith(f"http://{address}:")
-                assert httpx.get(ui, follow_redirects=True, timeout=30.0).status_code == 200
+                assert httpx.get(ui, follow_redirects=True, timeout=300.0).status_code == 200
                 assert "Executor 0 joins app-" in client.log(job_id, 0, "stderr", 0)["text"]
         job = client.job(job_id)
         assert (job["state"], job["reason"]) == ("finished", "its driver stopped")

@@ -39,7 +39,7 @@ def test_the_history_server_shows_what_is_over(daemon: Daemon) -> None:
         shown = {entry["job"]: entry for entry in told["applications"]}
         assert set(jobs) <= set(shown)
         wanted = {shown[job_id]["application"] for job_id in jobs}
-        with httpx.Client(trust_env=False, timeout=30.0) as client:
+        with httpx.Client(trust_env=False, timeout=300.0) as client:
             while not wanted <= (
                 found := {one["id"] for one in client.get(f"{told['url']}/api/v1/applications").json()}
             ):

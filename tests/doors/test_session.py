@@ -59,11 +59,11 @@ def test_a_notebook_has_its_executors_from_the_daemon(daemon: Daemon, tmp_path: 
             assert job["memory_mib"] == 1024
             assert not _commands_with("spark.authenticate.secret")
             assert not list(tmp_path.glob("stoker-*.properties"))
-            notebook.communicate("\n", timeout=60)
+            notebook.communicate("\n", timeout=600)
         finally:
             ending.cancel()
             notebook.kill()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while daemon.client.job(job["id"])["state"] != "finished":
         assert time.monotonic() < deadline, daemon.client.job(job["id"])
         time.sleep(0.2)

@@ -146,7 +146,7 @@ def test_what_is_sent_is_what_spark_submit_sends(
             env=environ,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
         )
         assert len(kept) == 1, done.stderr
         for name in [name for name in os.environ if name.startswith(("SPARK_", "MESOS_", "STOKER_"))]:

@@ -60,10 +60,10 @@ def moto() -> Iterator[str]:
 
 
 def _until_it_answers(port: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while True:
         try:
-            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
                 connection.request("GET", "/moto-api/")
                 connection.getresponse()
                 return

@@ -58,7 +58,7 @@ def test_what_executors_do_for_themselves_is_found_again() -> None:
 
 @pytest.mark.parametrize("left_out", [(2, 1), (2, 2)])
 def test_rounding_does_not_choose_between_equally_good_curves(left_out: tuple[int, int]) -> None:
-    """Without one of these sizes, warming and work are told apart by nothing: the simpler law is the answer."""
+    """Without one of these sizes, warming and work are not told apart: the simpler law is the answer."""
     measured = {(1, 1): 48.2, (1, 2): 27.3, (2, 1): 41.3, (1, 4): 20.6, (2, 2): 23.2}
     del measured[left_out]
     for far in (0.0, 1e-12, -1e-12):

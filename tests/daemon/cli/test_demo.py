@@ -171,7 +171,7 @@ def test_its_page_stays_where_commands_ask(tmp_path: Path) -> None:
             assert (taken.returncode, taken.stdout) == (2, "")
             assert taken.stderr.startswith(f"stoker: {url}: Address already in use")
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
+            assert process.wait(600) == 0
         finally:
             process.terminate()
     with pytest.raises(httpx.ConnectError):

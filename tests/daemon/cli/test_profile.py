@@ -61,7 +61,7 @@ def test_no_run_waits_for_what_the_machine_carries() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Killed after the first of two runs, it does the second alone, and leaves nothing running."""
     (tmp_path / "cluster.yaml").write_text(CLUSTER)

@@ -218,7 +218,7 @@ def test_the_end_of_a_token_ends_its_sessions(store: Store) -> None:
 def events(url: str, until: Callable[[str, Any], object], **headers: str) -> list[tuple[str, str, Any]]:
     """What is heard (id, event, data), up to the first of which that is true."""
     heard: list[tuple[str, str, Any]] = []
-    with httpx.stream("GET", f"{url}/v1/stream", headers=headers, timeout=30, trust_env=False) as answer:
+    with httpx.stream("GET", f"{url}/v1/stream", headers=headers, timeout=300, trust_env=False) as answer:
         assert answer.status_code == 200, answer.read()
         assert answer.headers["content-type"].startswith("text/event-stream")
         found: dict[str, str] = {}
@@ -307,7 +307,7 @@ def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> Non
     """One too many is told to come later; a daemon that takes two requests answers all the same."""
     app = create_app(Crowd(store, 2, 3), store, token=None, version="1", max_requests=2)
     with served(app) as url:
-        clients = [httpx.Client(trust_env=False, timeout=30) for _ in range(MOST_LISTENERS)]
+        clients = [httpx.Client(trust_env=False, timeout=300) for _ in range(MOST_LISTENERS)]
         streams = [client.stream("GET", f"{url}/v1/stream") for client in clients]
         for stream in streams:
             assert stream.__enter__().status_code == 200

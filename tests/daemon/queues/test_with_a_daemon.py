@@ -29,7 +29,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def ask(daemon: Daemon, method: str, path: str, body: Any = None) -> httpx.Response:
     """A request."""
-    return httpx.request(method, f"{daemon.url}{path}", json=body, timeout=10.0)
+    return httpx.request(method, f"{daemon.url}{path}", json=body, timeout=100.0)
 
 
 def submit(fleet: Fleet, queue: str, owner: str, seconds: float = 600) -> httpx.Response:

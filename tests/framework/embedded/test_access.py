@@ -37,7 +37,7 @@ for secret in secrets:
             request.data = json.dumps({"type": "SUBSCRIBE", "subscribe": {"framework_info": {"user": "root", "name": "x"}}}).encode()
             request.add_header("Content-Type", "application/json")
         try:
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=100)
             sys.exit(0)
         except urllib.error.HTTPError as error:
             if error.code not in (401, 404):

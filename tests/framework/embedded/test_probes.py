@@ -124,7 +124,7 @@ def test_subscriptions(mesos: Mesos, real: dict[str, Any]) -> None:
 
 def answer_of(mesos: Mesos, body: Json) -> list[Any]:
     """Status and text of the answer to a SUBSCRIBE, or its first event."""
-    connection = http.client.HTTPConnection(mesos.address, timeout=30.0)
+    connection = http.client.HTTPConnection(mesos.address, timeout=300.0)
     with contextlib.closing(connection):
         connection.request("POST", SCHEDULER, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -157,7 +157,7 @@ def test_forms(mesos: Mesos, real: dict[str, Any]) -> None:
 
 def plain(mesos: Mesos, method: str, path: str, headers: dict[str, str], body: str | None) -> list[Any]:
     """Status and text of an answer."""
-    connection = http.client.HTTPConnection(mesos.address, timeout=30.0)
+    connection = http.client.HTTPConnection(mesos.address, timeout=300.0)
     with contextlib.closing(connection):
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

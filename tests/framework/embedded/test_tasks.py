@@ -188,7 +188,7 @@ def test_nothing_is_left_after_the_end(tmp_path: Path) -> None:
         pids = start_stubborn(mesos, scheduler)
         assert all(alive(pid) for pid in pids)
         mesos.process.send_signal(signal.SIGTERM)
-        mesos.process.wait(30)
+        mesos.process.wait(300)
         assert not any(alive(pid) for pid in pids)
 
 
@@ -210,7 +210,7 @@ def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str
         assert all(alive(pid) for pid in pids)
         (master,) = below_directly(mesos.process.pid)
         os.kill(mesos.process.pid if victim == "the keeper" else master, signal.SIGKILL)
-        mesos.process.wait(30)
+        mesos.process.wait(300)
         if victim == "the master":
             assert not any(alive(pid) for pid in pids)  # the keeper ends last
         until(lambda: not any(alive(pid) for pid in (*pids, master)), "all of them end")
