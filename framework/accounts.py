@@ -33,6 +33,12 @@ def find_account(name: str) -> UnixAccount:
     return UnixAccount(entry.pw_name, entry.pw_uid, entry.pw_gid, tuple(sorted({*groups} - {entry.pw_gid})))
 
 
+def ids_of(name: str) -> str:
+    """A user's numbers as our programs take them, UID:GID:GROUP...; KeyError when there is no such user."""
+    account = find_account(name)
+    return ":".join(map(str, (account.uid, account.gid, *account.groups)))
+
+
 def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[Path] = ()) -> str:
     """What the user may not do of this, tried by a process of its own; empty when it may do all.
 

@@ -1,4 +1,4 @@
-"""Processes: what tells one from others; those below ours, adopted, found, and ended with all they start.
+"""Processes: their identity and user; descendants adopted, found, and ended with all that they start.
 
 It imports nothing but the standard library, so that small programs of their own may use it.
 """
@@ -8,7 +8,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -26,6 +26,13 @@ def end_with_parent(parent: int, number: signal.Signals) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def become(uid: int, gid: int, groups: Sequence[int]) -> None:
+    """Take on another user's rights, and give up all others for good; only root can. OSError."""
+    os.setgroups(groups)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
 
 
 def identity(pid: int) -> dict[str, int | str] | None:

@@ -87,14 +87,11 @@ class CustomExecutor:
             context.folder.mkdir(parents=True)
             hand_over(context.folder, user)
             self._host.processes.opened(context.container_id)
-            entry = Entry(*command_line(command), user)
-            entry = self._host.cell.wrap(entry, context.container_id, self.resources.scalars.cpus)
+            entry = Entry(*command_line(command), user, environment(command, context, None))
             self._group = self._host.processes.spawn(
-                entry.argv,
-                executable=entry.executable,
+                self._host.cell.wrap(entry, context.container_id, self.resources.scalars.cpus),
                 folder=context.folder,
-                environment=environment(command, context, None),
-                user=entry.user,
+                owner=user,
                 on_exit=lambda status: self._host.when_up(lambda: self._exited(status, context.container_id)),
             )
         except (OSError, ValueError, KeyError, SandboxError):

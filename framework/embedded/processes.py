@@ -11,11 +11,13 @@ import pwd
 import signal
 import stat
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from framework.accounts import find_account
 from framework.descendants import adopt_orphans, below, children, kill
+from framework.embedded.isolation import Entry
 
 _SWEEP_AGAIN = 0.05  # seconds; chosen: killed processes are gone by then
 
@@ -69,33 +71,19 @@ class Processes:
 
     def spawn(
         self,
-        argv: Sequence[str],
+        entry: Entry,
         *,
-        executable: str | None,
         folder: Path,
-        environment: Mapping[str, str],
-        user: str | None,
+        owner: str | None,
         on_exit: Callable[[int], None],
     ) -> ProcessGroup:
         """Start a command in `folder`, with its output appended to `stdout` and `stderr` there.
 
-        A user other than None is switched to, which only root can. Raises OSError when the command cannot
-        start.
+        These are the `owner`'s. The command's user, if not None, is switched to, which only root can. Raises
+        OSError when the command cannot start.
         """
-        identity = _identity(user)
-        with appended(folder / "stdout", user) as out, appended(folder / "stderr", user) as err:
-            process = subprocess.Popen(
-                argv,
-                executable=executable,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                umask=0o022,  # ours is for what we make
-                **identity,
-            )
+        with appended(folder / "stdout", owner) as out, appended(folder / "stderr", owner) as err:
+            process = popen(entry, cwd=folder, stdout=out, stderr=err)
         process.returncode = 0  # reaped below, not by Popen, which would warn about that
         group = ProcessGroup(process.pid, self._loop, on_exit)
         self._groups[process.pid] = group
@@ -146,6 +134,23 @@ class Processes:
                 self._sweep(ended=False)  # what it had started is ours now
 
 
+def popen(entry: Entry, **options: Any) -> "subprocess.Popen[Any]":
+    """Start a command in a session of its own; `options` are those of Popen. Raises OSError, ValueError."""
+    with os.fdopen(os.memfd_create("given"), "w+b") as given:
+        given.write(entry.given)
+        given.seek(0)
+        return subprocess.Popen(
+            entry.argv,
+            executable=entry.executable,
+            env=entry.environment,
+            stdin=given if entry.given else subprocess.DEVNULL,
+            start_new_session=True,
+            umask=0o022,  # ours is for the files that we make
+            **_identity(entry.user),
+            **options,
+        )
+
+
 def describe_exit(wait_status: int) -> str:
     """How a command ended, in the words of Mesos."""
     if os.WIFSIGNALED(wait_status):
@@ -164,23 +169,26 @@ def switched_user(user: str | None) -> str | None:
 
 
 def hand_over(folder: Path, user: str | None) -> None:
-    """Make a sandbox, with what is in it, that of the user who runs in it, and nobody else's."""
+    """Give a new, empty sandbox to the user that runs in it, and close it to others."""
     folder.chmod(0o700)
     if user is not None:
         entry = pwd.getpwnam(user)
-        for root, folders, files in os.walk(folder):
-            for path in (Path(root), *(Path(root, name) for name in (*folders, *files))):
-                os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+        os.chown(folder, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
 
 
 def appended(path: Path, user: str | None) -> IO[bytes]:
-    """Open an output of a task, which may have put anything in its place: a link, a FIFO, a device."""
-    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    """Open an output of a task. The task may have put anything in its place: a link, a FIFO, a device.
+
+    OSError when it is no regular file, or one with a second name: that may be somebody else's, and is not
+    given to the user.
+    """
+    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, create, 0o600)
     file = os.fdopen(descriptor, "ab")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        raise OSError(errno.EINVAL, "not a regular file with one name", str(path))
     os.set_blocking(descriptor, True)
     if user is not None:
         entry = pwd.getpwnam(user)
@@ -201,8 +209,8 @@ def _container_of(pid: int) -> str:
 def _identity(user: str | None) -> dict[str, Any]:
     if user is None:
         return {}
-    entry = pwd.getpwnam(user)
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    account = find_account(user)
+    return {"user": account.uid, "group": account.gid, "extra_groups": account.groups}
 
 
 def _next_zombie() -> int | None:

@@ -20,7 +20,7 @@ from framework.embedded.processes import (
     switched_user,
 )
 from framework.embedded.resource_messages import parse
-from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
+from framework.embedded.sandbox import Context, SandboxError, environment, fetching, run_folder
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 _NANO = 1e9
@@ -96,6 +96,7 @@ class TaskRun:
         self._cpus = parse(info["resources"]).scalars.cpus
         self._parent_container = parent_container
         self._group: ProcessGroup | None = None
+        self._fetcher: ProcessGroup | None = None
         self._killed = False
         self._final: tuple[str, str | None, str | None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -148,12 +149,12 @@ class TaskRun:
         elif not uris:
             self._spawn(context)
         else:
-            fetching = self.host.loop.run_in_executor(None, fetch, uris, context.folder, self._user)
-            fetching.add_done_callback(lambda done: self.host.when_up(lambda: self._fetched(context, done)))
+            self._fetch(context, uris)
 
     def kill(self, grace: float | None = None) -> None:
         """End the task; `grace` (seconds) overrides its kill policy."""
         if self._group is None:
+            self._end_fetching()
             self._final = ("TASK_KILLED", None, None)
             told = "Killed before delivery to the executor"
             self._refuse("TASK_KILLED", told, "REASON_TASK_KILLED_DURING_LAUNCH")
@@ -170,6 +171,7 @@ class TaskRun:
         self._final = outcome
         if outcome is None:
             self.state = "TASK_KILLED"
+        self._end_fetching()
         if self._group is not None:
             self._group.signal(9)
 
@@ -186,23 +188,36 @@ class TaskRun:
 
     # inside
 
-    def _fetched(self, context: Context, done: "asyncio.Future[None]") -> None:
-        error = done.exception()
+    def _fetch(self, context: Context, uris: list[Json]) -> None:
+        try:
+            self._fetcher = self.host.processes.spawn(
+                fetching(uris, self._user),
+                folder=context.folder,
+                owner=self._user,
+                on_exit=lambda wait_status: self.host.when_up(lambda: self._fetched(context, wait_status)),
+            )
+        except OSError as error:
+            told = f"Failed to launch container: {error}"
+            self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
+
+    def _fetched(self, context: Context, wait_status: int) -> None:
+        self._fetcher = None
         if self.state != "TASK_STAGING":
             return
-        if error is None:
+        if wait_status == 0:
             self._spawn(context)
             return
-        with contextlib.suppress(OSError):
-            (context.folder / "stderr").write_text(f"Failed to fetch {error}\n")
         told = f"Failed to fetch all URIs for container '{self._container_id}': exited with status 1"
         reason = "REASON_CONTAINER_LAUNCH_FAILED"
         self._refuse("TASK_FAILED", f"Failed to launch container: {told}", reason)
 
+    def _end_fetching(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.signal(9)
+
     def _spawn(self, context: Context) -> None:
         command = self.info["command"]
         try:
-            hand_over(context.folder, self._user)  # with what was fetched
             # A command's own executor has the task's id; Mesos names the task only where one has several.
             variables = environment(command, context, None if self.own_executor else self.task_id)
         except (SandboxError, OSError) as error:
@@ -230,14 +245,11 @@ class TaskRun:
         assert self._launch is not None  # noqa: S101 (set before the first command)
         folder = self._launch.folder
         try:
-            entry = Entry(*command_line(command), self._launch.user)
-            entry = self.host.cell.wrap(entry, self._container_id, self._cpus)
+            entry = Entry(*command_line(command), self._launch.user, self._launch.environment)
             return self.host.processes.spawn(
-                entry.argv,
-                executable=entry.executable,
+                self.host.cell.wrap(entry, self._container_id, self._cpus),
                 folder=folder,
-                environment=self._launch.environment,
-                user=entry.user,
+                owner=self._launch.user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
         except (OSError, ValueError) as error:

@@ -35,7 +35,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))  # isolated as it is, it knows no folder of ours
 
-from framework.descendants import adopt_orphans, below, identity, kill
+from framework.descendants import adopt_orphans, become, below, identity, kill
 
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
@@ -168,9 +168,7 @@ def _become(task: Mapping[str, Any], told: int) -> None:
 
 def _take_part(user: list[int] | None) -> None:
     if user is not None:
-        os.setgroups(user[2:])
-        os.setresgid(user[1], user[1], user[1])
-        os.setresuid(user[0], user[0], user[0])
+        become(user[0], user[1], user[2:])
 
 
 def _close_streams() -> None:

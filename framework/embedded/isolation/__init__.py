@@ -6,7 +6,7 @@ they send. Linux only, for root only, with iproute2 (`ip` and `tc`); where somet
 `IsolationError` says what. `Isolation` is all that others need; how tasks run is none of its business.
 """
 
-from framework.embedded.isolation.cell import Cell, Entry, NoIsolation
+from framework.embedded.isolation.cell import FIXED, Cell, Entry, NoIsolation
 from framework.embedded.isolation.isolation import (
     Isolation,
     IsolationError,
@@ -15,6 +15,7 @@ from framework.embedded.isolation.isolation import (
 )
 
 __all__ = [
+    "FIXED",
     "Cell",
     "Entry",
     "Isolation",

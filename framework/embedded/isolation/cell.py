@@ -1,13 +1,13 @@
 """What holds the tasks of one agent: a VM's cgroup and network namespace, or nothing at all."""
 
-import os
-import pwd
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from framework.accounts import ids_of
 from framework.embedded.isolation import enter
 from framework.embedded.isolation.cgroups import ControlGroup
 
@@ -19,11 +19,21 @@ BURST = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command to start: `executable` None where argv names it, `user` None for the present one."""
+    """A command to start: `executable` None where argv names it, `user` None for the present one.
+
+    `given` is on its standard input.
+    """
 
     argv: Sequence[str]
     executable: str | None
     user: str | None
+    environment: Mapping[str, str]
+    given: bytes = b""
+
+
+#: The environment of a program that is still root when it starts on behalf of a job. The job's own reaches it
+#: as data: the loader and Python would obey it.
+FIXED = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 class Cell(Protocol):
@@ -79,10 +89,11 @@ class VmCell:
             group.share(cpus)
             group.limit_cores(min(cpus * BURST, self._cpus) * self._scale)
             group.end_together()
-        told = (str(self._namespace), _identity(entry.user), entry.executable or entry.argv[0])
+        user = "" if entry.user is None else ids_of(entry.user)
+        told = (str(self._namespace), user, entry.executable or entry.argv[0])
         files = [str(folder / "cgroup.procs") for folder in group.folders]
         argv = [sys.executable, "-I", "-S", enter.__file__, *told, *files, "--", *entry.argv]
-        return Entry(argv, None, None)
+        return Entry(argv, None, None, FIXED, json.dumps(dict(entry.environment)).encode())
 
     def leave(self, container: str) -> str | None:
         """Take a container's group down; what the kernel killed in it for memory is told."""
@@ -96,10 +107,3 @@ class VmCell:
             return None
         limit = self.group.memory_limit_mib
         return f"Memory limit exceeded: the tasks of this VM needed more than its {limit} MB of memory"
-
-
-def _identity(user: str | None) -> str:
-    if user is None:
-        return f"{os.geteuid()}:{os.getegid()}"
-    entry = pwd.getpwnam(user)
-    return f"{entry.pw_uid}:{entry.pw_gid}"

@@ -1,13 +1,24 @@
-"""What the embedded Mesos brings into a sandbox over HTTP, as Mesos' fetcher does."""
+"""Files that the embedded Mesos fetches into a sandbox, over HTTP and of this machine, as the task's user."""
 
+import contextlib
 import http.server
+import os
+import subprocess
+import tarfile
+import tempfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from framework.embedded.sandbox import SandboxError, fetch
+from framework.embedded import fetch
+from framework.embedded.fetch import FetchError
+from framework.embedded.processes import popen
+from framework.embedded.sandbox import fetching
+from tests.waiting import PATIENCE
 
 
 class Files(http.server.BaseHTTPRequestHandler):
@@ -37,9 +48,9 @@ def url() -> Iterator[str]:
 
 
 def test_files_are_fetched_over_http(url: str, tmp_path: Path) -> None:
-    """Under the name that is asked for, or their own; whoever the task runs as."""
-    fetch([{"value": f"{url}/k/a%20b.py", "extract": False, "output_file": "c.py"}], tmp_path, "nobody")
-    fetch([{"value": f"{url}/k/a%20b.py", "extract": False}], tmp_path, None)
+    """Under the name that is asked for, or their own."""
+    fetch.fetch([{"value": f"{url}/k/a%20b.py", "extract": False, "output_file": "c.py"}], tmp_path)
+    fetch.fetch([{"value": f"{url}/k/a%20b.py", "extract": False}], tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "a b.py": "hello",
         "c.py": "hello",
@@ -47,7 +58,114 @@ def test_files_are_fetched_over_http(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/short"])
-def test_what_does_not_come_as_a_whole_is_an_error(url: str, tmp_path: Path, path: str) -> None:
+def test_a_file_that_does_not_come_as_a_whole_is_an_error(url: str, tmp_path: Path, path: str) -> None:
     """The task fails instead of running with half of a file."""
-    with pytest.raises(SandboxError, match=path):
-        fetch([{"value": f"{url}{path}", "extract": False}], tmp_path, None)
+    with pytest.raises(FetchError, match=path):
+        fetch.fetch([{"value": f"{url}{path}", "extract": False}], tmp_path)
+
+
+@pytest.fixture
+def there() -> Iterator[Path]:
+    """A folder that others may pass through, with a file for all and one of root's, and a user's sandbox."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o711)
+        (folder / "good").write_text("good")
+        (folder / "token").write_text("secret")
+        (folder / "token").chmod(0o600)
+        (folder / "sandbox").mkdir()
+        if os.geteuid() == 0:
+            os.chown(folder / "sandbox", 65534, 65534)
+        yield folder
+
+
+def fetched(folder: Path, *uris: Any) -> tuple[int, str]:
+    """Fetch into the sandbox as a task's user does; the exit code, and the error."""
+    user = "nobody" if os.geteuid() == 0 else None
+    process = popen(fetching(uris, user), cwd=folder / "sandbox", stderr=subprocess.PIPE, text=True)
+    error = process.communicate(timeout=PATIENCE)[1]
+    return process.returncode, error
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+        (lambda path: path.symlink_to("/dev/urandom"), "is no regular file"),
+        (os.mkfifo, "is no regular file"),
+        (lambda path: path.mkdir(), "is no regular file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+    ids=["endless", "random", "fifo", "folder", "circle"],
+)
+def test_only_a_regular_file_is_copied(there: Path, make: Any, why: str) -> None:
+    """Neither without end, nor waiting for a writer."""
+    make(there / "odd")
+    code, error = fetched(there, {"value": str(there / "odd")})
+    assert code == 1
+    assert error.startswith(f"Failed to fetch {there}/odd: ")
+    assert why in error
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can fetch as another user")
+def test_a_link_that_is_exchanged_gives_nothing_of_roots(there: Path) -> None:
+    """Between a good file and the daemon's token: each fetch has the good one, or none."""
+    link, ended = there / "link", threading.Event()
+
+    def exchange() -> None:
+        while not ended.is_set():
+            for target in ("good", "token"):
+                draft = there / "draft"
+                draft.symlink_to(target)
+                draft.rename(link)
+
+    link.symlink_to("good")
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        many = [{"value": str(link), "output_file": f"{number}"} for number in range(200)]
+        outcomes = {fetched(there, *many[n : n + 20]) for n in range(0, 200, 20)}
+    finally:
+        ended.set()
+        thread.join()
+    contents = {path.read_text() for path in (there / "sandbox").iterdir() if path.name.isdigit()}
+    assert contents <= {"good", ""}
+    assert all(code == 0 or "nobody may not read it" in error for code, error in outcomes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can fetch as another user")
+@pytest.mark.parametrize("name", ["target", "sub/target"])
+def test_a_link_in_the_sandbox_leads_root_nowhere(there: Path, name: str) -> None:
+    """Another task of the user's may have put one there: what is written is written as the user."""
+    (there / "sandbox" / name).parent.mkdir(exist_ok=True)
+    (there / "sandbox" / name).symlink_to(there / "token")
+    code, error = fetched(there, {"value": str(there / "good"), "output_file": name})
+    assert (code, "Permission denied" in error) == (1, True)
+    assert (there / "token").read_text() == "secret"
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../out", "a/../../out"])
+def test_the_target_is_in_the_sandbox(there: Path, name: str) -> None:
+    """Wherever the URI says."""
+    code, error = fetched(there, {"value": str(there / "good"), "output_file": name})
+    assert code == 1
+    assert "output_file must stay in the sandbox" in error
+
+
+def test_no_archive_fills_the_disk(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would become has to fit, with room left for others, before any of it is unpacked."""
+    with (there / "zeros").open("wb") as zeros:
+        zeros.truncate(1 << 20)
+    with zipfile.ZipFile(there / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.write(there / "zeros", "zeros")
+    with tarfile.open(there / "bomb.tgz", "w:gz") as tarred:
+        tarred.add(there / "zeros", "zeros")
+    disk = os.statvfs(there)
+    free = disk.f_bavail * disk.f_frsize
+    monkeypatch.setattr(fetch, "_SPARED", free - (1 << 19))
+    for name in ("bomb.zip", "bomb.tgz"):
+        with contextlib.suppress(FileNotFoundError):
+            (there / "sandbox/zeros").unlink()
+        with pytest.raises(FetchError, match="no room for"):
+            fetch.fetch([{"value": str(there / name)}], there / "sandbox")
+        assert not (there / "sandbox/zeros").exists()

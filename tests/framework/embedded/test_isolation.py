@@ -22,6 +22,7 @@ from framework.embedded.isolation import Entry, Isolation, IsolationError, Isola
 from framework.embedded.isolation.cell import VmCell
 from framework.embedded.isolation.cgroups import CgroupError, make_group
 from framework.embedded.isolation.isolation import RECORDS
+from framework.embedded.processes import popen
 from framework.translate import task_changed_from_json
 from tests.framework.embedded.running import Mesos, Subscription, framework_info, task
 from tests.waiting import until
@@ -73,10 +74,9 @@ def isolation() -> Iterator[Isolation]:
 
 def start(cell: VmCell, container: str, code: str, *arguments: object) -> "subprocess.Popen[str]":
     """Start a Python program in a VM."""
-    entry = Entry([sys.executable, "-c", code, *map(str, arguments)], None, None)
-    return subprocess.Popen(
-        cell.wrap(entry, container, 1.0).argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    entry = Entry([sys.executable, "-c", code, *map(str, arguments)], None, None, os.environ)
+    wrapped = cell.wrap(entry, container, 1.0)
+    return popen(wrapped, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def printed(process: "subprocess.Popen[str]") -> str:
@@ -142,13 +142,14 @@ def test_a_vm_reaches_this_machine_and_not_its_loopback(isolation: Isolation) ->
 def test_a_program_that_is_not_there(isolation: Isolation) -> None:
     """It ends as Mesos reports it: exit code 1, with the reason on standard error."""
     cell = isolation.cells["vm-2"]
-    entry = cell.wrap(Entry(["nothing"], "/nowhere/nothing", None), "missing", 1.0)
-    done = subprocess.run(entry.argv, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "Failed to execute command: [Errno 2] No such file or directory\n",
-    )
-    assert cell.leave("missing") is None
+    for entry, why in (
+        (Entry(["nothing"], "/nowhere/nothing", None, {}), "[Errno 2] No such file or directory"),
+        (Entry(["true"], None, None, {"BAD": "a\0b"}), "embedded null byte"),
+    ):
+        process = popen(cell.wrap(entry, "missing", 1.0), stderr=subprocess.PIPE, text=True)
+        assert process.communicate()[1].startswith(f"Failed to execute command: {why}")
+        assert process.returncode == 1
+        assert cell.leave("missing") is None
 
 
 def test_nothing_is_left_after_the_end() -> None:
