@@ -125,6 +125,10 @@ class Launcher:
         """Raise ValueError when the job could not be launched, whatever the cluster; see `LaunchCheck`."""
         self._launch_check.check(spec, submitter, sends)
 
+    def hanging(self) -> list[str]:
+        """The looks at users' files that do not come to an end, in words."""
+        return self._rights.files.hanging
+
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
         with contextlib.suppress(OSError, ValueError):

@@ -1,5 +1,7 @@
 """Whether jobs can be scheduled now, as /readyz tells it: one look at everything that scheduling needs."""
 
+from collections.abc import Callable, Sequence
+
 from daemon.budget import BudgetWatch
 from daemon.clock import Clock
 from daemon.contract import Health
@@ -33,7 +35,9 @@ class Readiness:
         budget: BudgetWatch,
         machines: Machines | None,
         watch: EmbeddedWatch | None,
+        hanging: Callable[[], Sequence[str]],
     ) -> None:
+        """`hanging` names the looks at users' files that do not come to an end."""
         self._store = store
         self._tenure = tenure
         self._link = link
@@ -43,6 +47,7 @@ class Readiness:
         self._budget = budget
         self._machines = machines
         self._watch = watch
+        self._hanging = hanging
 
     def health(self) -> Health:
         """How each of them is, in words, and whether those are well without which nothing is launched."""
@@ -70,6 +75,8 @@ class Readiness:
             checks["clock"] = trouble
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
+        if hanging := self._hanging():
+            checks["files"] = f"{len(hanging)} looks at files of users hang, at {hanging[0]} say"
         if not leads:
             checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
         ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk

@@ -4,9 +4,10 @@ With root, jobs run as another user where one can be had, who cannot read what b
 is the daemon's is closed to others then, but for the way to the folders of jobs.
 """
 
+import getpass
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,7 +16,8 @@ import structlog
 
 from conf.loader import ConfigError
 from conf.schema import Config
-from framework.accounts import UnixAccount, cannot, find_account, may_read
+from framework.accounts import UnixAccount, cannot, find_account
+from framework.user_files import OpenFile, UserFiles, opened
 
 log = structlog.get_logger("rights")
 
@@ -41,6 +43,7 @@ class Rights:
     needed: tuple[Path, ...] = ()
     jobs: Path | None = None
     root: bool = False
+    files: UserFiles = field(default_factory=UserFiles)
 
     def of(self, unix_user: str, *, here: bool = True) -> "Rights":
         """The rights of jobs that run as this user (empty: as all whose users have none).
@@ -71,28 +74,70 @@ class Rights:
             raise ValueError(f"unix_user: {why}")
         return replace(self, account=account)
 
-    def check(self, reference: str) -> None:
-        """Raise ValueError when a job may not name this file (a path or a URI) as a part of itself."""
-        parts = urlsplit(reference)
-        if parts.scheme not in ("", "file", "local"):
+    def check(self, reference: str, judge: Callable[[OpenFile], None] | None = None) -> None:
+        """Raise ValueError when a job may not name this file (a path or a URI) as a part of itself.
+
+        With `judge`, the file has to be there; `judge` raises ValueError for one of a wrong kind.
+        """
+        self.check_all([(reference, judge)])
+
+    def check_all(self, references: Sequence[tuple[str, Callable[[OpenFile], None] | None]]) -> None:
+        """As `check`, for all files of a job."""
+        here = [(reference, path, judge) for reference, judge in references if (path := _here(reference))]
+        if not here:
             return
-        path = Path(unquote(parts.path) if parts.scheme else reference)
+        about = here[0][0]
+
+        def look() -> None:
+            nonlocal about
+            for reference, path, judge in here:
+                about = reference
+                self._look(reference, path, judge)
+
         try:
-            whole = path.resolve()
-            if any(whole.is_relative_to(own) for own in self.own):
-                raise ValueError(f"{reference}: belongs to the daemon, and is nothing for jobs")
-            if any(whole.is_relative_to(folder) for folder in _KERNEL):
-                raise ValueError(f"{reference}: is the kernel's, and no file that a job could have")
-            if self.allowed is not None and not any(whole.is_relative_to(one) for one in self.allowed):
-                folders = ", ".join(map(str, self.allowed)) or "none"
-                raise ValueError(f"{reference}: is in none of the folders of allowed_paths: {folders}")
-            if self.account is None or not whole.exists() or may_read(self.account, whole):
-                return
-            # By its mode it may not; an access list may say otherwise.
-            if why := cannot(self.account, read=[whole]):
-                raise ValueError(f"{reference}: {why}; jobs run as {self.account.name} here (run_as)")
+            self.files.look(self.account, about, look)
+        except TimeoutError as error:
+            raise ValueError(f"{about}: cannot be looked at: {error}") from None
+
+    def _look(self, reference: str, path: Path, judge: Callable[[OpenFile], None] | None) -> None:
+        """Judge a file, by a thread that has the rights of the job's user."""
+        try:
+            self._check_place(reference, path.resolve())  # whether it is there or not
+            with opened(path, self.account, folders=judge is None) as found:
+                self._check_place(reference, found.path)
+                if judge is not None:
+                    judge(found)
+        except (FileNotFoundError, NotADirectoryError):
+            if judge is not None:
+                raise ValueError(f"{reference}: no such file on the daemon's host") from None
+        except PermissionError:
+            name = getpass.getuser() if self.account is None else self.account.name
+            raise ValueError(
+                f"{reference}: {name} may not read it; jobs run as {name} here (run_as)"
+            ) from None
         except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-            raise ValueError(f"{reference}: cannot be looked at: {error}") from error
+            raise ValueError(f"{reference}: cannot be read on the daemon's host: {_why(error)}") from None
+
+    def _check_place(self, reference: str, whole: Path) -> None:
+        if any(whole.is_relative_to(own) for own in self.own):
+            raise ValueError(f"{reference}: belongs to the daemon, and is nothing for jobs")
+        if any(whole.is_relative_to(folder) for folder in _KERNEL):
+            raise ValueError(f"{reference}: is the kernel's, and no file that a job could have")
+        if self.allowed is not None and not any(whole.is_relative_to(one) for one in self.allowed):
+            folders = ", ".join(map(str, self.allowed)) or "none"
+            raise ValueError(f"{reference}: is in none of the folders of allowed_paths: {folders}")
+
+
+def _here(reference: str) -> Path | None:
+    """The path on this machine that a path or a URI means; None for one that is elsewhere."""
+    parts = urlsplit(reference)
+    if parts.scheme not in ("", "file", "local"):
+        return None
+    return Path(unquote(parts.path) if parts.scheme else reference)
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:

@@ -4,6 +4,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from conf.masking import masked_urls
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
@@ -14,6 +15,7 @@ from daemon.uploads import Uploads
 from daemon.users.people import NOBODY, Submitter
 from framework.spark import Application, SparkHomes, archive_parts, unserved
 from framework.spark.backend_jar import BackendJarError
+from framework.user_files import OpenFile
 
 
 def driver_of(spec: JobSpec, config: Config) -> Driver:
@@ -83,19 +85,20 @@ class LaunchCheck:
         self._check_uploaded(spec, submitter, sends)
         if isinstance(spec.executors, DynamicExecutors):
             self._check_asking(spec)
-        for reference in spec.references:
-            if uploaded(reference) is not None:
-                continue
-            path = archive_parts(reference)[0] if reference in spec.archives else reference
-            if path.startswith("/"):
-                _check_file(Path(path))
-            rights.check(path)
-            if path.startswith("/"):
-                _check_jar(path, Path(path))
+        paths = [
+            archive_parts(reference)[0] if reference in spec.archives else reference
+            for reference in spec.references
+            if uploaded(reference) is None
+        ]
+        rights.check_all(
+            [
+                *((path, _jar_or_other(path) if path.startswith("/") else None) for path in paths),
+                *((repository, None) for repository in spec.repositories),
+            ]
+        )
+        for path in paths:
             if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
                 raise ValueError(f"{masked_urls(path)}: {why}")
-        for repository in spec.repositories:
-            rights.check(repository)
 
     def _check_uploaded(self, spec: JobSpec, submitter: Submitter, sends: Mapping[str, int] | None) -> None:
         files = files_of(spec).values()
@@ -133,17 +136,16 @@ class LaunchCheck:
             return None
 
 
-def _check_file(path: Path) -> None:
-    try:
-        if path.is_file():
-            return
-        why = "no such file on the daemon's host"
-    except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
-        why = f"cannot be found on the daemon's host: {error.strerror}"
-    raise ValueError(f"{path}: {why}")
+def _jar_or_other(name: str) -> Callable[[OpenFile], None]:
+    """Judges a file by its name: a jar should be one, as Spark would say when its job has its executors."""
+
+    def judge(file: OpenFile) -> None:
+        with open(file.descriptor, "rb", closefd=False) as stream:
+            _check_jar(name, stream)
+
+    return judge
 
 
-def _check_jar(name: str, path: Path) -> None:
-    """What is called a jar should be one: Spark would say so when its job has its executors."""
-    if name.endswith(".jar") and not zipfile.is_zipfile(path):
+def _check_jar(name: str, file: IO[bytes] | Path) -> None:
+    if name.endswith(".jar") and not zipfile.is_zipfile(file):
         raise ValueError(f"{name}: no jar, as it is not in the format of zip files")

@@ -104,8 +104,7 @@ class SchedulingLoop:
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can.
 
-        `provider` opens and closes VMs, which are then at these places of pools. Within `taking_up` all is
-        taken up that an earlier daemon left.
+        `provider` opens and closes VMs at these places of pools. Restoring happens within `taking_up`.
         """
         self._taking_up = taking_up
         self._webhooks = webhooks or Office({}, store)
@@ -188,6 +187,7 @@ class SchedulingLoop:
             self._budget,
             self._machines,
             watch,
+            launcher.hanging,
         )
         self._due = Due(self._model, store, self._clock, self._budget, watch, self._machines)
         #: Nothing was decided for the disk's sake.
@@ -196,8 +196,8 @@ class SchedulingLoop:
         self._subscription = 0
         self._stages, self._picture = Stages(now()), Picture()
         sizes, errors = Sizes.configured(config.sizes), LearnedErrors()
-        allowed, keeping = self._policies.check_allowed, self._model.options.keeping
-        self._foresight = Foresight(sizes, allowed, keeping, errors.now)
+        keeping = self._model.options.keeping
+        self._foresight = Foresight(sizes, self._policies.check_allowed, keeping, errors.now)
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates, errors)
         self._next_tick = 0.0
 

@@ -3,7 +3,6 @@
 import grp
 import os
 import pwd
-import stat
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,17 +69,8 @@ def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[P
     return f"{account.name} may not {what} {path}"
 
 
-def may_read(account: UnixAccount, path: Path) -> bool:
-    """Whether the user may read a file by its mode and those of the folders above it; links are followed.
-
-    An access list may say more. OSError when the file cannot be looked at.
-    """
-    whole = path.resolve(strict=True)
-    enters = all(_allows(account, folder.stat(), stat.S_IXOTH) for folder in whole.parents)
-    return enters and _allows(account, whole.stat(), stat.S_IROTH)
-
-
-def _allows(account: UnixAccount, status: os.stat_result, bit: int) -> bool:
+def mode_allows(account: UnixAccount, status: os.stat_result, bit: int) -> bool:
+    """Whether a mode gives the user what `bit` (S_IROTH, S_IXOTH) stands for; an access list may say more."""
     if account.uid == 0:
         return True
     if status.st_uid == account.uid:

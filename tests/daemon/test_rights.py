@@ -1,9 +1,13 @@
 """Who runs jobs, and what they may name and read."""
 
+import contextlib
 import os
 import pwd
+import re
 import stat
 import tempfile
+import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +16,7 @@ import pytest
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
 from daemon.rights import Rights, own_rights, rights_of
-from framework.accounts import UnixAccount, cannot, find_account, may_read
+from framework.accounts import UnixAccount, cannot, find_account, mode_allows
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 
 NOBODY = "nobody"
@@ -67,7 +71,6 @@ def test_with_root_jobs_run_as_another_user(data_dir: Path) -> None:
     assert cannot(account, enter=[data_dir / "jobs"]) == ""
     for name in ("stoker.db", "stoker.db-wal", "host", "records/launch.json"):
         assert cannot(account, read=[data_dir / name]) == f"{account.name} may not read {data_dir / name}"
-        assert not may_read(account, data_dir / name)
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o711
 
 
@@ -183,7 +186,7 @@ def test_a_job_names_only_what_who_runs_it_may_read(data_dir: Path) -> None:
         path.touch()
         path.chmod(mode)
     rights.check(str(public))
-    with pytest.raises(ValueError, match=r"nobody may not read .*private.py; jobs run as nobody"):
+    with pytest.raises(ValueError, match=r"private.py: nobody may not read it; jobs run as nobody"):
         rights.check(str(private))
 
 
@@ -195,14 +198,71 @@ def test_modes_are_read_as_the_kernel_reads_them(tmp_path: Path) -> None:
     owner = UnixAccount("owner", status.st_uid or 1, 1)
     other = UnixAccount("other", 54321, 54321)
     member = UnixAccount("member", 54321, 54321, (status.st_gid,))
-    open_to_all = all(folder.stat().st_mode & 0o001 for folder in file.parents)
     file.chmod(0o044)
     if status.st_uid:
-        assert not may_read(owner, file)
-    assert may_read(other, file) == may_read(member, file) == open_to_all
+        assert not mode_allows(owner, file.stat(), stat.S_IROTH)
+    assert mode_allows(other, file.stat(), stat.S_IROTH)
+    assert mode_allows(member, file.stat(), stat.S_IROTH)
     file.chmod(0o604)
-    assert not may_read(member, file)
-    assert may_read(other, file) == open_to_all
+    assert not mode_allows(member, file.stat(), stat.S_IROTH)
+    assert mode_allows(other, file.stat(), stat.S_IROTH)
+
+
+def test_a_refusal_tells_nothing_of_what_is_there(data_dir: Path) -> None:
+    """A file of the daemon's, or in a folder that the user may not enter, is refused alike, there or not."""
+    (data_dir / "uploads").mkdir()
+    (data_dir / "uploads/there").write_text("of another user")
+    rights = own_rights(Config(data_dir=str(data_dir)), data_dir)
+    told = [refusal(rights, f"{data_dir}/uploads/{name}").replace(name, "") for name in ("there", "absent")]
+    assert told[0] == told[1]
+    assert "belongs to the daemon" in told[0]
+    needs_root()
+    closed = data_dir.parent / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "there").touch()
+    rights = Rights(find_account(NOBODY), (data_dir,), None)
+    told = [refusal(rights, f"{closed}/{name}").replace(name, "") for name in ("there", "absent")]
+    assert told[0] == told[1]
+    assert "nobody may not read it" in told[0]
+
+
+def refusal(rights: Rights, path: str) -> str:
+    """What is said of a file that a job may not name."""
+    with pytest.raises(ValueError, match=re.escape(path)) as refused:
+        rights.check(path, lambda _: None)
+    return str(refused.value)
+
+
+def test_links_that_are_exchanged_lead_nowhere(data_dir: Path) -> None:
+    """Neither into the daemon's folder nor to a FIFO: a file is judged by what was opened."""
+    good, path, ended = data_dir.parent / "good.jar", data_dir.parent / "app.jar", threading.Event()
+    with zipfile.ZipFile(good, "w"):
+        pass
+    os.mkfifo(data_dir.parent / "fifo")
+    path.symlink_to(good)
+    rights = own_rights(Config(data_dir=str(data_dir)), data_dir)
+    judged = set()
+
+    def exchange() -> None:
+        draft = data_dir.parent / "draft"
+        while not ended.is_set():
+            for target in (good, data_dir / "stoker.db", data_dir.parent / "fifo"):
+                draft.symlink_to(target)
+                draft.rename(path)
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        for _ in range(300):
+            with contextlib.suppress(ValueError):
+                rights.check(
+                    str(path), lambda found: judged.add(Path(f"/proc/self/fd/{found.descriptor}").readlink())
+                )
+    finally:
+        ended.set()
+        thread.join()
+    assert judged == {good}
+    assert rights.files.hanging == []
 
 
 @pytest.mark.parametrize("name", ["no-such-user", "4123456", "-1", ""])

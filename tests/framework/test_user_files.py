@@ -1,0 +1,159 @@
+"""Files that users name are opened once, with their rights, and nothing that hangs holds up anybody else."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from framework.accounts import UnixAccount, find_account
+from framework.hostile_files import UntrustedFileError
+from framework.user_files import OpenFile, UserFiles, opened
+from tests.waiting import until
+
+#: A user of this machine, or nobody in particular.
+ACCOUNT = find_account("nobody") if os.geteuid() == 0 else None
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that others may pass through."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+def read(files: UserFiles, path: Path, account: UnixAccount | None = ACCOUNT) -> bytes:
+    """All of a file, as the user."""
+
+    def work() -> bytes:
+        with opened(path, account) as found:
+            return os.read(found.descriptor, 100)
+
+    return files.look(account, str(path), work)
+
+
+def threads() -> list[threading.Thread]:
+    """Those that look at files."""
+    return [thread for thread in threading.enumerate() if thread.name == "user files"]
+
+
+def test_a_file_is_read_wherever_links_lead(folder: Path) -> None:
+    """Its path is that of the file itself."""
+    (folder / "file").write_text("text")
+    (folder / "link").symlink_to("file")
+    files = UserFiles()
+    assert read(files, folder / "link") == b"text"
+
+    def where() -> OpenFile:
+        with opened(folder / "link", ACCOUNT) as found:
+            return found
+
+    assert files.look(ACCOUNT, "link", where).path == (folder / "file").resolve()
+
+
+@pytest.mark.skipif(ACCOUNT is None, reason="only root can look as another user")
+def test_nothing_is_read_that_the_user_may_not(folder: Path) -> None:
+    """Root's file, one of a group that root is in, and one in a closed folder: told alike, there or not."""
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    for name, mode in (("roots", 0o600), ("groups", 0o640), ("closed/open", 0o644)):
+        (folder / name).write_text("secret")
+        (folder / name).chmod(mode)
+    files = UserFiles()
+    for name in ("roots", "groups", "closed/open", "closed/nothing"):
+        with pytest.raises(PermissionError):
+            read(files, folder / name)
+    assert read(files, folder / "roots", None) == b"secret"
+    with pytest.raises(FileNotFoundError):
+        read(files, folder / "nothing")
+    assert os.geteuid() == 0
+    (folder / "still root").write_text("here")
+    assert (folder / "still root").stat().st_uid == 0
+
+
+@pytest.mark.skipif(ACCOUNT is None, reason="only root can look as another user")
+def test_a_group_of_the_users_counts(folder: Path) -> None:
+    """As the kernel has it."""
+    assert ACCOUNT is not None
+    (folder / "file").write_text("text")
+    os.chown(folder / "file", 0, 54321)
+    (folder / "file").chmod(0o640)
+    with pytest.raises(PermissionError):
+        read(UserFiles(), folder / "file")
+    member = UnixAccount(ACCOUNT.name, ACCOUNT.uid, ACCOUNT.gid, (54321,))
+    assert read(UserFiles(), folder / "file", member) == b"text"
+
+
+def test_modes_decide_where_nobody_can_become_the_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is not there and one that may not be read are told alike."""
+    (folder / "file").write_text("text")
+    (folder / "file").chmod(0o600)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    for name in ("file", "nothing"):
+        with pytest.raises(PermissionError):
+            read(UserFiles(), folder / name, UnixAccount("other", 54321, 54321))
+    (folder / "file").chmod(0o644)
+    assert read(UserFiles(), folder / "file", UnixAccount("other", 54321, 54321)) == b"text"
+
+
+def test_what_is_exchanged_meanwhile_loses_no_thread(folder: Path) -> None:
+    """A thousand looks, between a file, a FIFO, an endless device and root's token: each ends."""
+    (folder / "good").write_text("good")
+    (folder / "token").write_text("secret")
+    (folder / "token").chmod(0o600)
+    os.mkfifo(folder / "fifo")
+    path, ended = folder / "path", threading.Event()
+    path.symlink_to("good")
+
+    def exchange() -> None:
+        while not ended.is_set():
+            for target in ("good", "fifo", "/dev/zero", "token"):
+                (folder / "draft").symlink_to(target)
+                (folder / "draft").rename(path)
+
+    files, found = UserFiles(), set[bytes]()
+
+    def look(_: int) -> None:
+        try:
+            found.add(read(files, path))
+        except (UntrustedFileError, PermissionError):
+            found.add(b"refused")
+
+    changing = threading.Thread(target=exchange)
+    changing.start()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(look, range(1000)))
+    finally:
+        ended.set()
+        changing.join()
+    assert found - ({b"secret"} if ACCOUNT is None else set()) == {b"good", b"refused"}
+    assert files.hanging == []
+    until(lambda: not threads())
+
+
+def test_what_hangs_is_written_off(folder: Path) -> None:
+    """Its user is refused at once after a few; others are not; what ends after all is forgotten."""
+    (folder / "file").write_text("text")
+    files, over = UserFiles(patience=0.2), threading.Event()
+    ann, bob = UnixAccount("ann", os.geteuid(), os.getegid()), UnixAccount("bob", os.geteuid(), os.getegid())
+    try:
+        for number in range(4):
+            with pytest.raises(TimeoutError, match="took more than"):
+                files.look(ann, f"/mnt/{number}", over.wait)
+        until(lambda: len(files.hanging) == 4)
+        assert files.hanging[0] == "/mnt/0 of ann"
+        with pytest.raises(TimeoutError, match="earlier looks hang, at /mnt/0 say"):
+            files.look(ann, "/mnt/5", over.wait)
+        assert len(threads()) == 4
+        assert all(thread.daemon for thread in threads())
+        assert read(files, folder / "file", bob) == b"text"
+    finally:
+        over.set()
+    until(lambda: not threads())
+    assert files.hanging == []
+    assert read(files, folder / "file", ann) == b"text"
