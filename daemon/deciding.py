@@ -35,6 +35,9 @@ _BATCH = 64
 #: Seconds after which who waits for a decision does something else for a moment.
 _MEANWHILE = 0.5
 
+#: Decisions with faults, without a placement of its own between, by which a policy is said to fail.
+_FAILS = 3
+
 #: Seconds that a policy has to put down what it has learned, when it is switched off.
 _LAST_WORDS = 2.0
 
@@ -78,6 +81,8 @@ class Deciders:
         self.waited = 0
         self.faults = 0
         self.last_fault = ""
+        #: Decisions with faults since the policy last placed a job itself.
+        self.failing = 0
         #: The last wait that was explained, so that the same one is not written again and again.
         self._explained_wait = ("", "")
 
@@ -107,6 +112,15 @@ class Deciders:
             cut_short=self._acting.cut_short,
             guarded=self._acting.guarded,
         )
+
+    @property
+    def trouble(self) -> str:
+        """That the policy fails again and again, in words; empty when it does not."""
+        if self.failing < _FAILS:
+            return ""
+        instead = "jobs wait" if self._second is None else f"{self._second.name} decides instead"
+        how = f"failed {self.failing} times and placed no job since"
+        return f"{self.config.name} {how}, {instead}: {self.last_fault}"
 
     def decide(
         self, view: ClusterView, requests: Sequence[PlacementRequest]
@@ -153,9 +167,12 @@ class Deciders:
         """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""
         if verdict.faults:
             self.faults += 1
+            self.failing += 1
             self.last_fault = "; ".join(verdict.faults)
             log.warning("fault", policy=self.config.name, job=verdict.request.job.id, faults=verdict.faults)
         if isinstance(verdict.decision, Place):
+            if not verdict.faults:
+                self.failing = 0
             self.placed += 1
             return True
         self.waited += 1

@@ -125,9 +125,10 @@ class Launcher:
         """Raise ValueError when the job could not be launched, whatever the cluster; see `LaunchCheck`."""
         self._launch_check.check(spec, submitter, sends)
 
-    def hanging(self) -> list[str]:
-        """The looks at users' files that do not come to an end, in words."""
-        return self._rights.files.hanging
+    def trouble(self) -> str:
+        """That looks at users' files do not come to an end, in words; empty when all do."""
+        hanging = self._rights.files.hanging
+        return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""

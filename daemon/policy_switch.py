@@ -85,6 +85,11 @@ class PolicySwitch:
             shadow = None if self._shadow is None else self._shadow.status()
             return replace(self._deciders.status(), shadow=shadow)
 
+    def trouble(self) -> str:
+        """That the acting policy fails again and again, in words; empty when it does not."""
+        with self._lock:
+            return self._deciders.trouble
+
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
         self.check_allowed(name)

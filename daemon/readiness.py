@@ -1,6 +1,6 @@
 """Whether jobs can be scheduled now, as /readyz tells it: one look at everything that scheduling needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from daemon.budget import BudgetWatch
 from daemon.clock import Clock
@@ -35,9 +35,9 @@ class Readiness:
         budget: BudgetWatch,
         machines: Machines | None,
         watch: EmbeddedWatch | None,
-        hanging: Callable[[], Sequence[str]],
+        troubles: Mapping[str, Callable[[], str]],
     ) -> None:
-        """`hanging` names the looks at users' files that do not come to an end."""
+        """`troubles` are checks by name that say in words what is wrong, or nothing."""
         self._store = store
         self._tenure = tenure
         self._link = link
@@ -47,7 +47,7 @@ class Readiness:
         self._budget = budget
         self._machines = machines
         self._watch = watch
-        self._hanging = hanging
+        self._troubles = troubles
 
     def health(self) -> Health:
         """How each of them is, in words, and whether those are well without which nothing is launched."""
@@ -75,8 +75,7 @@ class Readiness:
             checks["clock"] = trouble
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
-        if hanging := self._hanging():
-            checks["files"] = f"{len(hanging)} looks at files of users hang, at {hanging[0]} say"
+        checks |= {name: trouble for name, look in self._troubles.items() if (trouble := look())}
         if not leads:
             checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
         ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk

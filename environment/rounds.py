@@ -288,10 +288,22 @@ def _ask(
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (f"the policy failed: {type(error).__name__}: {error}",)
     else:
-        if not faults and isinstance(decision, Place | Wait):
+        if not faults and isinstance(decision, Wait):
+            faults = _vain(view, shown[0], decision)
+            return Verdict(request, view, decision, faults)
+        if not faults and isinstance(decision, Place):
             return Verdict(request, view, decision)
     wait = Wait("the decision could not be executed: " + "; ".join(faults))
     return Verdict(queue[0], view, wait, faults)
+
+
+def _vain(view: ClusterView, first: PlacementRequest, wait: Wait) -> tuple[str, ...]:
+    """The fault of a wait for nothing: the first job fits, nothing runs that could end, and no VM boots."""
+    vms = view.openings
+    boots = vms is not None and bool((vms.open & (vms.ready_at > view.at)).any())
+    if view.running or boots or not has_room(view, first):
+        return ()
+    return (f"it waits although nothing runs and {first.job.id} fits: {wait.reason}",)
 
 
 def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:

@@ -179,8 +179,8 @@ def _amdahl(sizes: FloatArray, seconds: FloatArray) -> Curve:
 def _warming(sizes: FloatArray, seconds: FloatArray) -> Curve:
     """Amdahl's law beside the work that each executor does on its own cpus; no part is negative.
 
-    Several choices of parts can be equally good, where the sizes do not tell them apart. The first, simplest one
-    is the answer then: not the one that the rounding of a processor favours.
+    Several choices of parts can be equally good, where the sizes do not tell them apart. The first, simplest
+    one is the answer then: not the one that the rounding of a processor favours.
     """
     rows = np.stack([np.ones(len(sizes)), 1 / np.prod(sizes, axis=1), 1 / sizes[:, 1]], axis=1)
     best, least = np.zeros(3), np.inf

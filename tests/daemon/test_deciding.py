@@ -191,13 +191,28 @@ def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Dec
     assert chosen.status().faults == 5
 
 
-def test_a_policy_that_waits_for_ever_is_no_fault(deciders: Callable[..., Deciders]) -> None:
-    """To wait is a decision, which the fallback does not replace."""
+def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., Deciders]) -> None:
+    """The fallback decides then; while something runs that may end, to wait is a decision like any other."""
     chosen = deciders(":waits")
-    event, _ = chosen.decide(VIEW, requests(1))
+    event, _ = chosen.decide(VIEW, requests(1, 1))
+    assert [placement.job_id for placement in event.placements] == ["a"]
     assert event.waiting is not None
     assert event.waiting.reason == "not today"
-    assert chosen.status().faults == 0
+    assert chosen.status().faults == 1
+    assert chosen.status().last_fault == "it waits although nothing runs and a fits: not today"
+    assert chosen.trouble == ""
+    for _ in range(2):
+        chosen.decide(VIEW, requests(1))
+    assert chosen.trouble.startswith(f"{__name__}:waits failed 3 times and placed no job since, ff decides")
+    event, _ = chosen.decide(VIEW, requests(5, 99))
+    assert chosen.status().faults == 4, "the second job fits no VM: there is nothing to place"
+
+
+def test_what_fits_nothing_may_wait(deciders: Callable[..., Deciders]) -> None:
+    """Though nothing runs."""
+    chosen = deciders(":waits")
+    event, _ = chosen.decide(VIEW, requests(99))
+    assert (event.placements, chosen.status().faults) == ((), 0)
 
 
 def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +226,6 @@ def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("tests.daemon.test_deciding.waits", slow)
     made = Deciders(PolicyChoice(name="tests.daemon.test_deciding:waits"), None, 60.0, meanwhile=done.set)
-    made.decide(VIEW, requests(1))
+    made.decide(VIEW, requests(99))
     assert (made.waited, made.faults) == (1, 0)
     made.close()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from daemon.cli.client import Client
-from environment.types import Decision, Place, PlacementRequest
+from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.daemon.fleet import Starter
 from tests.waiting import until
@@ -19,6 +19,11 @@ def dawdles(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
 def overcommits(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
     """Puts everything on the first VM, full or not."""
     return Place(queue[0].job.id, (0,) * queue[0].count, ("it is the first",) * queue[0].count)
+
+
+def waits(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+    """Waits for ever."""
+    return Wait("a better moment will come")
 
 
 def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
@@ -54,3 +59,24 @@ def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
         assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
     assert group.drivers() == 15
     assert "Traceback" not in daemon.log()
+
+
+def test_a_policy_that_waits_for_ever_starves_nobody(fleet: Starter) -> None:
+    """First fit decides whenever nothing runs; /readyz, explain and the job's events say so."""
+    group = fleet(policy={"name": f"{__name__}:waits"})
+    daemon = group.add()
+    until(daemon.leads, daemon.log)
+    jobs = [group.submit(daemon, 0.2) for _ in range(4)]
+    for job_id in jobs:
+        assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
+    fault = f"it waits although nothing runs and {jobs[0]} fits: a better moment will come"
+    with Client(daemon.url) as client:
+        assert client.policy()["faults"] == len(jobs)
+        (why,) = [d for d in client.explain(jobs[0])["explanations"] if d["decision"] == "place"]
+        assert why["policy"] == "ff"
+        assert fault in why["faults"][0]
+    ready = daemon.get("/readyz")
+    assert ready is not None
+    assert ready.status_code == 200
+    assert "waits failed 4 times and placed no job since" in ready.json()["checks"]["policy"]
+    assert "ff decides instead" in ready.json()["checks"]["policy"]

@@ -47,6 +47,7 @@ class PerfectMaster:
     #: What was charged.
     charges: list[Charge] = field(default_factory=list)
     sizes: Sizes = field(default_factory=Sizes)
+    fallback: Policy | None = None
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
@@ -127,7 +128,10 @@ class PerfectMaster:
     def _decide(self) -> None:
         self._offer()
         while self.model.ready_to_decide() and (requests := self.model.requests()):
-            turns = decide_in_turn(self.policy.decide, self.model.view(), requests, sizing=self._sizing)
+            fallback = None if self.fallback is None else self.fallback.decide
+            turns = decide_in_turn(
+                self.policy.decide, self.model.view(), requests, fallback=fallback, sizing=self._sizing
+            )
             verdicts = [*turns]
             self._send(decided(verdicts, self._now))
             self._offer()

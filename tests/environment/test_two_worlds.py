@@ -27,7 +27,7 @@ from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.sizing import Sizes
-from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm
+from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from environment.words import natural_key
 from profiles.generators import load_workload
@@ -306,6 +306,35 @@ def test_jobs_that_come_after_others_in_both_worlds(case: str) -> None:
         assert all(starts[job.name] >= ends[other] for other in job.after)
         assert starts[job.name] >= (job.start_at or 0.0)
     assert min(at for at, job, *_ in here.placed if job == "job-002") >= last + 50.0
+
+
+class Waits:
+    """Waits for ever, though it says otherwise."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Nothing is ever good enough."""
+        return Wait("a better moment will come")
+
+
+def test_a_policy_that_waits_for_ever_starves_nobody_in_either_world() -> None:
+    """Whenever nothing runs and the first job fits, the fallback decides: jobs run one after the other."""
+    jobs = Workload(
+        tuple(
+            WorkloadJob(f"job-{i}", at, "sort", 2.0, 1024, 2, 100.0)
+            for i, at in enumerate((0.0, 10.0, 20.0, 1000.0))
+        )
+    )
+    result = simulate(Waits(), jobs, VMS, fallback=create("ff"))
+    ends = {job.name: job.ended_at for job in result.jobs}
+    master = PerfectMaster(Waits(), VMS, lambda job_id, *_: ends[job_id], fallback=create("ff"))
+    master.run(believed(jobs_of(jobs, SimulationOptions().profiles), SimulationOptions()))
+    starts = {job.name: job.started_at for job in result.jobs}
+    assert starts == {name: record.started_at for name, record in master.done.items()}
+    assert [starts[f"job-{i}"] for i in range(3)] == [0.0, ends["job-0"], ends["job-1"]]
+    assert starts["job-3"] == 1000.0
+    assert result.violations == 4
+    faults = {fault for each in result.decisions for fault in each.faults}
+    assert "it waits although nothing runs and job-0 fits: a better moment will come" in faults
 
 
 def test_who_comes_after_what_never_runs() -> None:
