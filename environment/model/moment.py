@@ -47,6 +47,7 @@ class Supplied:
     changed_at: float
     why: str = ""
     undecided: bool = True
+    declined: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,7 @@ class OfferBook:
         """
         self._counted = bool(self._places)
         known, before, quota = len(self._vms), self._closed, self._quota
+        resized = any(vm_id in self._told and self._told[vm_id] != size for vm_id, size in told.sizes)
         self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
         for vm_id in before.keys() ^ self._closed.keys():
             self.changed(vm_id)
@@ -132,7 +133,7 @@ class OfferBook:
                 self._guessed.discard(vm_id)
                 self.learn(self._vms[vm_id])
                 self._look(vm_id)
-        return len(self._vms) > known or before != self._closed or quota != self._quota
+        return resized or len(self._vms) > known or before != self._closed or quota != self._quota
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -148,6 +149,8 @@ class OfferBook:
             self._awaited.discard(vm.id)
             self._guessed.discard(vm.id)
             self.changed(vm.id)
+            if vm.id in self._told:  # what is offered is there, whenever the master was last asked
+                self._told[vm.id] |= self._offered[vm.id]
             self.learn(vm)
             self._look(vm.id)
             self.window(vm.id, next((o.unavailable for o in self._by_vm[vm.id].values()), None))
@@ -268,14 +271,14 @@ class OfferBook:
                 self._there.put(self._vms[vm_id])
             self.changed(vm_id)
 
-    def clear(self) -> tuple[str, ...]:
-        """Forget all offers; returns their ids."""
-        ids, vms = tuple(self._offers), {offer.vm.id: None for offer in self._offers.values()}
+    def clear(self) -> tuple[Offer, ...]:
+        """Forget all offers, and return them."""
+        held = tuple(self._offers.values())
         self._offers.clear()
-        for vm_id in vms:
+        for vm_id in dict.fromkeys(offer.vm.id for offer in held):
             del self._by_vm[vm_id]
             self.changed(vm_id)
-        return ids
+        return held
 
     def place(self, vm: Vm) -> None:
         """A VM could be there, or is about to be: all of it may be used."""
@@ -293,15 +296,8 @@ class OfferBook:
         """The VM will never be there again."""
         for offer_id in self._by_vm.pop(vm_id, {}):
             self._offers.pop(offer_id, None)
-        for known in (
-            self._vms,
-            self._offered,
-            self._ports,
-            self._free,
-            self._others,
-            self._told,
-            self._windows,
-        ):
+        amounts = (self._offered, self._ports, self._free, self._others, self._told)
+        for known in (self._vms, *amounts, self._windows):
             known.pop(vm_id, None)
         for some in (self._awaited, self._measured, self._guessed, self._gone, self._incomplete):
             some.discard(vm_id)
@@ -342,6 +338,10 @@ class OfferBook:
     def complete(self) -> bool:
         """Whether all is offered that is free, on every VM that is there."""
         return not self._incomplete
+
+    def lacks(self, vm_id: str) -> bool:
+        """Whether something of the VM is free and not offered."""
+        return vm_id in self._incomplete
 
     def came(self) -> bool:
         """Whether all that can be expected is offered: all that is free, but on VMs that were waited for."""

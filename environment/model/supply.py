@@ -34,6 +34,8 @@ class Supply:
         self._suppressed = False
         #: Something happened since the last decision that makes it worth to ask for offers.
         self._stale = False
+        #: VMs of which offers were given back, and until when the master therefore offers nothing of them.
+        self._declined: dict[str, float] = {}
         #: Something happened since the last decision that could change it, beside that offers came.
         self.undecided = True
         #: When something last happened that could change a decision.
@@ -50,6 +52,7 @@ class Supply:
             self._changed_at,
             self.why,
             self.undecided,
+            tuple(self._declined.items()),
         )
 
     def resume(self, state: Supplied) -> None:
@@ -57,10 +60,12 @@ class Supply:
         self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
         self._asked_at, self._revived_at = state.asked_at, state.revived_at
         self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
+        self._declined = dict(state.declined)
 
     def connect(self) -> None:
         """The master has (again) accepted the framework: what was said before is void."""
         self.subscribed, self._suppressed, self._stale = True, False, False
+        self._declined.clear()
         self._book.clear()
         self._book.expect()
         self._asked_at = self._turn.now
@@ -71,9 +76,18 @@ class Supply:
         self._book.clear()
 
     def take(self, offers: Iterable[Offer]) -> None:
-        """Hold these offers."""
+        """Hold these offers; what was declined before is asked for again, to be decided on with them.
+
+        Agents come out of phase when one is offered while others are refused. If each of them was decided on
+        as it came, a job that needs several would never be shown all of its room.
+        """
+        offers = tuple(offers)
         self._book.take(offers, self._turn.now)
         self._changed_at = self._turn.now
+        for offer in offers:
+            self._declined.pop(offer.vm.id, None)
+        if self._kept_away():
+            self._stale = True
 
     def want(self) -> None:
         """It is worth to ask for offers: somebody has begun to wait."""
@@ -107,6 +121,11 @@ class Supply:
             return bool(self._places) and self._may_open()
         return self._book.came() or self._settled(self._turn.now)
 
+    def _kept_away(self) -> bool:
+        """Whether something is free that the master does not offer because it was declined."""
+        now = self._turn.now
+        return any(until > now and self._book.lacks(vm_id) for vm_id, until in self._declined.items())
+
     def _may_open(self) -> bool:
         """Whether to decide without any offer, since VMs could be opened: not again and again on the same."""
         if not self._places.may_open:
@@ -127,7 +146,9 @@ class Supply:
     def decline(self) -> None:
         """Give back all offers."""
         if held := self._book.clear():
-            self._turn.command(Decline, held, timings.REFUSE)
+            until = self._turn.now + timings.REFUSE
+            self._declined.update((offer.vm.id, until) for offer in held)
+            self._turn.command(Decline, tuple(offer.id for offer in held), timings.REFUSE)
 
     def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
         """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
@@ -156,4 +177,5 @@ class Supply:
             return  # it stays stale, so a later event asks
         self._suppressed, self._stale = False, False
         self._asked_at = self._revived_at = now
+        self._declined.clear()
         self._turn.command(Revive)
