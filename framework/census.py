@@ -1,11 +1,13 @@
 """Asks a master again and again which agents it has: they come and go while nothing is offered to us."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
 import structlog
 
 from environment.model.events import VmsMeasured
+from environment.model.moment import Offer
 
 log = structlog.get_logger("mesos")
 
@@ -23,6 +25,8 @@ class Census:
         self._read = read
         self._tell = tell
         self._told: VmsMeasured | None = None
+        #: When offers of agents last showed something else than was told, by agent.
+        self._hinted: dict[str, float] = {}
         self._asked = threading.Event()
         self._answered = threading.Condition()
         self._begun = 0
@@ -43,6 +47,22 @@ class Census:
         """Ask at once, and tell the answer whatever was told before: the model knows it no more."""
         self._told = None
         self._asked.set()
+
+    def hint(self, offers: Iterable[Offer]) -> None:
+        """Ask at once when offers show agents that are not known, or more of one than it was told to have.
+
+        No more than once a period for each agent, in case that the master goes on telling otherwise.
+        """
+        if (told := self._told) is None:
+            return
+        sizes, now = dict(told.sizes), time.monotonic()
+        for offer in offers:
+            size = sizes.get(offer.vm.id)
+            if size is not None and size.contains(offer.resources):
+                continue
+            if now - self._hinted.get(offer.vm.id, -PERIOD) >= PERIOD:
+                self._hinted[offer.vm.id] = now
+                self.anew()
 
     def ask(self, seconds: float) -> bool:
         """Ask at once and wait so long for the end of it; whether it came."""

@@ -87,7 +87,8 @@ class MesosLink:
         self._detector: Detector | None = None
         if is_zookeeper(options.master):
             self._detector = Detector(options.master, self._look_now)
-            self._name = f"the leading master of {options.master.partition('://')[0]}://{self._name}"
+            scheme, _, rest = options.master.partition("://")
+            self._name = f"the leading master of {scheme}://{rest.rpartition('@')[2]}"
         self._state = f"connecting to {self._name}"
         self._session: Session | None = None
         #: How many subscriptions there were.
@@ -335,7 +336,9 @@ class MesosLink:
             _decline(session, others)
         self._offers.update((offer["id"]["value"], offer) for offer in held)
         self._agents.update(agent_url(offer) for offer in offers)
-        self._emit(ev.OffersReceived(self._now(), tuple(map(offer_from_json, held))), None)
+        told = tuple(map(offer_from_json, held))
+        self._census.hint(told)
+        self._emit(ev.OffersReceived(self._now(), told), None)
 
     def on_inverse_offers(self, offers: list[Json]) -> None:
         """The master wants VMs back."""

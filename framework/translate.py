@@ -23,6 +23,15 @@ UNKNOWN_TYPE = "unknown"
 _EXITED = re.compile(r"(?:Command|Container) exited with status (?P<code>\d{1,3})\b")
 _TERMINATED = re.compile(r"(?:Command|Container) terminated with signal (?P<name>[\w /-]*\w)")
 _SIGNALS = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
+#: What updates say of why a task was ended, by their reason, where the message only says how.
+_REASONS = {
+    "agent_draining": "its agent is being drained",
+    "agent_removed_by_operator": "an operator has removed its agent",
+    "framework_removed": "the master has removed our framework",
+    "max_completion_time_reached": "it ran for longer than it may",
+}
+#: The ports that there are.
+_FIRST_PORT, _LAST_PORT = 1, 65535
 _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 
 
@@ -88,14 +97,14 @@ def agent_url(offer: Mapping[str, Any]) -> tuple[str, str]:
 def task_changed_from_json(status: Mapping[str, Any], at: float) -> TaskChanged:
     """Read a status update; a state that is not known to us counts as unknown."""
     state = str(status["state"]).removeprefix("TASK_").lower()
-    message = str(status.get("message", ""))
+    message, reason = str(status.get("message", "")), _reason(status)
     return TaskChanged(
         at,
         task_id=str(status["task_id"]["value"]),
         state=_STATES.get(state, "unknown"),
         vm_id=str(status.get("agent_id", {}).get("value", "")),
-        reason=str(status.get("reason", "")).removeprefix("REASON_").lower(),
-        message=masked_urls(message),
+        reason=reason,
+        message=masked_urls(_why(reason, message)),
         exit_code=_exit_code(message),
     )
 
@@ -212,6 +221,18 @@ def _attributes(attributes: Iterable[Mapping[str, Any]]) -> dict[str, str | floa
     return {a["name"]: (a.get("text") or a.get("scalar") or {}).get("value", "") for a in attributes}
 
 
+def _reason(status: Mapping[str, Any]) -> str:
+    return str(status.get("reason", "")).removeprefix("REASON_").lower()
+
+
+def _why(reason: str, message: str) -> str:
+    """The message, after the reason where the message tells nothing but how a process ended."""
+    if not reason or (message and not (_EXITED.fullmatch(message) or _TERMINATED.fullmatch(message))):
+        return message
+    told = _REASONS.get(reason, reason.replace("_", " "))
+    return f"{told}: {message}" if message else told
+
+
 def _exit_code(message: str) -> int | None:
     """What a process ended with, as Mesos' executors tell it, in words alone; None for other words."""
     if found := _EXITED.match(message):
@@ -251,9 +272,12 @@ def _address(offer: Mapping[str, Any]) -> str:
 
 
 def _ports(resources: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, int]]:
+    """Ranges of ports that can be listened on: agents offer what their operators wrote."""
     for resource in resources:
         if resource["name"] == "ports":
-            yield from _ranges(resource)
+            for first, last in _ranges(resource):
+                if (begin := max(first, _FIRST_PORT)) <= (end := min(last, _LAST_PORT)):
+                    yield begin, end
 
 
 def _ranges(resource: Mapping[str, Any]) -> Iterable[tuple[int, int]]:

@@ -354,3 +354,4 @@ def test_what_is_no_master_is_told(zookeeper: ZooKeeper, announcer: Announcer) -
             announcer.withdraw(znode)
             until(lambda: "no master is announced" in framework.link.state, "it went")
         assert "hush" not in framework.link.state
+        assert f"the leading master of zk://{zookeeper.address}/mesos:" in framework.link.state

@@ -483,3 +483,14 @@ def test_what_was_decided_under_an_earlier_subscription_is_not_said_on_a_later_o
         assert mesos.get("/frameworks")["frameworks"][0]["offers"][: len(before)] == before
         framework.link.execute(cmd.Decline(1, (offer.id,), 60.0), undescribed, second)
         until(lambda: mesos.get("/frameworks")["frameworks"][0]["offers"] != before, "it is declined")
+
+
+def test_a_master_is_called_by_its_address_without_what_is_secret() -> None:
+    """Also where it is found through ZooKeeper without a password."""
+    for master, name in (
+        ("zk://a:1,b:2/mesos", "the leading master of zk://a:1,b:2/mesos"),
+        ("zoo://me:hush@a:1/mesos", "the leading master of zoo://a:1/mesos"),
+        ("a:5050", "a:5050"),
+    ):
+        link = MesosLink(SessionOptions(master=master), lambda *_: None, None)
+        assert link.state == f"connecting to {name}"

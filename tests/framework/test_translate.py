@@ -85,6 +85,24 @@ def test_resources_of_an_offer_are_summed() -> None:
     assert (read.resources, read.ports) == (Resources.of(3.75, 1024), ((31000, 31009),))
 
 
+@pytest.mark.parametrize(
+    ("offered", "left"),
+    [
+        ([(31000, 70000)], ((31000, 65535),)),
+        ([(65536, 70000), (0, 80), (2**40, 2**41)], ((1, 80),)),
+        ([(0, 0)], ()),
+    ],
+)
+def test_ports_that_there_are_not_are_ignored(
+    offered: list[tuple[int, int]], left: tuple[tuple[int, int], ...]
+) -> None:
+    """An operator may write any range into an agent's resources: no task can listen above 65535."""
+    ranges = [{"begin": begin, "end": end} for begin, end in offered]
+    assert (
+        offer_from_json(offer({"name": "ports", "type": "RANGES", "ranges": {"range": ranges}})).ports == left
+    )
+
+
 def test_an_agent_without_attributes_is_a_vm_all_the_same() -> None:
     """No type, no price, no URL: unknown type, free of charge, reached under its host name."""
     read = offer_from_json(offer(scalar("cpus", 1.0)))
@@ -189,3 +207,31 @@ def test_exit_codes_are_read_from_what_executors_say(message: str, code: int | N
     """Mesos tells them in words alone; 128 + N for signal N, as shells count."""
     status = {"task_id": {"value": "a.driver-1"}, "state": "TASK_FAILED", "message": message}
     assert task_changed_from_json(status, 1.0).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "told"),
+    [
+        (
+            "REASON_AGENT_DRAINING",
+            "Command terminated with signal Terminated",
+            "its agent is being drained: Command terminated with signal Terminated",
+        ),
+        ("REASON_MAX_COMPLETION_TIME_REACHED", "", "it ran for longer than it may"),
+        (
+            "REASON_CONTAINER_PREEMPTED",
+            "Container exited with status 1",
+            "container preempted: Container exited with status 1",
+        ),
+        ("REASON_AGENT_REMOVED", "health check timed out", "health check timed out"),
+        ("", "Command exited with status 3", "Command exited with status 3"),
+    ],
+)
+def test_why_a_task_ended_is_told_where_its_message_says_only_how(
+    reason: str, message: str, told: str
+) -> None:
+    """An executor on a drained agent was not killed by chance; its exit code is read all the same."""
+    status = {"task_id": {"value": "a.0"}, "state": "TASK_KILLED", "reason": reason, "message": message}
+    read = task_changed_from_json(status, 1.0)
+    assert read.message == told
+    assert (read.exit_code == 143) == message.endswith("Terminated")
