@@ -217,11 +217,11 @@ class OfferBook:
 
     def vm(self, vm_id: str) -> Vm:
         """A VM that is known."""
-        return self._vms[vm_id]
+        return self._there.shown(self._vms[vm_id])
 
     def name(self, vm_id: str) -> str:
         """What a VM is called; its id if it is not known."""
-        return self._vms[vm_id].name if vm_id in self._vms else vm_id
+        return self.vm(vm_id).name if vm_id in self._vms else vm_id
 
     def free(self, vm_id: str) -> Resources:
         """What of the VM nobody holds, offered or not."""
@@ -247,7 +247,7 @@ class OfferBook:
         for offer_id in ids:
             del self._offers[offer_id]
         self.changed(vm_id)
-        return self._vms[vm_id], ids
+        return self.vm(vm_id), ids
 
     def drop(self, offer_id: str) -> None:
         """Forget an offer that was taken back."""

@@ -221,6 +221,22 @@ def test_all_of_it_is_in_a_snapshot(world: World) -> None:
     assert model.ready_to_decide()
 
 
+def test_agents_with_one_hostname_have_names_of_their_own(world: World) -> None:
+    """Each is shown with the end of its id, in views as in what is launched, while the other is there."""
+    first, second = (replace(make_vm("host"), id=f"master-{end}") for end in ("S3", "S12"))
+    world.submit(make_job("a", 1))
+    world.send(ev.OffersReceived(world.now, (make_offer("one", first),)))
+    assert [vm.name for vm in world.model.vms()] == ["host"]
+    world.send(ev.OffersReceived(world.now, (make_offer("two", second),)))
+    assert [vm.name for vm in world.model.view().vms] == ["host (S12)", "host (S3)"]
+    assert launched(world.place("a", first)) == {"host (S3)": ["a.0"]}
+    assert [task.vm_name for task in world.model.tasks("a")] == ["host (S3)"]
+    world.send(ev.VmLost(world.now, second.id))
+    assert [vm.name for vm in world.model.vms()] == ["host"]
+    world.send(ev.OffersReceived(world.now, (make_offer("x", replace(first, id="other-S3")),)))
+    assert [vm.name for vm in world.model.vms()] == ["host (master-S3)", "host (other-S3)"]
+
+
 # ---- ports -----------------------------------------------------------------------------------------
 
 
