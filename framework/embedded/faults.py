@@ -11,6 +11,9 @@
     {"fault": "kill_agent", "agent": "NAME"}            tasks of frameworks with checkpointing live on
     {"fault": "shutdown_agent", "agent": "NAME"}        it says goodbye, its tasks are killed
     {"fault": "start_agent", "agent": "NAME"}           after either of the two
+    {"fault": "offer_at", "agent": "NAME",              it is offered only once in so many seconds, from then
+     "phase": 0.7, "period": 6}                         on, and when REVIVE is called, as if it was refused
+                                                        meanwhile; a period of 0 ends it
     {"fault": "interrupt_vm", "agent": "NAME",          a VM of a pool is going to be taken away, as a cloud
      "seconds": 120}                                    says before it does
     {"fault": "refuse_vms", "kind": "capacity",         the next VMs of pools are not opened
@@ -98,6 +101,7 @@ class Faults:
             "kill_agent": lambda: self._agent(body).kill(),
             "shutdown_agent": lambda: self._agent(body).shutdown(),
             "start_agent": lambda: self._agent(body).start(),
+            "offer_at": lambda: self._offer_at(body),
             "interrupt_vm": lambda: cluster.pools.interrupt(self._agent(body), _number(body, "seconds")),
             "refuse_vms": lambda: self._refuse(str(body.get("kind")), int(_number(body, "count", 1))),
             "kill_executor": lambda: self._kill_executor(body.get("task_id")),
@@ -131,6 +135,13 @@ class Faults:
     def _kill_executor(self, task_id: object) -> None:
         if not any(agent.kill_executor(str(task_id)) for agent in self._cluster.agents.values()):
             raise CallError(f"No running command task {task_id!r}")
+
+    def _offer_at(self, body: Json) -> None:
+        name, master = self._agent(body).spec.name, self._cluster.master
+        phase, period = _number(body, "phase", 0.0), _number(body, "period")
+        for agent in () if master is None else master.state.agents.values():
+            if agent.spec.name == name:
+                master.offers.offer_at(agent, phase, period)
 
     def _agent(self, body: Json) -> Agent:
         agent = self._cluster.agents.get(str(body.get("agent")))

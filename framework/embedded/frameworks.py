@@ -85,7 +85,7 @@ class Frameworks:
         named = set(roles) or set(framework.info.roles)
         framework.suppressed -= named
         framework.filters = [refusal for refusal in framework.filters if refusal.role not in named]
-        self._offers.allocate_soon()
+        self._offers.revive()
 
     def update(self, framework: Framework, body: Json) -> str | None:
         """Change what a framework says of itself; return why it may not, or None when it is done."""

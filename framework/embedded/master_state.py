@@ -163,6 +163,10 @@ class AgentRecord:
     registered_at: float = field(default_factory=time.time)
     reregistered_at: float | None = None
     missed_pings: int = 0
+    offer_period: float = 0.0
+    """It is offered only once in so many seconds, unless somebody revives offers; 0: whenever it can be."""
+    next_offer: float = 0.0
+    """When it is to be offered next (loop time), if it has such a period."""
 
     @property
     def spec(self) -> AgentSpec:

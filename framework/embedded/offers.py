@@ -14,6 +14,7 @@ class Offers:
     def __init__(self, state: MasterState) -> None:
         self._state = state
         self._scheduled = False
+        self._all = False
 
     def allocate_soon(self) -> None:
         """Run the allocator once what is being handled now is done."""
@@ -29,12 +30,33 @@ class Offers:
         for framework in state.frameworks.values():
             framework.filters = [refusal for refusal in framework.filters if refusal.until > now]
         fresh: dict[str, list[Json]] = {}
-        for grant in allocate(state.frameworks.values(), state.agents.values(), now):
+        revived, self._all = self._all, False
+        agents = [a for a in state.agents.values() if self._may_offer(a, now, revived=revived)]
+        for grant in allocate(state.frameworks.values(), agents, now):
             offer = self._make(grant)
             fresh.setdefault(grant.framework_id, []).append(self.to_json(offer))
         for framework_id, offers in fresh.items():
             state.count("master/messages_offers")
             state.frameworks[framework_id].send(offers_event(offers))
+
+    def offer_at(self, agent: AgentRecord, phase: float, period: float) -> None:
+        """From now on offer an agent only once in a period (s), so long after its beginning."""
+        agent.offer_period, agent.next_offer = period, self._state.loop.time() + phase
+        self._state.loop.call_later(phase, self.allocate)
+
+    def revive(self) -> None:
+        """Offer all agents now, whenever the time of each is."""
+        self._all = True
+        self.allocate_soon()
+
+    def _may_offer(self, agent: AgentRecord, now: float, *, revived: bool) -> bool:
+        if revived or not agent.offer_period:
+            return True
+        if agent.next_offer > now:
+            return False
+        agent.next_offer += agent.offer_period * (1 + (now - agent.next_offer) // agent.offer_period)
+        self._state.loop.call_at(agent.next_offer, self.allocate)
+        return True
 
     def to_json(self, offer: OutstandingOffer) -> Json:
         """The `OutstandingOffer` message."""
