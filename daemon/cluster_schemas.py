@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from conf.carrying import carried
-from daemon.cluster_status import ClusterStatus, OpenState
+from daemon.cluster_status import ClusterStatus, VmState
 from daemon.contract import Health
 from daemon.schemas import Body, Said
 
@@ -41,8 +41,8 @@ class VmBody(Body):
     """The ids of our tasks on it, as far as whoever asks may see their jobs."""
     note: Said
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
-    state: OpenState
-    """Up, unless it is of a pool and opens, boots, is drained or closes."""
+    state: VmState
+    """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
     pool: Said
     """The pool of one that comes and goes; empty for one that is always there."""
     lease: Said

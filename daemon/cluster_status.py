@@ -6,6 +6,8 @@ from typing import Literal
 
 #: Of a VM that costs something.
 OpenState = Literal["opening", "booting", "up", "draining", "closing"]
+#: The same of any VM, or that it holds executors and cannot be reached.
+VmState = OpenState | Literal["unreachable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class VmStatus:
     used_resources: Mapping[str, float] = field(default_factory=dict)
     #: Why nothing is placed there now, or what is wrong with what its agent tells.
     note: str = ""
-    #: `up`, unless it is of a pool and opens, boots, is drained or closes.
-    state: OpenState = "up"
+    #: `up`, unless it cannot be reached, or is of a pool and opens, boots, is drained or closes.
+    state: VmState = "up"
     #: Its pool and its lease there; empty for one that is always there.
     pool: str = ""
     lease: str = ""

@@ -190,7 +190,7 @@ class _State(Collector):
             text = "What VMs have cost today (UTC), in dollars"
             yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
         cluster = self._scheduler.cluster()
-        vms = [vm for vm in cluster.vms if vm.state in ("up", "draining")]
+        vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
         for name, text, value in (
             ("vms", "VMs that are there", len(vms)),
             ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),

@@ -68,7 +68,9 @@ def _pool(name: str, places: Sequence[Vm], opened: Collection[str], notes: Mappi
 
 def _vms(model: ClusterModel, leases: Mapping[str, Lease], notes: Mapping[str, str]) -> tuple[VmStatus, ...]:
     """Those that are there, or come."""
-    held = model.ledger.held
+    held, away = model.ledger.held, model.out_of_reach()
+    there = {vm.id: vm for vm in (*model.vms(), *(vm for vm, _ in away))}
+    out = {vm.id: each for vm, each in away}
     closed = {vm.id for vm in model.options.places} - leases.keys()
     return tuple(
         VmStatus(
@@ -84,18 +86,19 @@ def _vms(model: ClusterModel, leases: Mapping[str, Lease], notes: Mapping[str, s
             executors=model.ledger.task_ids(vm.id),
             resources=vm.resources.others,
             used_resources=held(vm.id).others,
-            note=notes.get(vm.id, ""),
-            **_terms(leases.get(vm.id)),
+            note=out[vm.id].told if vm.id in out else notes.get(vm.id, ""),
+            **_terms(leases.get(vm.id), reached=vm.id not in out),
         )
-        for vm in model.vms()
+        for vm in there.values()
         if vm.id not in closed
     )
 
 
-def _terms(lease: Lease | None) -> dict[str, Any]:
-    """What there is to say of a VM of a pool beside what there is of all."""
+def _terms(lease: Lease | None, *, reached: bool) -> dict[str, Any]:
+    """What there is to say of a VM of a pool beside what there is of all, and of one out of reach."""
     if lease is None:
-        return {}
+        return {} if reached else {"state": "unreachable"}
     boot, pool = (lease.vm.terms.boot, lease.vm.terms.pool) if lease.vm.terms else (0.0, "")
     ready_at = lease.asked_at + boot if lease.ready_at is None else lease.ready_at
-    return {"state": lease.state, "pool": pool, "lease": lease.id, "ready_at": ready_at}
+    state = "unreachable" if lease.state == "up" and not reached else lease.state
+    return {"state": state, "pool": pool, "lease": lease.id, "ready_at": ready_at}

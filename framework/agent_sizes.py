@@ -13,6 +13,8 @@ from framework.translate import agent_from_json
 
 #: Seconds that the master has for each answer.
 PATIENCE = 10.0
+#: Why nothing is placed on an agent that the master still counts and cannot speak to.
+AWAY = "takes nothing new: its agent has lost its connection to the master"
 #: Bytes of an answer: an agent is told in some thousand.
 _MOST = 256 << 20
 
@@ -23,7 +25,8 @@ def read_agents(
     """The agents of the master at `host:port`, as far as these roles may use them, and what limits the roles.
 
     Without `gpus` agents that have some are not ours. Raises OSError when the master cannot be asked or
-    refuses, ValueError when it answers something else. When it was is for the caller to say.
+    refuses, ValueError when it answers something else. When it was is for the caller to say, and since when
+    agents are `AWAY`.
     """
     url = f"http://{master}"
     agents = read_json(f"{url}/slaves", credentials, seconds=PATIENCE, most=_MOST)
@@ -38,12 +41,13 @@ def read_agents(
 def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
     """Read what a master answers to GET /slaves; ValueError when it is something else."""
     try:
-        there = [agent for agent in told["slaves"] if agent.get("active", True) or agent.get("deactivated")]
+        # A VM of a pool is there when its agent is: others wait for that.
+        there = [agent for agent in told["slaves"] if not (_is_away(agent) and _lease(agent))]
         sizes = {str(agent["id"]): _size(agent, roles) for agent in there}
         # Agents that are not ours at all would be waited for in vain.
         ours = [agent for agent in there if _is_ours(sizes[str(agent["id"])], gpus=gpus)]
         vms = tuple(agent_from_json(agent, sizes[str(agent["id"])]) for agent in ours)
-        closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if agent.get("deactivated"))
+        closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if _takes_nothing(agent))
         return VmsMeasured(0.0, tuple(sizes.values()), vms, closed)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
@@ -113,7 +117,21 @@ def _used(quota: Mapping[str, Mapping[str, float]]) -> str:
     return _parts({name: quota["consumed"].get(name, 0.0) for name in quota["limit"]})
 
 
+def _is_away(agent: Mapping[str, Any]) -> bool:
+    return not (agent.get("active", True) or agent.get("deactivated"))
+
+
+def _takes_nothing(agent: Mapping[str, Any]) -> bool:
+    return bool(agent.get("deactivated")) or _is_away(agent)
+
+
+def _lease(agent: Mapping[str, Any]) -> object:
+    return agent.get("attributes", {}).get("lease")
+
+
 def _closed(agent: Mapping[str, Any]) -> str:
+    if _is_away(agent):
+        return AWAY
     state = str((agent.get("drain_info") or {}).get("state", "")).lower()
     how = {"draining": "it is being drained", "drained": "it was drained"}.get(state, "it was deactivated")
     return f"takes nothing new: {how} by an operator"

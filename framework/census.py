@@ -49,16 +49,16 @@ class Census:
         self._asked.set()
 
     def hint(self, offers: Iterable[Offer]) -> None:
-        """Ask at once when offers show agents that are not known, or more of one than it was told to have.
+        """Ask at once when offers show agents that are not known or closed, or more of one than was told.
 
         No more than once a period for each agent, in case that the master goes on telling otherwise.
         """
         if (told := self._told) is None:
             return
-        sizes, now = dict(told.sizes), time.monotonic()
+        sizes, closed, now = dict(told.sizes), dict(told.closed), time.monotonic()
         for offer in offers:
             size = sizes.get(offer.vm.id)
-            if size is not None and size.contains(offer.resources):
+            if size is not None and size.contains(offer.resources) and offer.vm.id not in closed:
                 continue
             if now - self._hinted.get(offer.vm.id, -PERIOD) >= PERIOD:
                 self._hinted[offer.vm.id] = now

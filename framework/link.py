@@ -20,7 +20,8 @@ import structlog
 from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord
-from framework.agent_sizes import read_agents
+from environment.words import clock
+from framework.agent_sizes import AWAY, read_agents
 from framework.asking import Credentials
 from framework.census import Census
 from framework.detector import Detector, is_zookeeper
@@ -102,6 +103,8 @@ class MesosLink:
         self._leader = ""
         self._offers: dict[str, Json] = {}
         self._agents: dict[str, str] = {}
+        #: Since when agents have no connection to the master, as far as it was asked; for the census alone.
+        self._away: dict[str, float] = {}
         #: What was last told of why there is no connection.
         self._told = ""
         self._look = threading.Event()
@@ -365,7 +368,11 @@ class MesosLink:
         session, options = self._session, self._options
         if session is None or not session.subscribed:
             return None
-        return read_agents(session.master, options.roles, self.credentials, gpus=options.gpus)
+        found = read_agents(session.master, options.roles, self.credentials, gpus=options.gpus)
+        now, away = self._now(), {vm_id for vm_id, why in found.closed if why == AWAY}
+        self._away = {vm_id: self._away.get(vm_id, now) for vm_id in away}
+        since = {vm_id: f" since {clock(at)}" for vm_id, at in self._away.items()}
+        return replace(found, closed=tuple((i, f"{why}{since.get(i, '')}") for i, why in found.closed))
 
 
 def _decline(session: Session, offer_ids: Sequence[str], refuse_seconds: float | None = None) -> None:

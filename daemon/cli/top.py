@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 #: those that wait: it is looked for on so many pages.
 _PAGE, _PAGES = 500, 20
 #: What is paid for of a VM.
-_PAID = ("up", "booting", "draining", "closing")
+_PAID = ("up", "unreachable", "booting", "draining", "closing")
 _RUNNING = ("placing", "starting", "running", "relaunching")
 
 

@@ -17,6 +17,7 @@ from environment.check import shortage
 from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
+from environment.model.doubts import OutOfReach
 from environment.model.leases import Lease
 from environment.model.ledger import Ledger
 from environment.model.parts import Parts
@@ -146,6 +147,11 @@ class ClusterModel:
         """What is to be said of VMs, by id: why nothing is placed there, what their agents tell wrongly."""
         wrong = {vm.id: vm.note for vm in self._parts.book.vms() if vm.note}
         return {**wrong, **self._parts.left_out()}
+
+    def out_of_reach(self) -> list[tuple[Vm, OutOfReach]]:
+        """The VMs that hold tasks of ours and cannot be reached, whether the master knows of them or not."""
+        book = self._parts.book
+        return [(book.vm(vm_id), out) for vm_id, out in self._parts.watch.out_of_reach().items()]
 
     def requests(self, *, gated: bool = True) -> Sequence[PlacementRequest]:
         """What waits for a placement, in order, as the queue of a round; lost executors come first.

@@ -4,6 +4,8 @@ Messages to the master can be lost, so what stays without an answer is asked abo
 answer means for its job is in `cluster_model.py`.
 """
 
+from typing import NamedTuple
+
 from environment.model import timings
 from environment.model.commands import KillTask, Reconcile
 from environment.model.moment import Watched
@@ -12,6 +14,23 @@ from environment.model.records import ExecutorRecord
 from environment.model.roster import Roster
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
+from environment.words import clock
+
+#: How it begins what is said of what is out of reach.
+OUT_OF_REACH = "cannot be reached since"
+
+
+class OutOfReach(NamedTuple):
+    """Since when something cannot be reached, and until when it is waited for, seconds."""
+
+    since: float
+    until: float
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        waits = f"it is waited for until {clock(self.until)}, and then replaced"
+        return f"{OUT_OF_REACH} {clock(self.since)}; {waits}"
 
 
 class Watch:
@@ -50,9 +69,22 @@ class Watch:
         """The master, or the task's agent, told its state."""
         self._questions.answered(task_id)
 
-    def lost_sight(self, task: ExecutorRecord) -> None:
-        """The task cannot be reached."""
-        self._unreachable_since.setdefault(task.task_id, self._turn.now)
+    def lost_sight(self, task: ExecutorRecord) -> OutOfReach:
+        """The task cannot be reached: since when, and until when it is waited for."""
+        since = self._unreachable_since.setdefault(task.task_id, self._turn.now)
+        return OutOfReach(since, since + self._options.unreachable_timeout)
+
+    def out_of_reach(self) -> dict[str, OutOfReach]:
+        """The VMs of which tasks cannot be reached, by id."""
+        found: dict[str, OutOfReach] = {}
+        for task_id, since in self._unreachable_since.items():
+            task = self._roster.task(task_id)
+            if task is None or task.ended:
+                continue
+            until = since + self._options.unreachable_timeout
+            known = found.get(task.vm_id, OutOfReach(since, until))
+            found[task.vm_id] = OutOfReach(min(known.since, since), max(known.until, until))
+        return found
 
     def seen(self, task: ExecutorRecord) -> None:
         """The task is there."""

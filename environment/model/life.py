@@ -10,7 +10,7 @@ from typing import Literal
 from environment.growth import Grown
 from environment.model import commands as cmd
 from environment.model import task_states
-from environment.model.doubts import Watch
+from environment.model.doubts import OUT_OF_REACH, OutOfReach, Watch
 from environment.model.growing import runs_on
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.releases import Releases
@@ -140,6 +140,24 @@ class JobLives:
             job.state = "starting"
             self._roster.explain(job, f"{self._executors_of(job)} are starting")
         self.look_whether_all_run(job)
+        self._reach_again(job)
+
+    def lose_sight(self, task: ExecutorRecord, out: OutOfReach, why: str) -> None:
+        """One of its tasks cannot be reached, and may still run."""
+        job = self._roster.job_of(task)
+        self._roster.move(task, "unreachable", "; ".join(filter(None, (out.told, why))))
+        if not (job.ended or job.aborting):
+            there = sum(other.vm_id == task.vm_id for other in self._unreachable(job))
+            tasks = f"{there} of its tasks" if there > 1 else "one of its tasks"
+            self._roster.explain(job, f"{tasks} on {task.vm_name} {out.told}")
+
+    def _reach_again(self, job: JobRecord) -> None:
+        """One of its tasks is seen again; it says so when all are, unless it says how many there are."""
+        if job.state == "running" and OUT_OF_REACH in job.reason and not self._unreachable(job):
+            self._roster.explain(job, "all its tasks can be reached again")
+
+    def _unreachable(self, job: JobRecord) -> list[ExecutorRecord]:
+        return [task for task in self._roster.open_tasks(job) if task.state == "unreachable"]
 
     def _executors_of(self, job: JobRecord) -> str:
         """Its executors in words: how many there are when it was started on fewer than it asks for."""

@@ -71,9 +71,7 @@ class Tasks:
             )
             self._end(task, replace(event, state="lost") if taken else event)
         elif event.state in ("unreachable", "unknown"):
-            self._watch.lost_sight(task)
-            why = event.message or "its VM cannot be reached; it may still run"
-            self._roster.move(task, "unreachable", why)
+            self._lives.lose_sight(task, self._watch.lost_sight(task), event.message)
         else:
             self._watch.seen(task)
             self._book.found(task.vm_id)

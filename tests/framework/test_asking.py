@@ -91,17 +91,22 @@ AGENT: dict[str, Any] = {
 
 
 def test_agents_are_read_as_offers_would_show_them() -> None:
-    """Those that are there and ours, with all that is known; drained ones are closed."""
+    """Those that are there and ours, with all that is known; drained and disconnected ones are closed."""
     gpu = {"id": "S2", "unreserved_resources": {"cpus": 4.0, "mem": 1024.0, "gpus": 1.0}}
     drained = {"id": "S3", "active": False, "deactivated": True, "drain_info": {"state": "DRAINED"}}
     others = {"id": "S4", "unreserved_resources": {"cpus": 0.0, "mem": 0.0}}
     away = {"id": "S5", "active": False}
-    slaves = {"slaves": [AGENT, *({**AGENT, **change} for change in (gpu, drained, others, away))]}
+    pooled = {"id": "S6", "active": False, "attributes": {"lease": "general-1.7"}}
+    changes = (gpu, drained, others, away, pooled)
+    slaves = {"slaves": [AGENT, *({**AGENT, **change} for change in changes)]}
     found = measured(slaves, ("stoker",), gpus=False)
-    assert [vm.id for vm in found.vms] == ["S1", "S3"]
+    assert [vm.id for vm in found.vms] == ["S1", "S3", "S5"]
     assert found.vms[0] == Vm("S1", "host1", "m1", Resources.of(4.0, 1024), 0.48, "10.0.0.1")
-    assert found.closed == (("S3", "takes nothing new: it was drained by an operator"),)
-    assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3"]
+    assert found.closed == (
+        ("S3", "takes nothing new: it was drained by an operator"),
+        ("S5", "takes nothing new: its agent has lost its connection to the master"),
+    )
+    assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3", "S5"]
 
 
 @pytest.mark.parametrize(

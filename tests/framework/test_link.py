@@ -331,6 +331,21 @@ def test_an_agent_that_is_lost_and_comes_back_tells_of_its_tasks(tmp_path: Path)
         assert framework.until("job-1.0", "running").reason == "agent_reregistered"
 
 
+def test_an_agent_without_a_connection_is_told_as_closed_until_it_is_back(tmp_path: Path) -> None:
+    """Before the master gives it up, which takes minutes: since when, the same at every look."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        mesos.fault("kill_agent", agent=offer.vm.name)
+        framework.link.ask_for_agents(PATIENCE)
+        ((vm_id, why),) = framework.measured.closed
+        assert vm_id == offer.vm.id
+        assert why.startswith("takes nothing new: its agent has lost its connection to the master since 20")
+        assert framework.link._read_agents() == replace(framework.measured, at=0.0)
+        assert offer.vm.id in {vm.id for vm in framework.measured.vms}
+        mesos.fault("start_agent", agent=offer.vm.name)
+        until(lambda: not framework.measured.closed, "it is offered, so the master is asked")
+
+
 def test_a_launch_that_got_lost_is_found_to_be_gone(tmp_path: Path) -> None:
     """The master answered 202 and did nothing; asked about it with its agent, it is sure."""
     with mesos_and_framework(tmp_path) as (mesos, framework):

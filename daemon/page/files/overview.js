@@ -41,7 +41,7 @@ export function show(main) {
 }
 
 const TILES = [
-  ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
+  ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.away && `${s.away} out of reach`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
   ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
   ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
   ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`, "#/jobs?state=running"],
@@ -50,10 +50,11 @@ const TILES = [
 ];
 
 function summed() {
-  const s = { vms: state.vms.size, booting: 0, draining: 0, idle: 0, used: 0, cpus: 0, price: 0, held: 0, executors: 0,
+  const s = { vms: state.vms.size, booting: 0, draining: 0, away: 0, idle: 0, used: 0, cpus: 0, price: 0, held: 0, executors: 0,
     on: 0, queued: 0, over: 0, failed: 0, since: 0, newest: [] };
   for (const vm of state.vms.values()) {
     if (vm.state === "booting" || vm.state === "opening") s.booting++;
+    else if (vm.state === "unreachable") s.away++;
     else if (vm.state !== "up") s.draining++;
     else if (!vm.executors.length && !vm.used_cpus) s.idle++;
     s.used += vm.used_cpus;

@@ -1140,3 +1140,31 @@ def test_a_job_whose_driver_is_out_of_reach_may_start_afresh() -> None:
     assert names(world.tell("running", "job-1.2", "job-1.3")) == ["StartDriver"]
     world.driver_ends("job-1")
     assert world.job().state == "finished"
+
+
+def test_what_is_out_of_reach_says_since_when_and_until_when(world: World) -> None:
+    """Of its job, its task and its VM, which is known all the while, though the master knows it no more."""
+    world.run(make_job(executors=6))
+    world.tell("unreachable", "job-1.0", message="health check timed out")
+    world.now += 10
+    world.tell("unreachable", "job-1.1")
+    world.send(ev.VmLost(world.now, ONE.id))
+    told = "cannot be reached since 100 s; it is waited for until 160 s, and then replaced"
+    assert world.job().reason == "2 of its tasks on vm-1 " + told.replace("100", "110").replace("160", "170")
+    records = {task.task_id: task for task in world.model.tasks("job-1")}
+    assert (records["job-1.0"].state, records["job-1.0"].message) == (
+        "unreachable",
+        f"{told}; health check timed out",
+    )
+    assert ONE not in world.model.vms()
+    ((vm, out),) = world.model.out_of_reach()
+    assert (vm, out) == (ONE, (100.0, 170.0))
+    world.tell("running", "job-1.0")
+    assert world.job().reason.startswith("2 of its tasks")
+    world.tell("running", "job-1.1")
+    assert world.job().reason == "all its tasks can be reached again"
+    assert world.model.out_of_reach() == []
+    world.tell("unreachable", "job-1.0")
+    world.wait(61)
+    assert world.model.out_of_reach() == []
+    assert world.job().state == "relaunching"
