@@ -1633,8 +1633,8 @@ class Vm(TypedDict):
     """The ids of our tasks on it, as far as whoever asks may see their jobs."""
     note: str
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
-    state: Literal["opening", "booting", "up", "draining", "closing"]
-    """Up, unless it is of a pool and opens, boots, is drained or closes."""
+    state: Literal["opening", "booting", "up", "draining", "closing"] | Literal["unreachable"]
+    """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
     pool: str
     """The pool of one that comes and goes; empty for one that is always there."""
     lease: str
