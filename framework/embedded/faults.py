@@ -139,7 +139,9 @@ class Faults:
     def _offer_at(self, body: Json) -> None:
         name, master = self._agent(body).spec.name, self._cluster.master
         phase, period = _number(body, "phase", 0.0), _number(body, "period")
-        for agent in () if master is None else master.state.agents.values():
+        if master is None:
+            raise CallError("No master is there that could offer it")
+        for agent in master.state.agents.values():
             if agent.spec.name == name:
                 master.offers.offer_at(agent, phase, period)
 
