@@ -56,11 +56,7 @@ class OperatorApi:
 
     def _act(self, kind: str, message: Json) -> Response:
         if kind == "TEARDOWN":
-            framework = self._state.frameworks.get(message["framework_id"]["value"])
-            if framework is None:
-                return text_response(400, "No framework found with specified ID")
-            self._master.frameworks.remove(framework)
-            return Response(200)
+            return teardown(self._master, message["framework_id"]["value"])
         if kind == "MARK_AGENT_GONE":
             return self._mark_gone(message["agent_id"]["value"])
         if kind in {"DEACTIVATE_AGENT", "REACTIVATE_AGENT"}:
@@ -206,6 +202,15 @@ class OperatorApi:
             "get_frameworks": self._frameworks(),
             "get_agents": self._agents(),
         }
+
+
+def teardown(master: Master, framework_id: str) -> Response:
+    """End a framework with all of its tasks."""
+    framework = master.state.frameworks.get(framework_id)
+    if framework is None:
+        return text_response(400, "No framework found with specified ID")
+    master.frameworks.remove(framework)
+    return Response(200)
 
 
 def _task(task: TaskState) -> Json:

@@ -10,8 +10,9 @@ import binascii
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qs
 
-from framework.embedded import state_views
+from framework.embedded import process_views, state_views
 from framework.embedded.calls import Call, CallError, parse_call
 from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.faults import Faults, FaultyStream
@@ -25,14 +26,27 @@ from framework.embedded.master_http import (
     text_response,
 )
 from framework.embedded.master_state import Framework, MasterState
-from framework.embedded.operator_api import OperatorApi
+from framework.embedded.operator_api import OperatorApi, teardown
 from framework.guard import RequestGuard
 
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
 _SCHEDULER, _OPERATOR = "/api/v1/scheduler", "/api/v1"
 _FAULTS, _VMS = "/stoker/faults", "/stoker/vms"
-_OPEN = frozenset({"/health", "/version", "/redirect", "/"})
+_OPEN = frozenset({"/health", "/version", "/redirect", "/", process_views.HELP, process_views.STATS})
+_TEARDOWN = "/teardown"
+#: What operators ask for by POST; of these only the teardown makes sense here.
+_POSTED = frozenset(
+    {
+        _TEARDOWN,
+        "/machine/down",
+        "/machine/up",
+        "/reserve",
+        "/unreserve",
+        "/create-volumes",
+        "/destroy-volumes",
+    }
+)
 _VIEWS: dict[str, Callable[[MasterState], object]] = {
     "/state": state_views.whole_state,
     "/state-summary": state_views.summary,
@@ -47,8 +61,9 @@ _VIEWS: dict[str, Callable[[MasterState], object]] = {
     "/maintenance/status": lambda _: {},
     "/maintenance/schedule": lambda _: {},
 }
-_NOT_UNDER_MASTER = frozenset({"/version", "/metrics/snapshot", "/", _FAULTS, _VMS})
-_ROUTES = frozenset({_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", *_OPEN, *_VIEWS})
+_NOT_UNDER_MASTER = process_views.PROCESS_ROUTES | {"/version", "/metrics/snapshot", "/", _FAULTS, _VMS}
+_ROUTES = process_views.PROCESS_ROUTES | _POSTED
+_ROUTES |= {_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", *_OPEN, *_VIEWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,7 @@ class Routes:
         self._faults = faults
         self._access = access
         self._loop = asyncio.get_running_loop()
+        self._log_level = process_views.LogLevel()
 
     def handle(self, request: Request) -> Response | None:
         """Answer a request; None when it became an event stream."""
@@ -94,6 +110,10 @@ class Routes:
         if "jsonp" in request.query and principal is None:
             # Any page may have a script of this address run, and so read what it is told.
             return text_response(403, "jsonp is for those who authenticate")
+        if route in _POSTED:
+            return _posted(request, route, master)
+        if route == process_views.TOGGLE:
+            return self._log_level.handle(request.query, self._loop.time())
         return _read_only(request, route, master)
 
     def _api(self, request: Request, route: str, master: Master, principal: str | None) -> Response | None:
@@ -152,7 +172,7 @@ class Routes:
         right = self._access.credentials.get(principal or "")
         if right is not None and hmac.compare_digest(right.encode(), secret.encode()):
             return principal, None
-        changing = dict.fromkeys((_OPERATOR, _FAULTS, _VMS), "readwrite")
+        changing = dict.fromkeys((_OPERATOR, _FAULTS, _VMS, process_views.TOGGLE, *_POSTED), "readwrite")
         kind = {_SCHEDULER: "scheduler", **changing}.get(route, "readonly")
         realm = f'Basic realm="mesos-master-{kind}"'
         return None, text_response(401, "401 Unauthorized.", WWW_Authenticate=realm)
@@ -172,11 +192,30 @@ def _route(path: str) -> str | None:
     return None if under_master and path in _NOT_UNDER_MASTER else path
 
 
+def _not_posted(request: Request) -> Response | None:
+    """The refusal of a request that is not a POST."""
+    if request.method == "POST":
+        return None
+    told = f"405 Method Not Allowed. Expecting one of {{ 'POST' }}, but received '{request.method}'."
+    return text_response(405, told, Allow="POST")
+
+
+def _posted(request: Request, route: str, master: Master) -> Response:
+    """What operators asked for before there was an API for it."""
+    if (refused := _not_posted(request)) is not None:
+        return refused
+    if route != _TEARDOWN:
+        return text_response(501, f"{route} is not part of the embedded Mesos")
+    named = parse_qs(request.body.decode("utf-8", "replace")).get("frameworkId")
+    if named is None:
+        return text_response(400, "Missing 'frameworkId' query parameter in the request body")
+    return teardown(master, named[-1])
+
+
 def _bad_form(request: Request) -> Response | None:
     """The refusal of a request that is not a POST of JSON, or does not take JSON."""
-    if request.method != "POST":
-        told = f"405 Method Not Allowed. Expecting one of {{ 'POST' }}, but received '{request.method}'."
-        return text_response(405, told, Allow="POST")
+    if (refused := _not_posted(request)) is not None:
+        return refused
     kind = request.headers.get("content-type")
     if kind is None:
         return text_response(400, "Expecting 'Content-Type' to be present")
@@ -204,6 +243,12 @@ def _read_only(request: Request, route: str, master: Master) -> Response:
             f"<!DOCTYPE html><title>Mesos</title><p>Embedded Mesos of Stoker, {len(state.agents)} agents.\n"
         )
         return Response(200, page.encode(), {"Content-Type": "text/html"})
+    if route == process_views.HELP:
+        return process_views.help_page(request, sorted(_ROUTES - _NOT_UNDER_MASTER - {_OPERATOR, _SCHEDULER}))
+    if route in process_views.FILES:
+        return process_views.files(route, request.query)
+    if route == process_views.STATS:
+        return _jsonp(request, process_views.stats())
     if route == "/version":
         return _jsonp(request, state_views.version())
     if route == "/metrics/snapshot":
