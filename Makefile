@@ -11,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference docs-output bench filter airflow lock clean
+.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference settings docs-output bench filter airflow lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
@@ -67,6 +67,10 @@ openapi: $(READY)  ## Store what the HTTP API is, and the client's types of it
 
 reference: $(READY)  ## Store the references of docs/reference: files, commands, HTTP API
 	$(BIN)/python -m tests.docs.reference
+
+settings: $(READY)  ## Store which settings each Spark has, read out of its jars
+	for version in 3.5 4.3; do $(BIN)/stoker spark add $$version; done
+	$(BIN)/python -m tests.framework.spark.settings_of_spark
 
 docs-output: $(READY)  ## Run the commands of pages whose output stands there, and put it there
 	$(BIN)/python -m tests.docs.outputs

@@ -161,7 +161,11 @@ class Applications:
         spec = self._store.spec(job_id)
         usual = _DEFAULT_HEAP_MIB if spec is None else self._launcher.heap_mib(spec)
         own = {"cores": executor_cores(job.size.cpus), "memory": usual}
-        asked = tuple(Asked(one.id, executor_size({**own, **one.executor}), one.total) for one in totals)
+        sizes = {one.id: executor_size({**own, **one.executor}) for one in totals}
+        sizes |= (
+            {0: job.size} if 0 in sizes else {}
+        )  # with all that the job takes, also what Spark does not know
+        asked = tuple(Asked(one.id, sizes[one.id], one.total) for one in totals)
         self._note(ev.ExecutorsAsked(self._now(), job_id, asked))
         return bounded(job, asked)[1]
 

@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from conf.loader import what_is_right
 from conf.schema import JobSpec
+from conf.units import checked_resources
 from daemon.application_door import Registration
 from daemon.contract import RejectedError
 from environment.resources import Resources
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB
 from framework.spark.spark_properties import job_properties
+from framework.spark.spark_resources import resource_name
 from framework.spark.spark_values import PropertyError
 
 #: What a job of a user's driver has of what its properties say; all else its driver knows itself.
@@ -36,6 +38,8 @@ _FIELDS = frozenset(
         "spot",
     }
 )
+#: What Spark's amounts of an executor are that are no resources of agents.
+_OF_SPARK = frozenset({"cores", "memory", "memoryOverhead", "offHeap", "pyspark.memory"})
 #: Cores of an executor, as job files have it.
 _MOST_CORES = 1024
 
@@ -80,8 +84,13 @@ def executor_size(amounts: Mapping[str, int]) -> Resources:
     of_heap = max(heap * OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB)
     beside = amounts.get("offHeap", 0) + amounts.get("pyspark.memory", 0)
     memory = heap + amounts.get("memoryOverhead", int(of_heap)) + beside
-    gpus = amounts.get("gpu", 0)
-    return Resources.of(float(cores), memory, {"gpus": float(gpus)} if gpus else None)
+    others = {
+        resource_name(name): float(each) for name, each in amounts.items() if name not in _OF_SPARK and each
+    }
+    try:
+        return Resources.of(float(cores), memory, checked_resources(others) or None)
+    except ValueError as error:
+        raise RejectedError(422, "No such executors", str(error)) from error
 
 
 def _dotted(location: Sequence[int | str]) -> str:

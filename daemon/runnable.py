@@ -15,6 +15,8 @@ from daemon.uploads import Uploads
 from daemon.users.people import NOBODY, Submitter
 from framework.spark import Application, SparkHomes, archive_parts, unserved
 from framework.spark.backend_jar import BackendJarError
+from framework.spark.conf_check import check_resources
+from framework.spark.treatments import by_current_names
 from framework.user_files import OpenFile
 
 
@@ -41,7 +43,7 @@ def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> App
         archives=tuple(f"{at.get(file, file)}{mark}{folder}" for file, mark, folder in archives),
         packages=spec.packages,
         repositories=spec.repositories,
-        conf=spec.conf,
+        conf=by_current_names(spec.conf)[0],
         environment=spec.env,
     )
 
@@ -77,6 +79,7 @@ class LaunchCheck:
         application = application_of(spec)
         application.heap_mib(spec.memory)
         application.check()
+        check_resources(application.conf, spec.resources)
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself
         application.heap_mib(driver_of(spec, self.config).memory, "driver")

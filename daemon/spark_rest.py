@@ -121,7 +121,7 @@ def add_spark_rest(
         record, _ = submit_one(scheduler, submitted)
         told = f"{record.job.id}: `stoker explain {record.job.id}` says where it runs, or why it waits"
         if set_aside:
-            told += f"; without effect, as Stoker sets them itself: {', '.join(set_aside)}"
+            told += f"; without effect: {_without_effect(set_aside)}"
         made = answer(
             protocol.CreatedBody,
             submission_id=submission_id,
@@ -205,7 +205,7 @@ def _state(record: JobRecord) -> DriverState:
     return _STATES[record.state]
 
 
-def _job(request: SubmissionRequest, homes: SparkHomes, driver: Driver) -> tuple[JobSpec, tuple[str, ...]]:
+def _job(request: SubmissionRequest, homes: SparkHomes, driver: Driver) -> tuple[JobSpec, Mapping[str, str]]:
     """The job that is asked for, and the properties without effect; RejectedError when there is none."""
     try:
         said = job_properties(request.spark_properties)
@@ -237,6 +237,14 @@ def _job(request: SubmissionRequest, homes: SparkHomes, driver: Driver) -> tuple
         raise RejectedError(422, "The submission is not valid", _words(error)) from error
 
 
+def _without_effect(set_aside: Mapping[str, str]) -> str:
+    """Properties that have no effect, with the reasons; those of one reason together."""
+    names: dict[str, list[str]] = {}
+    for name, why in set_aside.items():
+        names.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(each)} ({why})" for why, each in names.items())
+
+
 def _login(variables: Mapping[str, str]) -> str:
     """Who the client says to be; RejectedError for what is no name."""
     try:
@@ -262,4 +270,8 @@ def _local(reference: str) -> str:
         return reference
     if parts.netloc not in ("", "localhost"):
         raise ValueError(f"{reference}: is on {parts.netloc}; a file: should be one of the daemon's host")
-    return unquote(parts.path) + (f"#{parts.fragment}" if parts.fragment else "")
+    if "#" in (path := unquote(parts.path)):
+        raise ValueError(
+            f"{reference}: has a # in its name, behind which an alias would stand: rename the file"
+        )
+    return path + (f"#{parts.fragment}" if parts.fragment else "")

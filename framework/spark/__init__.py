@@ -4,7 +4,7 @@ What a command is depends on its arguments alone (`launch`); only `driver` and `
 here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
-from framework.spark.application import RESERVED_CONF, RESERVED_ENVIRONMENT, Application, archive_parts
+from framework.spark.application import RESERVED_ENVIRONMENT, Application, archive_parts
 from framework.spark.driver import (
     DriverPlace,
     DriverStatus,
@@ -29,7 +29,6 @@ from framework.spark.schemes import unserved
 from framework.spark.ui import UI_HAS_NO_TLS, DriverUi, ui_key
 
 __all__ = [
-    "RESERVED_CONF",
     "RESERVED_ENVIRONMENT",
     "SMALLEST_MEMORY_MIB",
     "TAIL",

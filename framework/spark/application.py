@@ -7,67 +7,10 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from conf.uploaded import TAKEN
+from framework.spark.conf_check import check_conf
 from framework.spark.memory import heap_mib
 from framework.spark.properties import properties_text
 from framework.spark.spark_values import size_mib
-
-RESERVED_CONF = (
-    "spark.app.id",
-    "spark.archives",
-    "spark.authenticate*",
-    "spark.blockManager.port",
-    "spark.cores.max",
-    "spark.driver.bindAddress",
-    "spark.driver.blockManager.port",
-    "spark.driver.host",
-    "spark.driver.memory",
-    "spark.driver.port",
-    "spark.dynamicAllocation.enabled",
-    "spark.dynamicAllocation.initialExecutors",
-    "spark.dynamicAllocation.maxExecutors",
-    "spark.dynamicAllocation.minExecutors",
-    "spark.dynamicAllocation.shuffleTracking.enabled",
-    "spark.eventLog.dir",
-    "spark.eventLog.enabled",
-    "spark.executor.cores",
-    "spark.executor.instances",
-    "spark.executor.memory",
-    "spark.executor.memoryOverheadFactor",
-    "spark.files",
-    "spark.jars",
-    "spark.jars.packages",
-    "spark.jars.repositories",
-    "spark.master",
-    "spark.network.crypto.*",
-    "spark.port.maxRetries",
-    "spark.shuffle.service.*",
-    "spark.ssl.*",
-    "spark.stoker.*",
-    "spark.submit.*",
-    "spark.ui.enabled",
-    "spark.ui.filters",
-    "spark.ui.port",
-)
-"""Spark settings that an application cannot give, because the launch depends on them; `*` ends a prefix."""
-
-FIELDS_OF_CONF = {
-    "spark.archives": "archives",
-    "spark.cores.max": "executors and cpus",
-    "spark.driver.memory": "driver, as in driver: {on: host, memory: 2g}",
-    "spark.dynamicAllocation.enabled": "executors with bounds, as in executors: {min: 1, max: 8}",
-    "spark.dynamicAllocation.initialExecutors": "executors.initial",
-    "spark.dynamicAllocation.maxExecutors": "executors.max",
-    "spark.dynamicAllocation.minExecutors": "executors.min",
-    "spark.executor.cores": "cpus",
-    "spark.executor.instances": "executors",
-    "spark.executor.memory": "memory, which includes Spark's overhead",
-    "spark.files": "files",
-    "spark.jars": "jars",
-    "spark.jars.packages": "packages",
-    "spark.jars.repositories": "repositories",
-    "spark.submit.pyFiles": "py_files",
-}
-"""What a job says in place of a reserved setting: fields of a job file, for errors."""
 
 RESERVED_ENVIRONMENT = (
     "JAVA_HOME",
@@ -117,7 +60,7 @@ class Application:
     repositories: tuple[str, ...] = ()
     """URLs."""
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Spark settings, without the reserved ones."""
+    """Spark's settings, without those that Stoker makes itself."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the driver and of every executor."""
 
@@ -140,8 +83,9 @@ class Application:
         for path in (*filter(None, (self.app,)), *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
         _check_folders(self.archives)
+        check_conf(self.conf)
         for key, value in self.conf.items():
-            _check_setting(key, value)
+            _check_texts((key, value), f"conf: {key}")
         for name, value in self.environment.items():
             _check_variable(name, value)
         for argument in self.arguments:
@@ -190,20 +134,6 @@ def _check_folders(archives: tuple[str, ...]) -> None:
             raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
         if folder in TAKEN:
             raise ValueError(f"archives: {folder} is the name of a file that is there already: name another")
-
-
-def _check_setting(key: str, value: str) -> None:
-    if not key.startswith("spark."):
-        raise ValueError(
-            f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
-        )
-    if is_reserved(key, RESERVED_CONF):
-        instead = FIELDS_OF_CONF.get(key)
-        raise ValueError(
-            f"conf: {key} is reserved: Stoker sets it"
-            + (f"; a job's field for it is {instead}" if instead else ", and no job may")
-        )
-    _check_texts((key, value), f"conf: {key}")
 
 
 def _check_variable(name: str, value: str) -> None:

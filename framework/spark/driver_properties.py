@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 from environment.resources import Resources
 from framework.spark.application import Application
+from framework.spark.conf_check import REDACTED
 from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
 from framework.spark.ui import job_tag, ui_properties
 
-# Spark masks settings whose key matches, in its UI and its event log; this is its own default.
 #: Spark's own default is AES/CTR, whose messages can be changed on their way (CVE-2025-55039). From 3.5.2 on.
 CIPHER = "AES/GCM/NoPadding"
-_REDACTED = "(?i:secret|password|token|access[.]?key)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def driver_properties(
     cores = [executor_cores(executor.cpus) for executor in executors]
     return {
         **conf,
-        "spark.redaction.regex": f"{_REDACTED}|(?:{redacted})" if redacted else _REDACTED,
+        "spark.redaction.regex": f"{REDACTED}|(?:{redacted})" if redacted else REDACTED,
         "spark.master": f"local-cluster[0,1,{heap}]",
         "spark.executor.instances": str(len(executors)),
         "spark.executor.cores": str(min(cores)),

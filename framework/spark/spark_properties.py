@@ -1,7 +1,9 @@
 """What Spark's properties ask of Stoker: the fields of a job, and what is left for its application.
 
-Spark's own defaults hold. Where the properties come from (spark-submit's REST protocol, a driver elsewhere)
-is not known here, nor what a job may be: `JobSpec` checks the fields. `spark_values` reads single values.
+Spark's own defaults hold, and so do its older names of settings (`spark_settings`). Which properties are a
+job's, the application's or nobody's is in `treatments`. Where the properties come from (spark-submit's REST
+protocol, a driver elsewhere) is not known here, nor what a job may be: `JobSpec` checks the fields.
+`spark_values` reads single values.
 """
 
 import math
@@ -11,9 +13,10 @@ from typing import Any, TypeVar, get_args
 
 from conf.schema import SpotUse
 from framework.spark import spark_values as values
-from framework.spark.application import RESERVED_CONF, is_reserved
-from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB, heap_mib
+from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB, executor_cores, heap_mib
+from framework.spark.spark_resources import executor_resources
 from framework.spark.spark_values import PropertyError
+from framework.spark.treatments import by_current_names, treatment
 
 TOKEN = "spark.stoker.token"  # noqa: S105  # the name, not a token
 """The API's token, for clients that send no headers. Never part of a job."""
@@ -53,15 +56,12 @@ _DEFAULT_HEAP_MIB = 1024  # spark.executor.memory and spark.driver.memory
 _DYNAMIC = "spark.dynamicAllocation."
 _DRIVER_ENVIRONMENT = "spark.mesos.driverEnv."
 
-#: Settings of Spark on Mesos that would decide what is decided here, and who decides it.
-_DECIDED_HERE = {
-    "spark.mesos.constraints": "the policy decides on which VMs executors run",
-    "spark.mesos.driver.constraints": "the policy decides on which VM a driver runs",
-    "spark.mesos.executor.docker.image": "the daemon's config says in which image (spark.image)",
-    "spark.mesos.uris": "give files by --files, --jars or --archives",
-}
-#: What clients say of themselves and of how they reach the cluster.
-_OF_THE_CLIENT = ("spark.app.*", "spark.master*", "spark.submit.*")
+#: Settings that say how large a driver is.
+_OF_DRIVERS = (
+    *(f"spark.driver.{name}" for name in ("memory", "memoryOverhead", "memoryOverheadFactor")),
+    "spark.driver.minMemoryOverhead",
+    "spark.mesos.driver.memoryOverhead",
+)
 
 Value = TypeVar("Value")
 
@@ -72,8 +72,8 @@ class JobProperties:
 
     fields: Mapping[str, Any]
     """Fields of a `JobSpec`, without app, args and main_class: those that the properties say something of."""
-    set_aside: tuple[str, ...]
-    """Names of properties that have no effect, as Stoker sets them itself."""
+    set_aside: Mapping[str, str]
+    """Properties that have no effect, each with the reason."""
 
 
 def job_properties(properties: Mapping[str, str]) -> JobProperties:
@@ -156,32 +156,31 @@ def _labels(name: str, text: str) -> dict[str, str]:
 def _executors(given: "_Given") -> dict[str, Any]:
     """How many executors there are, or may be; the cores and gpus of each."""
     dynamic = given(f"{_DYNAMIC}enabled", values.boolean) or False
-    if given("spark.shuffle.service.enabled", values.boolean):
-        raise PropertyError(
-            "spark.shuffle.service.enabled=true: there is no shuffle service here; dynamic allocation keeps "
-            f"track of shuffles itself ({_DYNAMIC}shuffleTracking.enabled)"
-        )
     instances = given("spark.executor.instances", values.whole(0 if dynamic else 1))
-    cores = given("spark.executor.cores", values.whole(1))
-    most = given("spark.cores.max", values.whole(1))
+    cores = given("spark.executor.cores", values.cores)
+    most = given("spark.cores.max", values.cores)
     if cores is None:
-        cores = max(1, most // instances) if most and instances and not dynamic else 1
-    elif most is not None and most < cores:
-        raise PropertyError(f"spark.executor.cores={cores} is more than spark.cores.max={most}")
-    if (task := given("spark.task.cpus", values.whole(1), keep=True)) is not None and task > cores:
-        raise PropertyError(f"spark.task.cpus={task} is more than spark.executor.cores={cores}")
-    gpus = given("spark.executor.resource.gpu.amount", values.whole(0), keep=True)
-    sizes = {"cpus": float(cores), "resources": {"gpus": float(gpus)} if gpus else None}
-    within = None if most is None else most // cores
+        cores = max(1.0, float(most // instances)) if most and instances and not dynamic else 1.0
+    if most is not None and most < cores:
+        raise PropertyError(f"spark.executor.cores={cores:g} is more than spark.cores.max={most:g}")
+    if (task := given("spark.task.cpus", values.factor, keep=True)) is not None and task > executor_cores(
+        cores
+    ):
+        raise PropertyError(f"spark.task.cpus={task:g} is more than spark.executor.cores={cores:g}")
+    within = None if most is None else int(most // cores)
+    count = None if dynamic else instances or within
+    gpus = given("spark.mesos.executor.gpus", values.whole(0)), given("spark.mesos.gpus.max", values.whole(0))
+    resources = executor_resources(given.left, count or 1, *gpus)
+    sizes = {"cpus": cores, "resources": resources}
     if dynamic:
         return {**sizes, "executors": _bounds(given, instances, within)}
     given.taken(_DYNAMIC)  # Spark does not look at them either
     if instances is not None and within is not None and instances > within:
         raise PropertyError(
-            f"spark.executor.instances={instances} of {cores} cores each are {instances * cores} cores, more "
-            f"than spark.cores.max={most}"
+            f"spark.executor.instances={instances} of {cores:g} cores each are {instances * cores:g} cores, "
+            f"more than spark.cores.max={most:g}"
         )
-    return {**sizes, "executors": instances or within}
+    return {**sizes, "executors": count}
 
 
 def _bounds(given: "_Given", instances: int | None, within: int | None) -> dict[str, int]:
@@ -241,44 +240,52 @@ def _driver(given: "_Given", overheads: dict[str, str]) -> dict[str, Any]:
     on = given.text("spark.stoker.driver")
     if on not in (None, "host", "cluster"):
         raise PropertyError(f"spark.stoker.driver={on}: should be host or cluster")
-    cores = given("spark.driver.cores", values.whole(1))
-    sized = any(name.startswith(("spark.driver.memory", "spark.mesos.driver.memory")) for name in given.left)
+    cores = given("spark.driver.cores", values.cores)
+    sized = any(name in given.left for name in _OF_DRIVERS)
     driver = {
         "on": on,
-        "cpus": None if cores is None else float(cores),
+        "cpus": cores,
         "memory": _memory(given, "driver", overheads) if sized else None,
     }
     return {name: value for name, value in driver.items() if value is not None}
 
 
-def _rest(given: "_Given") -> tuple[dict[str, str], tuple[str, ...]]:
-    """What is the application's, and the names of properties that Stoker sets itself."""
-    for name, why in _DECIDED_HERE.items():
-        if name in given.left:
-            raise PropertyError(f"{name}: {why}")
+def _rest(given: "_Given") -> tuple[dict[str, str], dict[str, str]]:
+    """What is the application's, and the properties without effect, each with the reason."""
     conf: dict[str, str] = {}
-    set_aside = []
+    set_aside: dict[str, str] = {}
     for name, value in given.left.items():
-        if name in CONNECTION or is_reserved(name, _OF_THE_CLIENT):
-            continue
-        if is_reserved(name, RESERVED_CONF) or name.startswith("spark.mesos."):
-            set_aside.append(name)
-        else:
+        found = treatment(name)
+        if found.does == "passes" or found.in_conf:
             conf[name] = value
-    return conf, tuple(sorted(set_aside))
+        elif found.does == "sets aside" and not found.quiet:
+            set_aside[given.name(name)] = found.why
+    return conf, dict(sorted(set_aside.items()))
 
 
 class _Given:
-    """Properties, each of which is taken out when it is read, unless it is the application's too (`keep`)."""
+    """Properties, each of which is taken out when it is read, unless it is the application's too (`keep`).
+
+    Names that Stoker knows are those of today: an older one counts where that is not given. PropertyError
+    names a property that no job may have.
+    """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.left = dict(properties)
+        self.left, self._given = by_current_names(properties)
+        for name, value in self.left.items():
+            found = treatment(name)
+            if why := found.refusal(value):
+                raise PropertyError(f"{self.name(name)}{f'={value}' if found.harmless else ''}: {why}")
 
     def __call__(self, name: str, read: Callable[[str, str], Value], *, keep: bool = False) -> Value | None:
         """A property's value as `read` understands it; None when it is not there or empty."""
         value = self.left.get(name) if keep else self.left.pop(name, None)
         text = (value or "").strip()
-        return read(name, text) if text else None
+        return read(self.name(name), text) if text else None
+
+    def name(self, name: str) -> str:
+        """How the property of this name was called by who gave it."""
+        return self._given.get(name, name)
 
     def text(self, name: str) -> str | None:
         """A property's text; None when it is not there or empty."""

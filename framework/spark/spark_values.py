@@ -8,6 +8,7 @@ _BYTES = {"b": 1} | {unit + b: 1 << 10 * power for power, unit in enumerate("kmg
 _TIME = re.compile(r"([0-9]{1,18})([a-z]*)")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+_CORES = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
 _MOST_BYTES = 1 << 51  # 2 PiB: more than a number of MiB can count here
 
 
@@ -56,6 +57,21 @@ def whole(least: int) -> Callable[[str, str], int]:
         return int(text)
 
     return read
+
+
+def cores(name: str, text: str) -> float:
+    """A number of cores, which Mesos counts in thousandths; PropertyError for anything else."""
+    if not _CORES.fullmatch(text) or not 0.001 <= float(text) < 1e6:
+        raise PropertyError(f"{name}={text}: should be a number of cores above 0, such as 2 or 0.5")
+    return float(text)
+
+
+def number(name: str, text: str) -> float:
+    """A number; PropertyError for anything else."""
+    try:
+        return float(text)
+    except ValueError:
+        raise PropertyError(f"{name}={text}: should be a number") from None
 
 
 def factor(name: str, text: str) -> float:

@@ -480,6 +480,7 @@ def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) ->
     profiles = [
         {"id": 0, "total": 1 << 20, "executor": {"cores": 2, "memory": 2048}},
         {"id": 1, "total": 2, "executor": {"gpu": 1}},
+        {"id": 2, "total": 1, "executor": {"fpga": 3, "offHeap": 100}},
     ]
     answer = speak(api, key, "PUT", "/executors", profiles=profiles)
     assert answer["reason"] == "its driver asks for 1048576 executors, and its max is 8: it gets no more"
@@ -488,7 +489,18 @@ def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) ->
     assert [(one.profile, one.size, one.total) for one in event.profiles] == [
         (0, Resources.of(2.0, 2432), 1 << 20),
         (1, Resources.of(2.0, 2432, {"gpus": 1.0}), 2),
+        (2, Resources.of(2.0, 2532, {"fpga": 3.0}), 1),
     ]
+
+
+def test_further_executors_are_as_the_first(api: Api, door: Door) -> None:
+    """Also in what Spark does not know of: GPUs by Mesos' settings."""
+    key = register(api, properties={**DYNAMIC, "spark.mesos.executor.gpus": "1"})["key"]
+    profiles = [{"id": 0, "total": 2, "executor": {"cores": 2, "memory": 2048}}]
+    speak(api, key, "PUT", "/executors", profiles=profiles)
+    (event,) = door.events
+    assert isinstance(event, ev.ExecutorsAsked)
+    assert [one.size for one in event.profiles] == [Resources.of(2.0, 2432, {"gpus": 1.0})]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from daemon.store import Store, StoreError, StoreFullError
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.types import Dynamic, PlacementRequest, Vm
+from framework.spark.spark_properties import job_properties
 from profiles.job_profile import load_profiles
 from tests.builders import make_vms
 
@@ -101,6 +102,43 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
         door.admit(JobSpec(app=APP, executors=DynamicExecutors(min=9, max=500)))
     with pytest.raises(RejectedError, match="fits no VM"):
         door.admit(JobSpec(app=APP, cpus=64, executors=DynamicExecutors(max=5, initial=0)))
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"spark.mesos.gpus.max": "2", "spark.mesos.executor.gpus": "1"}, "gpus"),
+        ({"spark.executor.resource.gpu.amount": "1"}, "gpus"),
+        ({"spark.executor.resource.fpga.amount": "1", "spark.task.resource.fpga.amount": "1"}, "fpga"),
+        ({"spark.executor.extraJavaOptions": "-Xss1m -Xmx2g"}, "not allowed to specify max heap memory"),
+        ({"spark.driver.defaultJavaOptions": "-Xmx2g"}, "not allowed to specify max heap memory"),
+    ],
+)
+def test_what_executors_could_never_have_is_refused(
+    door: Door, properties: dict[str, str], words: str
+) -> None:
+    """By what Spark's properties say, at once: resources that no VM has, and heaps."""
+    with pytest.raises(RejectedError, match=words):
+        door.admit(JobSpec.model_validate({"app": APP, **job_properties(properties).fields}))
+
+
+def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:
+    """What executors find by Spark's settings is what they take, and not what they never get."""
+    conf = {"spark.executor.resource.gpu.amount": "2"}
+    for resources in ({}, {"gpus": 1.0}):
+        with pytest.raises(RejectedError, match=r"say resources: \{gpus: 2\}"):
+            door.submit(1, conf=conf, resources=resources)
+
+
+def test_settings_count_by_their_older_names(door: Door) -> None:
+    """In a job file as elsewhere."""
+    spec = JobSpec(app=APP, memory=4096, conf={"spark.yarn.executor.memoryOverhead": "2g"})
+    door.launcher.check(spec)
+    assert door.launcher.heap_mib(spec) == 2048
+    with pytest.raises(ValueError, match=r"leaves a heap of 96 MiB after Spark's overhead of 4000 MiB"):
+        door.launcher.check(
+            JobSpec(app=APP, memory=4096, conf={"spark.yarn.executor.memoryOverhead": "4000"})
+        )
 
 
 def test_the_least_that_a_job_may_have_must_fit(door: Door) -> None:

@@ -131,7 +131,7 @@ def test_a_submission_is_a_job(door: Door, store: Store) -> None:
     assert (response.status_code, answer["action"]) == (200, "CreateSubmissionResponse")
     assert answer["serverSparkVersion"] == "3.5.9"
     assert answer["message"].startswith("job-1: `stoker explain job-1`")
-    assert answer["message"].endswith("without effect, as Stoker sets them itself: spark.ui.port")
+    assert answer["message"].endswith("without effect: spark.ui.port (Stoker serves the pages of drivers)")
     assert answer["unknownFields"] == ["novelty"]
     assert response.headers["location"] == "/v1/jobs/job-1"
     spec = store.spec("job-1")
@@ -142,6 +142,59 @@ def test_a_submission_is_a_job(door: Door, store: Store) -> None:
     assert spec.archives == ("/apps/venv.tgz#venv",)
     assert spec.conf == {"spark.sql.x": "1"}
     assert spec.env == {"SPARK_MODE": "fast", "SPARK_USER": "ann"}
+
+
+def test_reasons_of_what_has_no_effect_are_told_once(door: Door) -> None:
+    """Each is true of all that stand before it; by the names that were given."""
+    given = {
+        "spark.mesos.principal": "x",
+        "spark.driver.port": "1",
+        "spark.mesos.secret": "y",
+        "spark.ui.port": "2",
+    }
+    message = door.create(properties=given).json()["message"]
+    assert message.endswith(
+        "without effect: spark.driver.port (Stoker decides where drivers and executors listen); "
+        "spark.mesos.principal, spark.mesos.secret (the daemon is the framework, and Mesos knows it by its "
+        "config (mesos)); spark.ui.port (Stoker serves the pages of drivers)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "fields"),
+    [
+        (
+            {"spark.executor.memory": "4g", "spark.yarn.executor.memoryOverhead": "2048"},
+            {"memory": 6144, "conf": {"spark.executor.memoryOverhead": "2048m"}},
+        ),
+        ({"spark.driver.minMemoryOverhead": "2g"}, {"conf": {"spark.driver.memoryOverhead": "2048m"}}),
+        ({"spark.driver.cores": "0.5", "spark.executor.cores": "1.5"}, {"cpus": 1.5}),
+    ],
+)
+def test_older_names_and_fractions_are_followed(
+    door: Door, store: Store, properties: dict[str, str], fields: dict[str, Any]
+) -> None:
+    """As Spark and Mesos follow them."""
+    door.made(properties=properties)
+    spec = store.spec("job-1")
+    assert spec is not None
+    assert {name: getattr(spec, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"spark.task.resource.fpga.amount": "1"}, "goes with spark.executor.resource.fpga.amount"),
+        ({"spark.driver.resource.gpu.amount": "1"}, "a driver takes cpus and memory alone"),
+        ({"spark.mesos.uris": "http://x/y.tgz"}, "spark.mesos.uris: give files by --files"),
+        ({"spark.files": "file:///apps/a%23b.txt"}, "has a # in its name"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_at_once(
+    door: Door, properties: dict[str, str], words: str
+) -> None:
+    """What Spark itself would refuse when the job has its executors, among it."""
+    assert words in refused(door.create(properties=properties), 422)
 
 
 def test_a_jar_comes_once(door: Door, store: Store) -> None:
@@ -260,7 +313,10 @@ def test_all_submissions_are_ended_and_no_other_jobs(
             "spark.stoker.typo does not exist; there are spark.stoker.",
         ),
         ({"properties": {"spark.stoker.beta": "1"}}, "a policy's beta is in the daemon's config"),
-        ({"properties": {"spark.executor.cores": "x"}}, "spark.executor.cores=x: should be a whole number"),
+        (
+            {"properties": {"spark.executor.cores": "x"}},
+            "spark.executor.cores=x: should be a number of cores",
+        ),
         ({"clientSparkVersion": "2.4.8"}, "Spark 2.4.8 is not served here; served are 3.5 (the default)"),
         ({"clientSparkVersion": "new"}, "new: is no version of Spark"),
         ({"app": "file:/apps/app.R"}, "/apps/app.R: the application should be a Python file (.py) or a jar"),

@@ -1,13 +1,11 @@
 """What an application may and may not ask for."""
 
 import os
-import re
 import subprocess
 from typing import Any
 
 import pytest
 
-from conf.schema import JobSpec
 from environment.resources import Resources
 from framework.spark import (
     Application,
@@ -17,7 +15,6 @@ from framework.spark import (
     driver_process,
     executor_process,
 )
-from framework.spark.application import FIELDS_OF_CONF, RESERVED_CONF, is_reserved
 
 
 @pytest.mark.parametrize(
@@ -37,7 +34,10 @@ from framework.spark.application import FIELDS_OF_CONF, RESERVED_CONF, is_reserv
             "field for it is memory, which includes Spark's overhead",
         ),
         ({"conf": {"driver.port": "1"}}, "must begin with 'spark.'"),
-        ({"conf": {"spark.driver.port": "1"}}, "spark.driver.port is reserved: .* no job may$"),
+        (
+            {"conf": {"spark.driver.port": "1"}},
+            "spark.driver.port is reserved: .* no job may: Stoker decides where",
+        ),
         ({"conf": {"spark.authenticate.secret": "x"}}, "spark.authenticate.secret is reserved"),
         ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "is reserved"),
         ({"conf": {"spark.x": "a\0b"}}, "NUL"),
@@ -57,13 +57,6 @@ def test_what_cannot_be_launched_is_refused(fields: dict[str, Any], message: str
     """Paths, settings, variables and arguments that would break the launch are refused by name."""
     with pytest.raises(ValueError, match=message):
         Application(**{"app": "/apps/app.py", **fields}).check()
-
-
-def test_fields_are_named_for_what_is_reserved() -> None:
-    """Whatever setting a job's field stands for is reserved, and the field is one of a job file."""
-    for name, said in FIELDS_OF_CONF.items():
-        assert is_reserved(name, RESERVED_CONF), name
-        assert re.match("[a-z_]+", said)[0] in JobSpec.model_fields, said  # type: ignore[index]
 
 
 def test_the_largest_that_is_accepted_can_be_started() -> None:
@@ -98,3 +91,37 @@ def test_ordinary_application_is_accepted() -> None:
     )
     application.check()
     assert application.main_class == "org.example.Main"
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        *(
+            (
+                {f"spark.{whose}.{which}JavaOptions": "-Da=b -Xmx2g"},
+                "not allowed to specify max heap memory .* Use",
+            )
+            for whose in ("driver", "executor")
+            for which in ("extra", "default")
+        ),
+        ({"spark.executor.extraJavaOptions": "-Dspark.ui.port=1"}, "not allowed to set Spark options"),
+        ({"spark.memory.fraction": "1.5"}, "spark.memory.fraction should be between 0 and 1"),
+        ({"spark.memory.storageFraction": "half"}, "storageFraction=half: should be a number"),
+        ({"spark.hadoop.fs.s3a.secret.key": "x "}, "begins or ends with a blank"),
+        ({"spark.mesos.executor.docker.image": "x"}, "docker.image: the daemon's config decides"),
+        ({"spark.driver.cores": "2"}, "a job's field for it is driver, as in driver: "),
+    ],
+)
+def test_what_spark_would_refuse_later_is_refused_at_once(conf: dict[str, str], message: str) -> None:
+    """With the reason that Spark has for it, and what is right here."""
+    with pytest.raises(ValueError, match=message):
+        Application(app="/apps/app.py", conf=conf).check()
+
+
+def test_other_options_of_java_are_taken() -> None:
+    """Those of a driver may even be settings of Spark."""
+    conf = {
+        "spark.driver.extraJavaOptions": "-Dspark.a=b -Xss4m",
+        "spark.executor.extraJavaOptions": "-XX:+UseG1GC",
+    }
+    Application(app="/apps/app.py", conf=conf).check()

@@ -100,7 +100,8 @@ def test_executors_and_cores_follow_from_what_is_said(
             {"spark.executor.instances": "0"},
             "spark.executor.instances=0: should be a whole number of at least 1",
         ),
-        ({"spark.executor.cores": "1.5"}, "spark.executor.cores=1.5: should be a whole number"),
+        ({"spark.executor.cores": "-1"}, "spark.executor.cores=-1: should be a number of cores above 0"),
+        ({"spark.executor.cores": "1e3"}, "spark.executor.cores=1e3: should be a number of cores above 0"),
         ({"spark.executor.memory": "0"}, "spark.executor.memory=0: should be at least 1m"),
         ({"spark.executor.memory": "lots"}, "spark.executor.memory=lots: should be a whole amount"),
         (
@@ -266,7 +267,7 @@ def test_dynamic_allocation_begins_with_the_instances_and_ends_with_the_cores() 
     found = job_properties({**given, "spark.cores.max": "10", **more})
     assert found.fields["executors"] == {"min": 0, "max": 3, "initial": 2}
     assert found.fields["conf"] == {f"{DYNAMIC}executorIdleTimeout": "5s"}
-    assert found.set_aside == (f"{DYNAMIC}shuffleTracking.enabled",)
+    assert [*found.set_aside] == [f"{DYNAMIC}shuffleTracking.enabled"]
 
 
 @pytest.mark.parametrize(
@@ -319,8 +320,9 @@ def test_what_is_set_aside_is_told() -> None:
             "spark.mesos.driverEnv.C": "d",
         }
     )
-    aside = ("spark.authenticate.secret", "spark.eventLog.dir", "spark.mesos.secret", "spark.ui.port")
-    assert found.set_aside == aside
+    aside = ["spark.authenticate.secret", "spark.eventLog.dir", "spark.mesos.secret", "spark.ui.port"]
+    assert [*found.set_aside] == aside
+    assert found.set_aside["spark.ui.port"] == "Stoker serves the pages of drivers"
     assert found.fields["conf"] == {"spark.sql.shuffle.partitions": "7", "spark.executorEnv.A": "b"}
     assert found.fields["env"] == {"C": "d"}
 
@@ -331,7 +333,7 @@ def test_how_a_client_reaches_the_daemon_is_part_of_no_job() -> None:
         {"spark.stoker.token": "hush", "spark.stoker.job": "job-1", "spark.stoker.job.secret": "hush"}
     )
     assert "hush" not in repr(found)
-    assert found.set_aside == ()
+    assert found.set_aside == {}
 
 
 def test_gpus_are_resources() -> None:
@@ -357,3 +359,121 @@ def test_the_fields_make_a_job() -> None:
     )
     spec = JobSpec.model_validate({"app": "/app.py", **found.fields})
     assert (spec.name, spec.executors, spec.cpus, spec.memory) == ("wc", 3, 1.0, 1408)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"spark.executor.memory": "4g", "spark.yarn.executor.memoryOverhead": "2048"},
+            {"memory": 6144, "conf": {"spark.executor.memoryOverhead": "2048m"}},
+        ),
+        (
+            {"spark.yarn.executor.memoryOverhead": "2048", "spark.executor.memoryOverhead": "384"},
+            {"memory": 1408},
+        ),
+        (
+            {"spark.executor.memoryOverhead": "384", "spark.yarn.executor.memoryOverhead": "2048"},
+            {"memory": 1408},
+        ),
+        ({"spark.yarn.driver.memoryOverhead": "1g"}, {"driver": {"memory": 2048}}),
+        ({"spark.unsafe.offHeap": "true", "spark.memory.offHeap.size": "1g"}, {"memory": 2432}),
+        ({"spark.driver.minMemoryOverhead": "2g"}, {"driver": {"memory": 3072}}),
+        (
+            {"spark.driver.minMemoryOverhead": "1g", "spark.driver.memory": "20g"},
+            {"driver": {"memory": 22528}},
+        ),
+        ({"spark.driver.memoryOverheadFactor": "0.5"}, {"driver": {"memory": 1536}}),
+        ({"spark.mesos.driver.memoryOverhead": "512"}, {"driver": {"memory": 1536}}),
+    ],
+)
+def test_overheads_count_by_each_of_their_names(given: dict[str, str], expected: dict[str, Any]) -> None:
+    """By older names, alone or not; that of today goes before an older one, wherever it stands."""
+    found = job_properties(given).fields
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "cpus", "driver"),
+    [
+        ({"spark.driver.cores": "0.5"}, 1.0, 0.5),
+        ({"spark.executor.cores": "1.5", "spark.driver.cores": "2.0"}, 1.5, 2.0),
+        ({"spark.executor.cores": "0.5", "spark.mesos.mesosExecutor.cores": "0.1"}, 0.5, None),
+        ({"spark.executor.cores": "2.5", "spark.task.cpus": "2"}, 2.5, None),
+    ],
+)
+def test_cores_may_be_fractions(given: dict[str, str], cpus: float, driver: float | None) -> None:
+    """Mesos counts thousandths of a cpu; tasks take whole ones."""
+    found = job_properties(given).fields
+    assert (found["cpus"], found.get("driver", {}).get("cpus")) == (cpus, driver)
+    JobSpec.model_validate({"app": "/app.py", "cpus": cpus})
+
+
+@pytest.mark.parametrize(
+    ("given", "resources"),
+    [
+        ({"spark.mesos.gpus.max": "2", "spark.mesos.executor.gpus": "1"}, {"gpus": 1.0}),
+        ({"spark.mesos.gpus.max": "4", "spark.executor.instances": "2"}, {"gpus": 2.0}),
+        ({"spark.mesos.gpus.max": "0"}, None),
+        ({"spark.executor.resource.gpu.amount": "1", "spark.mesos.executor.gpus": "1"}, {"gpus": 1.0}),
+        ({"spark.executor.resource.fpga.amount": "3"}, {"fpga": 3.0}),
+        (
+            {"spark.executor.resource.fpga.amount": "1", "spark.task.resource.fpga.amount": "0.25"},
+            {"fpga": 1.0},
+        ),
+        ({"spark.executor.resource.gpu.amount": "0"}, None),
+    ],
+)
+def test_resources_are_those_of_executors(given: dict[str, str], resources: dict[str, float] | None) -> None:
+    """Of each kind by the name that agents give it, whichever settings say how many."""
+    assert job_properties(given).fields.get("resources") == resources
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"spark.mesos.gpus.max": "1", "spark.executor.instances": "2"},
+            "spark.mesos.gpus.max=1: is less than",
+        ),
+        (
+            {"spark.mesos.gpus.max": "1", "spark.mesos.executor.gpus": "2"},
+            "spark.mesos.executor.gpus=2: an executor has 2 gpus",
+        ),
+        (
+            {"spark.mesos.executor.gpus": "2", "spark.executor.resource.gpu.amount": "1"},
+            "spark.executor.resource.gpu.amount=1 contradicts",
+        ),
+        ({"spark.task.resource.gpu.amount": "1"}, "goes with spark.executor.resource.gpu.amount"),
+        (
+            {"spark.task.resource.gpu.amount": "2", "spark.executor.resource.gpu.amount": "1"},
+            "spark.task.resource.gpu.amount=2 is more than spark.executor.resource.gpu.amount=1",
+        ),
+        (
+            {"spark.task.resource.gpu.amount": "1.5", "spark.executor.resource.gpu.amount": "2"},
+            "should be a whole number, or at most 1",
+        ),
+        (
+            {"spark.executor.resource.gpu.discoveryScript": "/x"},
+            "goes with spark.executor.resource.gpu.amount",
+        ),
+        ({"spark.executor.resource.gpu.amount": "0.5"}, "should be a whole number"),
+        ({"spark.executor.resource.a b.amount": "1"}, "'a b': should be a resource's name"),
+        ({"spark.driver.resource.gpu.amount": "1"}, "a driver takes cpus and memory alone"),
+        ({"spark.mesos.coarse": "false"}, "spark.mesos.coarse=false: executors are Mesos tasks"),
+        ({"spark.mesos.role": "gold"}, "spark.mesos.role=gold: the daemon's config decides"),
+    ],
+)
+def test_what_cannot_be_had_of_resources_is_refused(given: dict[str, str], words: str) -> None:
+    """What Spark would find wrong later, or what nobody can be given."""
+    with pytest.raises(PropertyError) as error:
+        job_properties(given)
+    assert words in str(error.value)
+
+
+def test_what_says_that_all_is_as_it_is_anyway_is_taken() -> None:
+    """Coarse-grained, without a shuffle service: nobody needs to be told."""
+    given = {"spark.mesos.coarse": "TRUE", "spark.shuffle.service.enabled": "false", "spark.mesos.role": "*"}
+    found = job_properties(given)
+    assert found.fields == fields()
+    assert found.set_aside == {}

@@ -1,0 +1,86 @@
+"""Checks the settings of an application, before anything is launched for it.
+
+What Stoker does with each setting is in `treatments`.
+"""
+
+import re
+from collections.abc import Mapping
+
+from framework.spark.spark_resources import executor_resources
+from framework.spark.spark_values import number
+from framework.spark.treatments import treatment
+
+#: Options of Java that Spark looks through, and where it wants a heap to be given.
+_JAVA_OPTIONS = {
+    "spark.driver.defaultJavaOptions": "spark.driver.memory",
+    "spark.driver.extraJavaOptions": "spark.driver.memory",
+    "spark.executor.defaultJavaOptions": "spark.executor.memory",
+    "spark.executor.extraJavaOptions": "spark.executor.memory",
+}
+#: Parts of a heap.
+_FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
+#: Spark masks settings whose names match, in its UI and its event log; this is its own default.
+REDACTED = "(?i:secret|password|token|access[.]?key)"
+
+
+def check_conf(conf: Mapping[str, str]) -> None:
+    """Raise ValueError for a setting that no application can have, or not with that value."""
+    for key, value in conf.items():
+        _check_name(key, value)
+        if trimmed(value) != value and re.search(REDACTED, key):
+            raise ValueError(
+                f"conf: {key}: begins or ends with a blank, which Spark removes in its files, and a secret "
+                "is written nowhere else"
+            )
+    for key, instead in _JAVA_OPTIONS.items():
+        if key in conf:
+            _check_java_options(key, conf[key], instead)
+    for key in _FRACTIONS:
+        if (text := conf.get(key, "").strip()) and not 0 <= number(key, text) <= 1:
+            raise ValueError(f"conf: {key} should be between 0 and 1 (was {text})")
+
+
+def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> None:
+    """Raise ValueError where Spark's settings of resources are not what executors take from their VMs."""
+    for name, amount in executor_resources(conf, 1).items():
+        if resources.get(name, 0.0) < amount:
+            raise ValueError(
+                f"conf: executors have {amount:g} of {name} by Spark's settings, and take "
+                f"{resources.get(name, 0.0):g} from their VMs: say resources: {{{name}: {amount:g}}}"
+            )
+
+
+def trimmed(value: str) -> str:
+    """A value as Spark reads it from a file: without blanks around it, but with ends of lines."""
+    unseen = "".join(map(chr, range(33))).replace("\n", "").replace("\r", "")
+    return value.strip(unseen)
+
+
+def _check_name(key: str, value: str) -> None:
+    if not key.startswith("spark."):
+        raise ValueError(
+            f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
+        )
+    found = treatment(key)
+    if why := found.refusal(value):
+        raise ValueError(f"conf: {key}{f'={value}' if found.harmless else ''}: {why}")
+    if found.in_conf or found.does == "refuses":
+        return
+    ends = (
+        f"; a job's field for it is {found.why}" if found.does == "maps" else f", and no job may: {found.why}"
+    )
+    raise ValueError(f"conf: {key} is reserved: Stoker sets it{ends}")
+
+
+def _check_java_options(key: str, options: str, instead: str) -> None:
+    """Refuse at once what Spark refuses when the job has its executors, for the reason that it gives."""
+    if "Xmx" in options:
+        raise ValueError(
+            f"conf: {key} is not allowed to specify max heap memory settings (was {options!r}). Use "
+            f"{instead} instead: a job file's memory, or its driver's, which includes Spark's overhead"
+        )
+    if key.startswith("spark.executor") and "-Dspark" in options:
+        raise ValueError(
+            f"conf: {key} is not allowed to set Spark options (was {options!r}). Give them in conf by their "
+            "own names"
+        )
