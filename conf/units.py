@@ -7,8 +7,8 @@ from datetime import datetime
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86_400.0
 
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
-_MIB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|(b))?", re.IGNORECASE)
+_MIB = {"b": 1 / 1024**2, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2, "p": 1024.0**3}
 
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 _LENGTHS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}
@@ -27,7 +27,7 @@ def memory_mib(value: object) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool):
         amount, unit = min(value, 2**31), "m"
     elif isinstance(value, str) and (match := _MEMORY.fullmatch(value.strip())):
-        amount, unit = float(match[1]), match[2].lower()
+        amount, unit = float(match[1]), (match[2] or match[3] or "m").lower()
     else:
         raise ValueError("should be an amount of memory such as 512m or 2g")
     mib = amount * _MIB[unit]

@@ -147,7 +147,7 @@ def _from_files(named: str, found: Arguments, environ: Mapping[str, str]) -> dic
 
 def _file(path: Path) -> dict[str, str]:
     try:
-        return parse_properties(path.read_text(encoding="utf-8"))
+        return parse_properties(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ArgumentsError(f"{path}: cannot be read: {why}") from None
@@ -156,7 +156,8 @@ def _file(path: Path) -> dict[str, str]:
 def parse_properties(text: str) -> dict[str, str]:
     """Java's properties: a line each of `name=value`, `name: value` or `name value`; # and ! for comments.
 
-    A backslash at the end joins the next line; elsewhere it stands before what is meant literally.
+    A backslash at the end joins the next line; elsewhere it stands before what is meant literally. Blanks
+    around a value go, but not ends of lines, as in Spark.
     """
     found = {}
     for line in _logical_lines(text):
@@ -164,8 +165,12 @@ def parse_properties(text: str) -> dict[str, str]:
         rest = rest.lstrip(" \t\f")
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(" \t\f")
-        found[_unescaped(name)] = _unescaped(rest).strip()
+        found[_unescaped(name)] = _unescaped(rest).strip(_BLANKS)
     return found
+
+
+#: What Java counts as blank, but for ends of lines.
+_BLANKS = "".join(chr(code) for code in range(33) if chr(code) not in "\r\n")
 
 
 def _logical_lines(text: str) -> Iterator[str]:

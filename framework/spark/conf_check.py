@@ -27,10 +27,10 @@ def check_conf(conf: Mapping[str, str]) -> None:
     """Raise ValueError for a setting that no application can have, or not with that value."""
     for key, value in conf.items():
         _check_name(key, value)
-        if trimmed(value) != value and re.search(REDACTED, key):
+        if trimmed(value) != value and (re.search(REDACTED, key) or "=" in key):
             raise ValueError(
-                f"conf: {key}: begins or ends with a blank, which Spark removes in its files, and a secret "
-                "is written nowhere else"
+                f"conf: {key}: begins or ends with a blank, which Spark removes in its files, and neither a "
+                "secret nor a name with = can stand on a command line"
             )
     for key, instead in _JAVA_OPTIONS.items():
         if key in conf:

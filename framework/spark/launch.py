@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from environment.resources import Resources
 from framework.spark.application import Application, archive_parts
+from framework.spark.conf_check import trimmed
 from framework.spark.driver_properties import (
     CIPHER,
     Asking,
@@ -119,7 +120,14 @@ def driver_process(
             jar = PurePosixPath(urlsplit(jar).path).name
             uris = (*uris, Uri(asking.jar, extract=False))
         properties = asking_properties(properties, asking, jar, application.conf)
+    # Of a file Spark takes the blanks around values away; none of these is secret (`conf_check`).
+    outside = {key: value for key, value in properties.items() if trimmed(value) != value}
+    spaced = [text for key, value in outside.items() for text in ("--conf", f"{key}={value}")]
+    properties = {key: value for key, value in properties.items() if key not in outside}
+    arguments = (*spaced, *_submit_arguments(application, files))
     environment = {
+        # Java reads its arguments as the locale says, which without a name knows ASCII alone.
+        **({} if all(text.isascii() for text in arguments) else {"LC_ALL": "C.UTF-8"}),
         **application.environment,
         **_spark_environment(spark, endpoint.bind_address or endpoint.host),
         "SPARK_LOCAL_HOSTNAME": endpoint.host,
@@ -130,7 +138,7 @@ def driver_process(
         "STOKER_ARCHIVES": "\n".join(files.near(application.archives)),
     }
     return ProcessSpec(
-        argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *_submit_arguments(application, files)),
+        argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *arguments),
         environment=environment,
         secrets={"STOKER_SPARK_PROPERTIES": properties_text(properties)},
         uris=uris,

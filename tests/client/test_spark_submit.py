@@ -56,6 +56,21 @@ def test_properties_files_are_javas(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_a_name(tmp_path: Path) -> None:
+    """Editors write it (a byte order mark); Spark takes it for a name, and leaves that property out."""
+    file = tmp_path / "file"
+    file.write_bytes(b"\xef\xbb\xbfspark.executor.instances 3\n")
+    given = read_arguments(["--properties-file", str(file), "app.jar"], {})
+    assert (given.properties, given.notes) == ({"spark.executor.instances": "3"}, [])
+
+
+def test_blanks_in_properties_files_are_as_for_spark() -> None:
+    """It takes those around a value, but not ends of lines, nor what Java does not count among them."""
+    text = "spark.a=\\n x \\t\nspark.b=\\u00a0x\\u00a0\nspark.c=\\t\nspark.d=x\\n"
+    found = parse_properties(text)
+    assert found == {"spark.a": "\n x", "spark.b": "\u00a0x\u00a0", "spark.c": "", "spark.d": "x\n"}
+
+
 def test_what_goes_before_what(tmp_path: Path) -> None:
     """Flags before --conf before --properties-file before spark-defaults.conf before the environment."""
     defaults, file = tmp_path / "conf" / "spark-defaults.conf", tmp_path / "file"

@@ -20,6 +20,10 @@ from conf.units import checked_resources, memory_mib, resources_of, resources_te
         ("1.5 gb", 1536),
         (" 1t ", 1024 * 1024),
         ("2048k", 2),
+        ("1048576b", 1),
+        ("2097152 B", 2),
+        ("1p", 1 << 30),
+        ("512mb", 512),
         ("2147483647", 2**31 - 1),
     ],
 )

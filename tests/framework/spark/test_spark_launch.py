@@ -214,9 +214,20 @@ def test_executors_have_the_key_to_the_ui() -> None:
 
 def test_settings_with_odd_characters_stay_one_line() -> None:
     """Backslashes, line ends, blanks and characters beyond ASCII are escaped as Java reads them."""
-    odd = replace(APPLICATION, conf={"spark.odd": " a\\b=c\n😀é"})
+    odd = replace(APPLICATION, conf={"spark.odd": "a\\b=c\n 😀é"})
     text = make_driver(odd).secrets["STOKER_SPARK_PROPERTIES"]
-    assert "spark.odd=\\ a\\\\b=c\\n\\ud83d\\ude00\\u00e9\n" in text
+    assert "spark.odd=a\\\\b=c\\n\\ \\ud83d\\ude00\\u00e9\n" in text
+
+
+def test_settings_keep_the_blanks_around_them() -> None:
+    """Spark takes them away in a file, but not on its command line, where nothing else is."""
+    spaced = replace(APPLICATION, conf={"spark.a": "\t", "spark.b": "  é ", "spark.c": "x y\n"}, arguments=())
+    process = make_driver(spaced)
+    assert process.argv[4:8] == ("--conf", "spark.a=\t", "--conf", "spark.b=  é ")
+    settings = properties_of(process)
+    assert ("spark.a" in settings, "spark.b" in settings, settings["spark.c"]) == (False, False, "x\\ y\\n")
+    assert process.environment["LC_ALL"] == "C.UTF-8"
+    assert "LC_ALL" not in make_driver().environment
 
 
 def test_driver_tells_workers_their_python() -> None:
