@@ -38,12 +38,12 @@ def uploaded(reference: str) -> Uploaded | None:
     if found is None:
         raise ValueError(f"{reference}: should be {SCHEME}:SHA256/NAME, with 64 small hexadecimal digits")
     file = Uploaded(found["sha256"], found["name"], found["alias"] or "")
-    if why := _unfit(file.name):
+    if why := unfit_name(file.name):
         raise ValueError(f"{reference}: {file.name!r} cannot be a file's name in a job's folder: {why}")
     return file
 
 
-def _unfit(name: str) -> str:
+def unfit_name(name: str) -> str:
     """Why a file in a job's folder cannot have this name; empty when it can."""
     if name in ("", ".", ".."):
         return "it names no file"

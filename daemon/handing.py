@@ -17,26 +17,26 @@ from conf.schema import JobSpec
 from conf.uploaded import Uploaded, uploaded
 from daemon.uploads import Uploads
 from framework.accounts import UnixAccount
-from framework.spark import archive_parts
+from framework.spark import alias_parts
 
 #: Where drivers elsewhere fetch files, without the API's token.
 PATH = "/v1/fetch/"
 
 
 def files_of(spec: JobSpec) -> dict[str, Uploaded]:
-    """The uploaded files that a job names, by how it does, but for the folder behind an archive's #.
+    """The uploaded files that a job names, by how it does, but for the name behind a #.
 
     ValueError where one cannot be had so, or two of them could not be in one folder.
     """
-    plain = (spec.app, *spec.py_files, *spec.files, *spec.jars)
-    references = (*plain, *(archive_parts(archive)[0] for archive in spec.archives))
+    named = (*spec.py_files, *spec.files, *spec.jars, *spec.archives)
+    references = (spec.app, *(alias_parts(each)[0] for each in named))
     found: dict[str, Uploaded] = {}
     names: dict[str, Uploaded] = {}
     for reference in references:
         if (file := uploaded(reference)) is None:
             continue
         if file.alias:
-            raise ValueError(f"{reference}: only an archive has a folder behind a #")
+            raise ValueError(f"{reference}: a program has no other name behind a #")
         if names.setdefault(file.name, file) != file:
             raise ValueError(
                 f"two uploaded files are named {file.name}: a driver has all of them in one folder"

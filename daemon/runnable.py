@@ -13,7 +13,7 @@ from daemon.handing import files_of
 from daemon.rights import Rights
 from daemon.uploads import Uploads
 from daemon.users.people import NOBODY, Submitter
-from framework.spark import Application, SparkHomes, archive_parts, unserved
+from framework.spark import Application, SparkHomes, alias_parts, unserved
 from framework.spark.backend_jar import BackendJarError
 from framework.spark.conf_check import check_resources
 from framework.spark.treatments import by_current_names
@@ -30,9 +30,9 @@ def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> App
     at = paths or {}
 
     def placed(references: Sequence[str]) -> tuple[str, ...]:
-        return tuple(at.get(reference, reference) for reference in references)
+        parts = (reference.partition("#") for reference in references)
+        return tuple(f"{at.get(place, place)}{mark}{name}" for place, mark, name in parts)
 
-    archives = (reference.partition("#") for reference in spec.archives)
     return Application(
         app=at.get(spec.app, spec.app),
         main_class=spec.main_class,
@@ -40,7 +40,7 @@ def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> App
         py_files=placed(spec.py_files),
         files=placed(spec.files),
         jars=placed(spec.jars),
-        archives=tuple(f"{at.get(file, file)}{mark}{folder}" for file, mark, folder in archives),
+        archives=placed(spec.archives),
         packages=spec.packages,
         repositories=spec.repositories,
         conf=by_current_names(spec.conf)[0],
@@ -89,7 +89,7 @@ class LaunchCheck:
         if isinstance(spec.executors, DynamicExecutors):
             self._check_asking(spec)
         paths = [
-            archive_parts(reference)[0] if reference in spec.archives else reference
+            reference if reference == spec.app else alias_parts(reference)[0]
             for reference in spec.references
             if uploaded(reference) is None
         ]

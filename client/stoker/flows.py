@@ -170,22 +170,25 @@ def _spec(
         if name in spec:
             found = []
             for text in spec[name]:
-                found.append((yield from placed(text, send, archive=name == "archives")))
+                found.append((yield from placed(text, send, named=True)))
             spec[name] = found
     return spec
 
 
-def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, archive: bool = False) -> Flow[str]:
-    """How a job names a file: what `send` says of one of this machine, an absolute path, or its own URI."""
-    text, mark, folder = text.partition("#") if archive else (text, "", "")
+def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, named: bool = False) -> Flow[str]:
+    """How a job names a file: what `send` says of one of this machine, an absolute path, or its own URI.
+
+    What is `named` may have another name behind a #.
+    """
+    text, mark, name = text.partition("#") if named else (text, "", "")
     parts = urlsplit(text)
     if parts.scheme and parts.scheme != "file":
-        return text + mark + folder
+        return text + mark + name
     path = Path(unquote(parts.path)) if parts.scheme else Path(text).expanduser()
     if send is None:
-        return f"{path.absolute()}{mark}{folder}"
+        return f"{path.absolute()}{mark}{name}"
     found = yield from send(path)
-    return found + mark + folder
+    return found + mark + name
 
 
 def upload_file(path: Path) -> Flow[str]:

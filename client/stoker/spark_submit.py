@@ -125,7 +125,7 @@ def _request(given: Arguments, environ: Mapping[str, str]) -> Flow[dict[str, Any
     properties["spark.submit.deployMode"] = "cluster"
     for name in _LISTS:
         if name in properties:
-            properties[name] = yield from _placed_list(properties[name], archives=name == "spark.archives")
+            properties[name] = yield from _placed_list(properties[name])
     variables = {
         name: value for name, value in environ.items()
         if name.startswith(("SPARK_", "MESOS_")) and name not in _NOT_SENT
@@ -143,27 +143,27 @@ def _request(given: Arguments, environ: Mapping[str, str]) -> Flow[dict[str, Any
     }
 
 
-def _placed_list(text: str, *, archives: bool) -> Flow[str]:
+def _placed_list(text: str) -> Flow[str]:
     found = []
     for item in (each.strip() for each in text.split(",")):
         for one in _globbed(item) if item else ():
-            found.append((yield from _placed(one, archive=archives)))
+            found.append((yield from _placed(one, named=True)))
     return ",".join(found)
 
 
-def _placed(text: str, *, archive: bool = False) -> Flow[str]:
+def _placed(text: str, *, named: bool = False) -> Flow[str]:
     """A file of this machine as it was uploaded; others as the URIs that spark-submit makes of them."""
-    place, mark, folder = text.partition("#") if archive else (text, "", "")
+    place, mark, name = text.partition("#") if named else (text, "", "")
     parts = urlsplit(place)
     if parts.scheme and parts.scheme != "file":
         return text
     path = Path(unquote(parts.path) if parts.scheme else place).expanduser().absolute()
     if path.is_file():
-        return (yield from flows.upload_file(path)) + mark + folder
+        return (yield from flows.upload_file(path)) + mark + name
     if not Path(place).is_absolute() and not parts.scheme:
         raise StokerError(f"{place}: no such file here")
     # It may be on the daemon's host.
-    return text if parts.scheme else f"file:{quote(str(path))}{mark}{folder}"
+    return text if parts.scheme else f"file:{quote(str(path))}{mark}{name}"
 
 
 def _globbed(item: str) -> list[str]:

@@ -211,9 +211,9 @@ class JobSpec(Strict):
     main_class: Name | None = None
     """The class whose main method is the job; of jars only."""
     py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """Python files and archives that it imports."""
+    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
     files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """Files put into the folder of each executor."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
     jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     """Jars on the class path."""
     archives: Annotated[tuple[Archive, ...], Field(strict=False)] = ()
@@ -311,7 +311,7 @@ class JobSpec(Strict):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """All files that it names: paths, URIs and uploaded ones; of archives, with the folder behind a #."""
+        """All files that it names: paths, URIs and uploaded ones, with the names behind a #."""
         return (self.app, *self.py_files, *self.files, *self.jars, *self.archives)
 
     @property

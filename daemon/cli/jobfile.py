@@ -10,7 +10,6 @@ from conf.schema import JobSpec
 from conf.uploaded import SCHEME
 
 _PATH_LISTS = ("py_files", "files", "jars", "archives")
-_ARCHIVE = re.compile(r"\.(tar|gz|tgz|zip|jar)#[^/]+$")
 _SCHEME = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*:/|{SCHEME}:")
 
 
@@ -90,14 +89,14 @@ def _absolute_path(path: str, folder: Path) -> str:
 
 def _check_files(spec: JobSpec, file: Path | None) -> None:
     wanted = [("app", spec.app), *((key, path) for key in _PATH_LISTS for path in getattr(spec, key))]
-    missing = [f"{key}: no such file: {path}" for key, path in wanted if not _is_there(path)]
+    missing = [f"{key}: no such file: {path}" for key, path in wanted if not _is_there(key, path)]
     if missing and file is not None:
         missing.append(f"(a relative path in {file} is from its folder, on the command line from here)")
     if missing:
         raise ConfigError("\n".join(missing))
 
 
-def _is_there(path: str) -> bool:
-    local = path.partition("#")[0] if _ARCHIVE.search(path) else path
+def _is_there(key: str, path: str) -> bool:
+    local = path if key == "app" else path.partition("#")[0]
     local = local.removeprefix("file://")
     return bool(_SCHEME.match(local)) or Path(local).is_file()

@@ -62,7 +62,7 @@ def _named(spec: Mapping[str, Any], send: Callable[[Path, str], None]) -> dict[s
         sent["app"] = _reference(sent["app"], "", send)
     for name in _LISTS:
         if name in sent:
-            split = [text.partition("#") if name == "archives" else (text, "", "") for text in sent[name]]
+            split = [text.partition("#") for text in sent[name]]
             sent[name] = [_reference(text, mark + folder, send) for text, mark, folder in split]
     return sent
 

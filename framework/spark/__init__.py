@@ -4,7 +4,7 @@ What a command is depends on its arguments alone (`launch`); only `driver` and `
 here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
-from framework.spark.application import RESERVED_ENVIRONMENT, Application, archive_parts
+from framework.spark.application import RESERVED_ENVIRONMENT, Application, alias_parts, archive_parts
 from framework.spark.driver import (
     DriverPlace,
     DriverStatus,
@@ -45,6 +45,7 @@ __all__ = [
     "SparkHome",
     "SparkHomes",
     "Uri",
+    "alias_parts",
     "archive_parts",
     "connect_path",
     "driver_process",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from conf.uploaded import TAKEN
+from conf.uploaded import SCHEME, TAKEN, unfit_name
 from framework.spark.conf_check import check_conf
 from framework.spark.memory import heap_mib
 from framework.spark.properties import properties_text
@@ -35,6 +35,8 @@ _POINTER = 8
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
 #: Fields that become one argument of spark-submit each.
 _LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
+#: Endings of what Python imports from, as Spark knows them.
+_PYTHON = (".py", ".zip", ".egg")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -51,6 +53,7 @@ class Application:
     """For a jar whose manifest names none."""
     arguments: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
+    """As of files and jars, each may have another name behind a #, by which it is in its driver's folder."""
     files: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
@@ -83,6 +86,7 @@ class Application:
         for path in (*filter(None, (self.app,)), *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
         _check_folders(self.archives)
+        self._check_aliases()
         check_conf(self.conf)
         for key, value in self.conf.items():
             _check_texts((key, value), f"conf: {key}")
@@ -97,6 +101,39 @@ class Application:
             _check_texts((",".join(getattr(self, name)),), f"{name}: together")
         self._check_total()
 
+    @property
+    def aliased(self) -> tuple[tuple[str, str], ...]:
+        """Files that are called otherwise than where they are: the place of each, and its name."""
+        parts = map(alias_parts, (*self.py_files, *self.files, *self.jars))
+        return tuple(dict.fromkeys((place, alias) for place, alias in parts if alias))
+
+    def _check_aliases(self) -> None:
+        folders = [archive_parts(archive)[1] for archive in self.archives]
+        names = [alias for _, alias in self.aliased]
+        files = (*self.py_files, *self.files, *self.jars, *self.archives)
+        places = (self.app, *(alias_parts(each)[0] for each in files))
+        for place, alias in self.aliased:
+            if why := unfit_name(alias):
+                raise ValueError(
+                    f"{place}#{alias}: {alias!r} cannot be a file's name in a job's folder: {why}"
+                )
+            if urlsplit(place).scheme not in ("", "file", SCHEME):
+                raise ValueError(
+                    f"{place}#{alias}: Spark fetches this file by its own name; only files of the daemon's "
+                    "host, and those that are sent, can be called otherwise"
+                )
+            others = [PurePosixPath(urlsplit(each).path).name for each in places if each != place]
+            if (names + folders).count(alias) > 1 or alias in others:
+                raise ValueError(
+                    f"two files or archives are called {alias}: a driver has all of them in one folder"
+                )
+        for file in self.py_files:
+            place, alias = alias_parts(file)
+            if alias and not alias.endswith(_PYTHON):
+                raise ValueError(
+                    f"py_files: {file}: Python imports from what is called {', '.join(_PYTHON)} alone"
+                )
+
     def _check_total(self) -> None:
         texts = [self.app, *self.arguments, *self.conf.values()]
         texts += [text for name in _LISTS for text in getattr(self, name)]
@@ -109,9 +146,15 @@ class Application:
             )
 
 
+def alias_parts(reference: str) -> tuple[str, str]:
+    """Where a file is, and the name behind the # by which it is called; empty where there is none."""
+    place, _, alias = reference.partition("#")
+    return place, alias
+
+
 def archive_parts(archive: str) -> tuple[str, str]:
     """Where an archive is, and the folder into which it is unpacked."""
-    place, _, folder = archive.partition("#")
+    place, folder = alias_parts(archive)
     return place, folder or PurePosixPath(urlsplit(place).path).name
 
 

@@ -1,7 +1,7 @@
 # A Spark driver, in the folder that is its own. Arguments: those of spark-submit.
 # In: SPARK_HOME; STOKER_SPARK_PROPERTIES with the settings, the secret among them; STOKER_UI_FILTER with the class
 # that keeps strangers from the UI, as a format for printf; STOKER_ARCHIVES, a line `FILE#FOLDER` for each that is
-# near.
+# near; STOKER_ALIASES, a line `FILE#NAME` for each file that is called otherwise here.
 set -eu
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
@@ -14,6 +14,13 @@ prepare() {
 }
 prepare || exit 74 # EX_IOERR
 unset STOKER_SPARK_PROPERTIES STOKER_UI_FILTER
+
+# Spark calls files as they are called where they are, so they get their other names here.
+while IFS='#' read -r file name; do
+  [ -z "$file" ] || [ "$file" -ef "$name" ] || cp -- "$file" "$name" ||
+    { echo "files: $file cannot be copied to $name" >&2; exit 1; }
+done <<< "${STOKER_ALIASES-}"
+unset STOKER_ALIASES
 
 # Spark unpacks archives for executors, and for a driver only when its context is made: a Python in one is needed
 # before. What is large goes with the other scratch files.

@@ -6,13 +6,13 @@ single worker, so that only the executors that we launch can join. Each of those
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from environment.resources import Resources
-from framework.spark.application import Application, archive_parts
+from framework.spark.application import Application, alias_parts, archive_parts
 from framework.spark.conf_check import trimmed
 from framework.spark.driver_properties import (
     CIPHER,
@@ -135,6 +135,7 @@ def driver_process(
         "PYSPARK_PYTHON": executor_python or spark.python,
         "PYSPARK_DRIVER_PYTHON": spark.python,
         "STOKER_UI_FILTER": ui_filter(spark.line),
+        "STOKER_ALIASES": "\n".join(files.named(application.aliased)),
         "STOKER_ARCHIVES": "\n".join(files.near(application.archives)),
     }
     return ProcessSpec(
@@ -199,20 +200,23 @@ class _Files:
         return PurePosixPath(path).name if self._fetch and not urlsplit(path).scheme else path
 
     def joined(self, paths: tuple[str, ...]) -> str:
-        return ",".join(self(path) for path in paths)
+        parts = map(alias_parts, paths)
+        return ",".join(alias or self(place) for place, alias in parts)
 
     def near(self, archives: tuple[str, ...]) -> list[str]:
         """Those that the driver finds on its machine."""
         local = (archive for archive in archives if urlsplit(archive).scheme in ("", "file"))
-        return [
-            "#".join((self(place).removeprefix("file://"), folder))
-            for place, folder in map(archive_parts, local)
-        ]
+        return self.named(map(archive_parts, local))
+
+    def named(self, parts: Iterable[tuple[str, str]]) -> list[str]:
+        """Files of the driver's machine, each with what it becomes in the driver's folder."""
+        return ["#".join((self(place).removeprefix("file://"), name)) for place, name in parts]
 
 
 def _local_files(application: Application) -> list[str]:
     archives = (archive_parts(archive)[0] for archive in application.archives)
-    everything = (application.app, *application.py_files, *application.files, *application.jars, *archives)
+    named = (*application.py_files, *application.files, *application.jars)
+    everything = (application.app, *(alias_parts(each)[0] for each in named), *archives)
     paths = list(dict.fromkeys(path for path in everything if not urlsplit(path).scheme))
     names = [PurePosixPath(path).name for path in paths]
     for name in names:
@@ -229,7 +233,7 @@ def _submit_arguments(application: Application, files: _Files) -> list[str]:
         "--py-files": files.joined(application.py_files),
         "--files": files.joined(application.files),
         "--jars": files.joined(application.jars),
-        "--archives": files.joined(application.archives),
+        "--archives": ",".join(map(files, application.archives)),
         "--packages": ",".join(application.packages),
         "--repositories": ",".join(application.repositories),
     }

@@ -74,14 +74,15 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     sha256 = hashlib.sha256(large.read_bytes()).hexdigest()
     options: dict[str, Any] = {
         "name": "n", "executors": 2, "cpus": 0.5, "memory": "2g", "args": [1, "x"], "conf": {"spark.a": "1"},
-        "files": [large, "https://h/x", f"file://{large}"], "archives": [f"{large}#data"], "py_files": [app],
+        "files": [large, "https://h/x", f"file://{large}#b"], "archives": [f"{large}#data"],
+        "py_files": [app],
     }  # fmt: skip
     job = call("submit", app, **options)
     assert (job["id"], job["name"], job["executors"], job["memory_mib"]) == ("job-1", "n", 2, 2048)
     spec = daemon.cast.store.spec("job-1")
     assert spec is not None
     name = f"stoker-file:{sha256}/large.zip"
-    assert (spec.files, spec.archives) == ((name, "https://h/x", name), (f"{name}#data",))
+    assert (spec.files, spec.archives) == ((name, "https://h/x", f"{name}#b"), (f"{name}#data",))
     assert spec.app == spec.py_files[0]
     assert (spec.app.partition("/")[2], spec.args) == ("count words.py", ("1", "x"))
     assert daemon.cast.uploads().path(Uploaded(sha256, "large.zip")).read_bytes() == large.read_bytes()

@@ -174,7 +174,7 @@ def test_a_submission_is_sent_with_its_files(
         f"spark-submit --master {master} --deploy-mode cluster --conf spark.master.rest.enabled=true "
         "--name wc "
         "--total-executor-cores 3 --conf spark.executor.instances=3 --executor-memory 1g --py-files lib.py "
-        "--files *.txt,https://h/x --archives env.tar.gz#env app.py --size 8"
+        "--files *.txt,two.txt#2.txt,https://h/x --archives env.tar.gz#env app.py --size 8"
     )
     assert main(command.split()) == 0
     submission = created(capsys.readouterr().err)["submissionId"]
@@ -186,7 +186,7 @@ def test_a_submission_is_sent_with_its_files(
         return f"stoker-file:{hashlib.sha256((text or name).encode()).hexdigest()}/{name}"
 
     assert (spec.app, spec.args) == (sent("app.py", "print(1)\n"), ("--size", "8"))
-    assert spec.files == (sent("one.txt"), sent("two.txt"), "https://h/x")
+    assert spec.files == (sent("one.txt"), sent("two.txt"), sent("two.txt") + "#2.txt", "https://h/x")
     assert (spec.py_files, spec.archives) == ((sent("lib.py"),), (sent("env.tar.gz") + "#env",))
     assert (spec.name, spec.executors, spec.owner) == ("wc", 3, "carol")
     ask = ["spark-submit", "--master", f"mesos://127.0.0.1:1,{daemon.url.removeprefix('http://')}"]

@@ -237,14 +237,16 @@ def spec(app: str = f"stoker-file:{SHA}/app.py", **more: Any) -> JobSpec:
 
 
 def test_the_files_of_a_job() -> None:
-    """Archives without their folder; two of one name could not lie in one folder."""
+    """Without their other names; two of one name could not lie in one folder."""
     other = f"stoker-file:{'0' * 64}"
     found = handing.files_of(spec(files=("/x", f"{other}/a.txt"), archives=(f"{other}/e.tgz#e",)))
     assert [file.name for file in found.values()] == ["app.py", "a.txt", "e.tgz"]
     with pytest.raises(ValueError, match=r"two uploaded files are named app\.py"):
         handing.files_of(spec(py_files=(f"{other}/app.py",)))
-    with pytest.raises(ValueError, match="only an archive"):
-        handing.files_of(spec(files=(f"{other}/a.txt#b",)))
+    (_, other_name) = handing.files_of(spec(files=(f"{other}/a.txt#b",))).items()
+    assert other_name == (f"{other}/a.txt", Uploaded("0" * 64, "a.txt"))
+    with pytest.raises(ValueError, match="a program has no other name"):
+        handing.files_of(spec(app=f"{other}/app.py#b.py"))
 
 
 def test_keys_open_one_file_of_one_job() -> None:

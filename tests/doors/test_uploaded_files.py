@@ -39,10 +39,10 @@ context.stop()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An application and its files, where no job may look."""
+    """An application and its files, called otherwise than it calls them, where no job may look."""
     (tmp_path / "an app.py").write_text(APP)
-    (tmp_path / "helper.py").write_text("WORD = 'helper '\n")
-    (tmp_path / "words.txt").write_text("words ")
+    (tmp_path / "other.py").write_text("WORD = 'helper '\n")
+    (tmp_path / "list.txt").write_text("words ")
     tmp_path.chmod(0o700)
     return tmp_path
 
@@ -54,13 +54,13 @@ def test_jobs_have_the_files_that_were_sent(
     """Through spark-submit's flags on the host, and from Python on the cluster, which fetches them."""
     monkeypatch.chdir(folder)
     conf = [text for name, value in QUICK_JAVA.items() for text in ("--conf", f"{name}={value}")]
-    files = ["--files", "words.txt", "--py-files", "helper.py", "an app.py", "--size", "8"]
+    files = ["--files", "list.txt#words.txt", "--py-files", "other.py#helper.py", "an app.py", "--size", "8"]
     wait = ["--conf", "spark.stoker.submission.waitCompletion=true", "--num-executors", "1"]
     command = ["spark-submit", "--master", daemon.stage.url, *wait, *conf, *files]
     with Stoker(daemon.stage.url) as client:
         job = client.submit(
-            "an app.py", files=["words.txt"], py_files=["helper.py"], args=["--size", "8"], conf=QUICK_JAVA,
-            driver={"on": "cluster"},
+            "an app.py", files=["list.txt#words.txt"], py_files=["other.py#helper.py"], args=["--size", "8"],
+            conf=QUICK_JAVA, driver={"on": "cluster"},
         )  # fmt: skip
         code = main(command)
         told = capsys.readouterr().err

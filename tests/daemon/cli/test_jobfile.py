@@ -109,6 +109,16 @@ def test_flags_say_how_few_cpus_are_enough() -> None:
         read_spec("app.py", [], {"cpus": submit._cpus(None, 1.0)})
 
 
+def test_files_are_found_without_their_other_names(folder: Path) -> None:
+    """Of all lists alike."""
+    Path("lib.zip").write_bytes(b"")
+    for name in ("files", "jars", "py_files"):
+        spec = read_spec("app.py", [], {name: ("lib.zip#other.zip",)})
+        assert getattr(spec, name) == (f"{Path.cwd()}/lib.zip#other.zip",)
+        with pytest.raises(ConfigError, match=rf"{name}: no such file: .*/nope\.zip#x"):
+            read_spec("app.py", [], {name: ("nope.zip#x",)})
+
+
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
     """What stands behind the # is no part of the file's name."""
     Path("env.tar.gz").touch()

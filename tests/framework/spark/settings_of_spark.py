@@ -34,7 +34,7 @@ _HOURS = {3_600_000_000: "us", 3_600_000: "ms", 3600: "s", 60: "min"}
 def settings_text(home: Path, java_home: Path) -> str:
     """The settings of the Spark in a folder as a file has them; its Java runs, in a process of its own."""
     path = ":".join(map(str, (*python_path(home), Path(__file__).parents[3])))
-    command = (sys.executable, "-m", __spec__.name if __name__ != "__main__" else _module(), "--ask")
+    command = (sys.executable, "-m", "tests.framework.spark.settings_of_spark", "--ask")
     done = subprocess.run(
         (*command, str(home), str(java_home)), env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, check=False,
@@ -42,10 +42,6 @@ def settings_text(home: Path, java_home: Path) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])
     return done.stdout
-
-
-def _module() -> str:
-    return "tests.framework.spark.settings_of_spark"
 
 
 def _ask(home: Path, java_home: Path) -> None:

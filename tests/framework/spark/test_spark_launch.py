@@ -102,6 +102,35 @@ def test_archives_and_packages_are_spark_submits() -> None:
     assert Uri("file:///envs/env.tar.gz", extract=False, name="env.tar.gz") in fetched.uris
 
 
+@pytest.mark.parametrize("place", ["/data", "file:///data"])
+def test_files_are_called_as_their_jobs_say(place: str) -> None:
+    """Files, jars and what Python imports alike: they are in the driver's folder, by the name behind a #."""
+    named = replace(
+        APPLICATION,
+        py_files=(f"{place}/a.py#b.py",),
+        files=(f"{place}/conf.txt#renamed.txt", f"{place}/other.txt"),
+        jars=(f"{place}/a.jar#b.jar",),
+    )
+    named.check()
+    process = make_driver(named)
+    assert process.argv[4:10] == (
+        *("--py-files", "b.py"),
+        *("--files", f"renamed.txt,{place}/other.txt"),
+        *("--jars", "b.jar"),
+    )
+    lines = ["/data/a.py#b.py", "/data/conf.txt#renamed.txt", "/data/a.jar#b.jar"]
+    assert process.environment["STOKER_ALIASES"].splitlines() == lines
+
+
+def test_files_that_are_fetched_are_called_as_their_jobs_say() -> None:
+    """They come by their own names, and get the others from there."""
+    named = replace(APPLICATION, py_files=(), files=("/data/conf.txt#renamed.txt",))
+    process = make_driver(named, fetched="file://{}".format)
+    assert Uri("file:///data/conf.txt", extract=False, name="conf.txt") in process.uris
+    assert process.argv[4:6] == ("--files", "renamed.txt")
+    assert process.environment["STOKER_ALIASES"] == "conf.txt#renamed.txt"
+
+
 def test_driver_settings_fix_what_the_launch_depends_on() -> None:
     """Address, ports, sizes and authentication are set, beside the application's own settings."""
     settings = properties_of(make_driver())
