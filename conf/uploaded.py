@@ -12,8 +12,10 @@ SCHEME = "stoker-file"
 SHA256 = r"[0-9a-f]{64}"
 #: As long as a file system takes a name.
 LONGEST_FILE_NAME = 255
+#: Where in a driver's folder archives lie that were brought there: what is unpacked may have their names.
+PACKED = ".packed"
 #: What is in a driver's folder anyway, and must not be replaced.
-TAKEN = frozenset({"stdout", "stderr", "events", "tmp", "stoker-ui", "spark.properties"})
+TAKEN = frozenset({"stdout", "stderr", "events", "tmp", "stoker-ui", "spark.properties", PACKED})
 
 _REFERENCE = re.compile(rf"{SCHEME}:(?P<sha256>{SHA256})/(?P<name>[^#]*)(?P<alias>#.*)?", re.DOTALL)
 

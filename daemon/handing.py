@@ -45,6 +45,19 @@ def files_of(spec: JobSpec) -> dict[str, Uploaded]:
     return found
 
 
+def archives_of(spec: JobSpec) -> dict[str, Uploaded]:
+    """The uploaded archives that a job names, by how it does, but for the folder behind a #."""
+    places = (alias_parts(archive)[0] for archive in spec.archives)
+    return {place: file for place in places if (file := uploaded(place)) is not None}
+
+
+def plain_of(spec: JobSpec) -> dict[str, Uploaded]:
+    """The uploaded files that a job names otherwise than as archives."""
+    named = (*spec.py_files, *spec.files, *spec.jars)
+    plain = {spec.app, *(alias_parts(each)[0] for each in named)}
+    return {reference: file for reference, file in files_of(spec).items() if reference in plain}
+
+
 def key(secret: str, file: Uploaded) -> str:
     """What opens this file of the job with this secret, and nothing else."""
     return hmac.new(secret.encode(), f"{file.sha256}/{file.name}".encode(), hashlib.sha256).hexdigest()
@@ -74,6 +87,8 @@ def copy_in(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        if account is not None:
+            os.fchown(at, account.uid, account.gid)
         for source, name in sources:
             _copy(source, name, at, account)
     finally:

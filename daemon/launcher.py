@@ -16,9 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
+from conf.uploaded import PACKED
 from daemon.application_records import ApplicationRecords, application_key
 from daemon.failures import failure_line
-from daemon.handing import copy_in, files_of, url, wanted
+from daemon.handing import archives_of, copy_in, files_of, plain_of, url, wanted
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
 from daemon.rights import Rights, own_rights
 from daemon.runnable import LaunchCheck, application_of, driver_of
@@ -222,14 +223,12 @@ class Launcher:
         launch = self._launches.kept(job.id) if job.begins_with else self._launches.of(job.id)
         if launch is None:
             raise LaunchLostError("its launch was given up before its driver was started")
-        endpoint, folder, files = (
-            self._endpoint(spec, launch, ()),
-            self.folder(job.id) / "driver",
-            files_of(spec),
-        )
+        endpoint, folder = self._endpoint(spec, launch, ()), self.folder(job.id) / "driver"
+        brought = ((plain_of(spec), folder), (archives_of(spec), folder / PACKED))
+        paths = [{each: str(place / file.name) for each, file in files.items()} for files, place in brought]
         process = driver_process(
             job.name,
-            application_of(spec, {each: str(folder / file.name) for each, file in files.items()}),
+            application_of(spec, *paths),
             endpoint,
             _sizes(job, tasks),
             launch.secret,
@@ -239,17 +238,13 @@ class Launcher:
         )
         address = endpoint.bind_address or endpoint.host
         try:
-            copy_in(self.uploads, set(files.values()), spec.owner, folder, account)
+            for files, place in brought:
+                copy_in(self.uploads, set(files.values()), spec.owner, place, account)
         except OSError as error:
             raise HostError(f"a file of it cannot be copied: {error}") from error
-        place = DriverPlace(
-            folder,
-            records,
-            tuple((address, port) for port in launch.ports),
-            account,
-            self._groups(job.id),
-        )
-        status = start_driver(process, place, os.environ, before=before)
+        ports = tuple((address, port) for port in launch.ports)
+        own = DriverPlace(folder, records, ports, account, self._groups(job.id))
+        status = start_driver(process, own, os.environ, before=before)
         self._launches.release(job.id)
         return status
 

@@ -25,11 +25,16 @@ def driver_of(spec: JobSpec, config: Config) -> Driver:
     return spec.driver or config.driver
 
 
-def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> Application:
-    """What is to be run; `paths` are those of uploaded files, by how the job names them."""
+def application_of(
+    spec: JobSpec, paths: Mapping[str, str] | None = None, packed: Mapping[str, str] | None = None
+) -> Application:
+    """What is to be run; `paths` are those of uploaded files, by how the job names them.
+
+    `packed` are those of uploaded archives, where they are elsewhere.
+    """
     at = paths or {}
 
-    def placed(references: Sequence[str]) -> tuple[str, ...]:
+    def placed(references: Sequence[str], at: Mapping[str, str] = at) -> tuple[str, ...]:
         parts = (reference.partition("#") for reference in references)
         return tuple(f"{at.get(place, place)}{mark}{name}" for place, mark, name in parts)
 
@@ -40,7 +45,7 @@ def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> App
         py_files=placed(spec.py_files),
         files=placed(spec.files),
         jars=placed(spec.jars),
-        archives=placed(spec.archives),
+        archives=placed(spec.archives, at if packed is None else packed),
         packages=spec.packages,
         repositories=spec.repositories,
         conf=by_current_names(spec.conf)[0],

@@ -1,10 +1,11 @@
 """What the user wants run: the Spark application, checked. How it is launched is in `launch`."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from conf.uploaded import SCHEME, TAKEN, unfit_name
 from framework.spark.conf_check import check_conf
@@ -85,7 +86,8 @@ class Application:
         """
         for path in (*filter(None, (self.app,)), *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
-        _check_folders(self.archives)
+        plain = (self.app, *self.py_files, *self.files, *self.jars)
+        _check_folders(self.archives, tuple(file for file in plain if not alias_parts(file)[1]))
         self._check_aliases()
         check_conf(self.conf)
         for key, value in self.conf.items():
@@ -155,7 +157,12 @@ def alias_parts(reference: str) -> tuple[str, str]:
 def archive_parts(archive: str) -> tuple[str, str]:
     """Where an archive is, and the folder into which it is unpacked."""
     place, folder = alias_parts(archive)
-    return place, folder or PurePosixPath(urlsplit(place).path).name
+    return place, folder or _file_name(place)
+
+
+def _file_name(place: str) -> str:
+    """Name of the file at a path or a URI; a path may have ? and % in it, which mean nothing there."""
+    return PurePosixPath(place if place.startswith("/") else unquote(urlsplit(place).path)).name
 
 
 def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
@@ -170,10 +177,17 @@ def _check_path(path: str) -> None:
         raise ValueError(f"{path!r} is neither an absolute path nor a URI")
 
 
-def _check_folders(archives: tuple[str, ...]) -> None:
-    folders = [archive_parts(archive)[1] for archive in archives]
-    for folder in folders:
-        if folders.count(folder) > 1:
+def _check_folders(archives: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """Check that the folder of each archive has a name that no other file of the job has."""
+    folders = Counter(archive_parts(archive)[1] for archive in archives)
+    names = {_file_name(file) for file in files}
+    for folder, number in folders.items():
+        if folder in names:
+            raise ValueError(
+                f"archives: {folder} is also the name of a file of the job: name another folder, "
+                "as in x.zip#x"
+            )
+        if number > 1:
             raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
         if folder in TAKEN:
             raise ValueError(f"archives: {folder} is the name of a file that is there already: name another")

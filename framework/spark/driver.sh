@@ -26,10 +26,10 @@ unset STOKER_ALIASES
 # before. What is large goes with the other scratch files.
 while IFS='#' read -r archive folder; do
   [ -n "$archive" ] || continue
-  mkdir -p "tmp/archives/$folder" && ln -s "tmp/archives/$folder" "$folder"
+  mkdir -p "tmp/archives/$folder" && ln -s -- "tmp/archives/$folder" "$folder"
   case $archive in
     *.zip | *.jar) "$PYSPARK_DRIVER_PYTHON" -m zipfile -e "$archive" "tmp/archives/$folder" ;;
-    *) tar -xf "$archive" -C "tmp/archives/$folder" ;;
+    *) tar --force-local -xf "$archive" -C "tmp/archives/$folder" ;;
   esac || { echo "archives: $archive cannot be unpacked" >&2; exit 1; }
 done <<< "${STOKER_ARCHIVES-}"
 unset STOKER_ARCHIVES

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from conf.uploaded import PACKED
 from environment.resources import Resources
 from framework.spark.application import Application, alias_parts, archive_parts
 from framework.spark.conf_check import trimmed
@@ -192,8 +193,8 @@ class _Files:
         self._fetch = fetched is not None
         if fetched is not None:
             self.uris = tuple(
-                Uri(fetched(path), extract=False, name=PurePosixPath(path).name)
-                for path in _local_files(application)
+                Uri(fetched(path), extract=False, name=name)
+                for name, path in _local_files(application).items()
             )
 
     def __call__(self, path: str) -> str:
@@ -203,28 +204,40 @@ class _Files:
         parts = map(alias_parts, paths)
         return ",".join(alias or self(place) for place, alias in parts)
 
+    def packed(self, archive: str) -> str:
+        """Where the driver finds an archive, which is not in the way of the folder that has its name."""
+        name = self(archive)
+        return name if name == archive else f"{PACKED}/{name}"
+
     def near(self, archives: tuple[str, ...]) -> list[str]:
         """Those that the driver finds on its machine."""
         local = (archive for archive in archives if urlsplit(archive).scheme in ("", "file"))
-        return self.named(map(archive_parts, local))
+        return ["#".join((_path(self.packed(place)), folder)) for place, folder in map(archive_parts, local)]
 
     def named(self, parts: Iterable[tuple[str, str]]) -> list[str]:
-        """Files of the driver's machine, each with what it becomes in the driver's folder."""
-        return ["#".join((self(place).removeprefix("file://"), name)) for place, name in parts]
+        """Files of the driver's machine, each with the name that it has in the driver's folder."""
+        return ["#".join((_path(self(place)), name)) for place, name in parts]
 
 
-def _local_files(application: Application) -> list[str]:
-    archives = (archive_parts(archive)[0] for archive in application.archives)
+def _path(place: str) -> str:
+    """The path of a file of this machine, which may be given as a URI."""
+    return unquote(urlsplit(place).path) if place.startswith("file:") else place
+
+
+def _local_files(application: Application) -> dict[str, str]:
+    """The files to bring to a driver elsewhere, by their names in its folder."""
+    found: dict[str, str] = {}
     named = (*application.py_files, *application.files, *application.jars)
-    everything = (application.app, *(alias_parts(each)[0] for each in named), *archives)
-    paths = list(dict.fromkeys(path for path in everything if not urlsplit(path).scheme))
-    names = [PurePosixPath(path).name for path in paths]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"two files are named {name}: a driver on the cluster needs all of them in one folder"
-            )
-    return paths
+    plain = (application.app, *(alias_parts(file)[0] for file in named))
+    archives = (archive_parts(archive)[0] for archive in application.archives)
+    for folder, paths in (("", plain), (f"{PACKED}/", archives)):
+        for path in (path for path in paths if not urlsplit(path).scheme):
+            name = PurePosixPath(path).name
+            if found.setdefault(f"{folder}{name}", path) != path:
+                raise ValueError(
+                    f"two files are named {name}: a driver on the cluster needs all of them in one folder"
+                )
+    return found
 
 
 def _submit_arguments(application: Application, files: _Files) -> list[str]:
@@ -233,7 +246,7 @@ def _submit_arguments(application: Application, files: _Files) -> list[str]:
         "--py-files": files.joined(application.py_files),
         "--files": files.joined(application.files),
         "--jars": files.joined(application.jars),
-        "--archives": ",".join(map(files, application.archives)),
+        "--archives": ",".join(map(files.packed, application.archives)),
         "--packages": ",".join(application.packages),
         "--repositories": ",".join(application.repositories),
     }

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,11 @@ def seen(x):
     import helper
     return helper.WORD + pathlib.Path(SparkFiles.get("words.txt")).read_text() + str(x)
 
-print("DRIVER", seen(0), pathlib.Path("words.txt").read_text(), sys.argv[1:])
+def packed(_):
+    return pathlib.Path("data.zip/words.txt").read_text()
+
+print("DRIVER", seen(0), pathlib.Path("words.txt").read_text(), sys.argv[1:], packed(0))
+print("PACKED", context.parallelize(range(2), 2).map(packed).collect())
 print("EXECUTORS", context.parallelize(range(2), 2).map(seen).collect())
 context.stop()
 """
@@ -43,6 +48,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "an app.py").write_text(APP)
     (tmp_path / "other.py").write_text("WORD = 'helper '\n")
     (tmp_path / "list.txt").write_text("words ")
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as packed:
+        packed.writestr("words.txt", "packed")
     tmp_path.chmod(0o700)
     return tmp_path
 
@@ -54,13 +61,13 @@ def test_jobs_have_the_files_that_were_sent(
     """Through spark-submit's flags on the host, and from Python on the cluster, which fetches them."""
     monkeypatch.chdir(folder)
     conf = [text for name, value in QUICK_JAVA.items() for text in ("--conf", f"{name}={value}")]
-    files = ["--files", "list.txt#words.txt", "--py-files", "other.py#helper.py", "an app.py", "--size", "8"]
+    sent = ["--archives", "data.zip", "--files", "list.txt#words.txt", "--py-files", "other.py#helper.py"]
     wait = ["--conf", "spark.stoker.submission.waitCompletion=true", "--num-executors", "1"]
-    command = ["spark-submit", "--master", daemon.stage.url, *wait, *conf, *files]
+    command = ["spark-submit", "--master", daemon.stage.url, *wait, *conf, *sent, "an app.py", "--size", "8"]
     with Stoker(daemon.stage.url) as client:
         job = client.submit(
             "an app.py", files=["list.txt#words.txt"], py_files=["other.py#helper.py"], args=["--size", "8"],
-            conf=QUICK_JAVA, driver={"on": "cluster"},
+            conf=QUICK_JAVA, driver={"on": "cluster"}, archives=["data.zip"],
         )  # fmt: skip
         code = main(command)
         told = capsys.readouterr().err
@@ -72,7 +79,8 @@ def test_jobs_have_the_files_that_were_sent(
         assert ended["spec"]["app"].startswith("stoker-file:")
         for job_id in (job["id"], other):
             assert client.log(job_id) == (
-                "DRIVER helper words 0 words  ['--size', '8']\n"
+                "DRIVER helper words 0 words  ['--size', '8'] packed\n"
+                "PACKED ['packed', 'packed']\n"
                 "EXECUTORS ['helper words 0', 'helper words 1']\n"
             )
         # The URL by which the cluster fetched them is in nothing that is shown.

@@ -32,6 +32,9 @@ from framework.spark import (
         ({"py_files": ("/a/x.py#y",)}, "Python imports from what is called .py, .zip, .egg alone"),
         ({"archives": ("env.zip#env",)}, "neither an absolute path nor a URI"),
         ({"archives": ("/a/x.zip#x", "/b/y.zip#x")}, "two are unpacked into x"),
+        ({"archives": ("/a/x.zip",), "files": ("/b/x.zip",)}, "x.zip is also the name of a file of the job"),
+        ({"archives": ("/a/x.zip#y",), "py_files": ("s3a://b/y",)}, "y is also the name of a file"),
+        ({"archives": ("/a/x.zip#app.py",)}, "app.py is also the name of a file"),
         ({"archives": ("/a/x.zip#tmp",)}, "tmp is the name of a file that is there already"),
         (
             {"conf": {"spark.jars.packages": "a:b:1"}},

@@ -97,9 +97,9 @@ def test_archives_and_packages_are_spark_submits() -> None:
     near = "/envs/env.tar.gz#env\n/envs/data.zip#data.zip"
     assert process.environment["STOKER_ARCHIVES"] == near
     fetched = make_driver(more, fetched="file://{}".format)
-    assert fetched.argv[5] == "env.tar.gz#env,data.zip,https://example.org/far.tgz#far"
-    assert fetched.environment["STOKER_ARCHIVES"] == "env.tar.gz#env\ndata.zip#data.zip"
-    assert Uri("file:///envs/env.tar.gz", extract=False, name="env.tar.gz") in fetched.uris
+    assert fetched.argv[5] == ".packed/env.tar.gz#env,.packed/data.zip,https://example.org/far.tgz#far"
+    assert fetched.environment["STOKER_ARCHIVES"] == ".packed/env.tar.gz#env\n.packed/data.zip#data.zip"
+    assert Uri("file:///envs/env.tar.gz", extract=False, name=".packed/env.tar.gz") in fetched.uris
 
 
 @pytest.mark.parametrize("place", ["/data", "file:///data"])
