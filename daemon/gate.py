@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Collection
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daemon.audit import BODY, WHO, Audit
+from daemon.lasting import serve_while
 from daemon.problems import Refusal, problem
 from daemon.spark_protocol import CREATE, token_taken
 from daemon.users.doorkeeper import Visitor
@@ -102,7 +104,7 @@ class Gate:
         if refusal is not None:
             await refusal.response()(scope, receive, send)
         elif method in _SAFE:
-            await self._ask(scope, receive, send, rule)
+            await self._ask(scope, receive, send, rule, visitor)
         else:
             held, strange = bytearray(), visitor is None and self._entrance.wants_somebody
             try:
@@ -148,10 +150,19 @@ class Gate:
             return
         await self._ask(scope, _replayed(body, receive), send, rule)
 
-    async def _ask(self, scope: Scope, receive: Receive, send: Send, rule: Rule) -> None:
+    async def _ask(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        rule: Rule,
+        visitor: Visitor | Denial | None = None,
+    ) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
         if rule.lasting:  # those are counted where they are answered
-            await self._app(scope, receive, send)
+            headers = _joined(Headers(scope=scope))
+            stands = partial(self._entrance.stands, rule, visitor, headers)
+            await serve_while(stands, self._app, scope, receive, send)
             return
         if self._under_way >= self._most and rule.entry != "open":
             detail = f"{self._most} requests are under way already (max_requests)"

@@ -23,6 +23,8 @@ from framework.guard import Denial
 _CHALLENGE = 'Bearer realm="stoker"'
 _WRONG = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 _PERSON = re.compile(PERSON)
+#: What the audit log calls the owner of the config's token.
+_OF_CONFIG = "token"
 #: Wrong tokens of an address before it waits; seconds that it waits, doubled with each other one, and at
 #: most; without another one for so long, all is forgotten.
 _FREE_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 10, 1.0, 60.0
@@ -99,6 +101,23 @@ class Doorkeeper:
         shown = given.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else b""
         return self._by_token(shown, peer, "the token is not the one that this server was given")
 
+    def stands(self, visitor: Visitor, headers: Mapping[str, str]) -> bool:
+        """Whether a visitor who came with these headers is still the same: known, and with the same rights.
+
+        A token that has ended since counts as no wrong one.
+        """
+        if visitor is ANYBODY:
+            return not self.wants_somebody
+        if visitor.by_cookie:
+            return self._by_session(headers) == visitor
+        if visitor.token:
+            return (
+                self._directory is not None and self._directory.by_token_id(visitor.token) == visitor.person
+            )
+        if visitor.label == _OF_CONFIG and visitor.person is EVERYBODY:
+            return self._token is not None
+        return self._header is not None and self._by_proxy(self._header, headers) == visitor
+
     def by_token(self, token: str, peer: str, otherwise: str) -> Visitor | Denial:
         """Who shows a token in another way; `otherwise` says that it is not the one there is."""
         if not self.wants_somebody:
@@ -113,7 +132,7 @@ class Doorkeeper:
             if wait:
                 return _later(wait)
             if self._token is not None and hmac.compare_digest(shown, self._token):
-                return Visitor(EVERYBODY, "token")
+                return Visitor(EVERYBODY, _OF_CONFIG)
             found: tuple[Person, str] | str = (
                 otherwise if users is None else "this server knows no such token"
             )
@@ -129,7 +148,7 @@ class Doorkeeper:
         if session is None:
             return None
         if not session.token:
-            return None if self._token is None else Visitor(EVERYBODY, "token", by_cookie=True)
+            return None if self._token is None else Visitor(EVERYBODY, _OF_CONFIG, by_cookie=True)
         person = None if self._directory is None else self._directory.by_token_id(session.token)
         return None if person is None else Visitor(person, person.name, session.token, by_cookie=True)
 

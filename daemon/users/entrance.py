@@ -58,6 +58,12 @@ class Entrance:
             return forged(method, headers) or found
         return found
 
+    def stands(self, rule: Rule, visitor: Visitor | Denial | None, headers: Mapping[str, str]) -> bool:
+        """Whether the client that was let in as this visitor would be let in as the same now."""
+        if not isinstance(visitor, Visitor):
+            return rule.entry == "open"
+        return self._doorkeeper.stands(visitor, headers)
+
     def in_body(self, token: str | None, peer: str) -> Visitor | Denial:
         """Who has sent a token in a body, or nothing."""
         if token is None:
