@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import FastAPI, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -165,7 +164,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
         query = request.scope["query_string"].decode("latin-1")
-        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", quote(path, safe="/:@!$&'()*+,;=~"), query)
+        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", path, query)
 
 
 def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord:

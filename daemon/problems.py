@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from fastapi import FastAPI, Request
@@ -129,7 +130,8 @@ def _elsewhere(request: Request, error: ElsewhereError) -> Response:
     """Send the client to the leader, or ask it to come again; it may follow or read the body."""
     if not error.leader:
         return problem(error.status, error.detail, title=error.title, headers={"Retry-After": "1"})
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    path = quote(request.scope["path"], safe="/:@!$&'()*+,;=~")
+    path += f"?{request.url.query}" if request.url.query else ""
     body = {"title": error.title, "status": 307, "detail": error.detail, "leader": error.leader}
     return JSONResponse(body, 307, {"Location": error.leader + path})
 

@@ -3,9 +3,14 @@
 Whoever wrote the job decides what its driver answers. So a page runs in a browser's sandbox, as of no site at
 all; nothing of ours (token, cookies) is sent to it but the key that its UI asks for, none of its headers but
 the type of what it sends comes back, and it sends nobody elsewhere.
+
+Servers differ in how they read a path: path parameters, backslashes, dots, what is encoded twice. A path is
+checked as the most generous of them would read it, and passed on only where all of them read it alike.
 """
 
-from urllib.parse import urlsplit
+import re
+import unicodedata
+from urllib.parse import quote, unquote, urlsplit
 
 import anyio
 import httpx
@@ -19,6 +24,9 @@ _PATIENCE = 15.0
 _LARGEST = 4 << 20
 #: Requests to drivers at one time.
 _AT_ONCE = 8
+_SEPARATORS = re.compile(r"[/\\]")
+#: What of a path is not encoded when it is passed on.
+_SAFE = "/:@!$&'()*+,=~"
 _HEADERS = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups",
     "X-Content-Type-Options": "nosniff",
@@ -34,12 +42,14 @@ class SparkUi:
         self._under_way = 0
 
     async def get(self, ui: DriverUi, prefix: str, path: str, query: str) -> Response:
-        """What a driver's UI has at `path`; its links lead below `prefix` again.
+        """What a driver's UI has at `path`, decoded as a server does; its links lead below `prefix` again.
 
         RejectedError when it does not answer, has too much to say, or is asked to change something.
         """
-        if "kill" in path.split("/"):
+        if "kill" in map(_bare, _SEPARATORS.split(_decoded(path))):
             raise RejectedError(403, "The driver's UI is read only", "`stoker kill` ends a job")
+        if why := _ambiguous(path):
+            raise RejectedError(400, "No page of the driver's UI", f"the path has {why}")
         if self._under_way >= _AT_ONCE:
             again = {"Retry-After": "1"}
             detail = f"{_AT_ONCE} requests to drivers' UIs are under way already"
@@ -58,7 +68,7 @@ class SparkUi:
 
 async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
     site = ui.site
-    url = httpx.URL(f"{site}/{path}" + (f"?{query}" if query else ""))
+    url = httpx.URL(f"{site}/{quote(path, safe=_SAFE)}" + (f"?{query}" if query else ""))
     asked = {
         "Authorization": f"Bearer {ui.key}",  # this driver's own, of no use elsewhere
         "X-Forwarded-Context": prefix,
@@ -86,12 +96,39 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
 
 def _below(prefix: str, site: str, location: str) -> str:
     """Where a redirect leads, as a path of ours; ValueError when that is not the same UI."""
+    if not (location.isascii() and location.isprintable()):
+        raise ValueError("it sends its visitors to an address that is none")
     parts = urlsplit(location)
     own = f"{parts.scheme}://{parts.netloc}" if parts.netloc else site
     if own != site or (not parts.netloc and not parts.path.startswith("/")):
         raise ValueError("it sends its visitors elsewhere")
-    path = parts.path.removeprefix(prefix).lstrip("/")
+    path = unquote(parts.path)
+    if why := _ambiguous(path):
+        raise ValueError(f"it sends its visitors to a path with {why}")
+    path = quote(path.removeprefix(prefix).lstrip("/"), safe=_SAFE)
     return f"{prefix}/{path}" + (f"?{parts.query}" if parts.query else "")
+
+
+def _decoded(path: str) -> str:
+    """The path once nothing of it is encoded any more, however often it was."""
+    while (again := unquote(path)) != path:  # shorter each time
+        path = again
+    return path
+
+
+def _bare(segment: str) -> str:
+    """What a segment of a path may be taken for: without parameters, case, and all but letters and digits."""
+    text = unicodedata.normalize("NFKC", segment.partition(";")[0]).casefold()
+    return "".join(filter(str.isalnum, text))
+
+
+def _ambiguous(path: str) -> str:
+    """What a decoded path has that servers read in several ways; empty when all read it alike."""
+    if not path.isprintable():
+        return "a control character"
+    if found := next((character for character in "%;\\" if character in path), ""):
+        return f"the character {found}"
+    return "a segment of dots" if any(re.fullmatch(r"\s*\.+\s*", each) for each in path.split("/")) else ""
 
 
 def _clean(kind: str) -> str:

@@ -103,6 +103,21 @@ def test_pages_are_passed_on_without_what_is_ours(api: Api, driver: Driver) -> N
     assert "cookie" not in headers
 
 
+def test_what_a_redirect_brings_with_it_stays_behind(api: Api, driver: Driver) -> None:
+    """No header of the driver's leads a browser anywhere, or keeps anything there."""
+    brought = {
+        "Refresh": "0; url=//evil/",
+        "Content_Location": "/x",
+        "Link": "</x>",
+        "Set_Cookie": "a=b; Path=/",
+    }
+    for status in (302, 200):
+        driver.answer = page(b"", status, **({"Location": "/jobs/"} if status == 302 else {}), **brought)
+        response = api("GET", "/v1/jobs/job-1/ui/")
+        assert response.status_code == status
+        assert not set(response.headers) & {"refresh", "content-location", "link", "set-cookie"}
+
+
 def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver) -> None:
     """As for everything else."""
     api = Api(create_app(scheduler, scheduler.store, token="t0ken", version="1"))
@@ -118,8 +133,20 @@ def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver
         ("/v1/jobs/job-1/ui/jobs/", "/v1/jobs/job-1/ui/jobs/"),
         ("http://evil.example/", None),
         ("//evil.example/", None),
-        ("/\\evil.example/", "/v1/jobs/job-1/ui/%5Cevil.example/"),
+        ("/a b/%C3%A9/", "/v1/jobs/job-1/ui/a%20b/%C3%A9/"),
+        ("///evil.example/", "/v1/jobs/job-1/ui/evil.example/"),
+        ("/\\evil.example/", None),
         ("javascript:alert(1)", None),
+        ("/../../v1/users", None),
+        ("SITE/../../v1/users", None),
+        ("/v1/jobs/job-1/ui/../../../users", None),
+        ("/%2e%2e/%2E%2e/v1/users", None),
+        ("/%252e%252e/v1/users", None),
+        ("/..%2f..%2fv1/users", None),
+        ("/..;x/v1/users", None),
+        ("/..%5c..%5cv1/users", None),
+        ("/.\t./v1/users", None),
+        ("/. ./..%20/v1/users", None),
     ],
 )
 def test_redirects_lead_nowhere_else(api: Api, driver: Driver, location: str, leads_to: str | None) -> None:
@@ -130,10 +157,19 @@ def test_redirects_lead_nowhere_else(api: Api, driver: Driver, location: str, le
     assert response.status_code == (302 if leads_to else 503)
 
 
+KILLS = """
+jobs/job/kill/?id=1 stages/stage/kill kill kill;x kill;x=1/ kill%3Bx a;b/kill ki%256cl ki%25256cl KILL %6bill
+stages/stage%2Fkill stages/stage%252fkill/ stages%5Ckill stages//kill a/%2e/kill%20 kill%2e kill%09 kil%00l
+%EF%BD%8Bill %5Ckill kill%3f app/kill/ driver/Kill
+"""
+
+
 def test_it_is_read_only(api: Api, driver: Driver) -> None:
-    """Nothing is asked of a driver but pages, and none that ends something."""
-    for path in ("jobs/job/kill/?id=1", "stages/stage/kill"):
-        assert api("GET", f"/v1/jobs/job-1/ui/{path}").status_code == 403
+    """Nothing is asked of a driver but pages, and none that ends something, however its path is written."""
+    for path in KILLS.split():
+        assert api("GET", f"/v1/jobs/job-1/ui/{path}").status_code == 403, path
+    for path in ("a;b", "a/%2e%2e/b", "%252e%252e/b", "a%5Cb", "a%00", "%25u006bill", "a%250ab"):
+        assert api("GET", f"/v1/jobs/job-1/ui/{path}").status_code == 400, path
     for method in ("POST", "PUT", "DELETE"):
         assert api(method, "/v1/jobs/job-1/ui/").status_code == 405
     assert driver.asked == []
