@@ -27,9 +27,19 @@ class ApplicationRecord:
     port: int = 0
 
 
-def application_key(secret: str) -> str:
-    """The key of the application with this secret; it tells nothing of the secret itself."""
-    return hmac.digest(secret.encode(), b"the application's key", "sha256").hex()
+def application_key(job_id: str, secret: str) -> str:
+    """The key of this job's application with this secret; it tells nothing of the secret itself.
+
+    A user's driver brings a secret of its own, which several of them may share: each has another key.
+    """
+    return hmac.digest(secret.encode(), f"the application's key of {job_id}".encode(), "sha256").hex()
+
+
+def launched_key(job_id: str, launch: LaunchRecord) -> str:
+    """The key of an application that the daemon launched, which may have been one of an earlier version."""
+    if launch.by_job:
+        return application_key(job_id, launch.secret)
+    return hmac.digest(launch.secret.encode(), b"the application's key", "sha256").hex()
 
 
 class ApplicationRecords:
@@ -61,14 +71,14 @@ class ApplicationRecords:
         """
         launch = self._launches.kept(job_id)
         if launch is not None:
-            return application_key(launch.secret)
+            return launched_key(job_id, launch)
         known = self.kept(job_id)
         return "" if known is None else known.key
 
     def name(self, job_id: str, launch: LaunchRecord) -> str:
         """What the driver of this launch calls its application; empty when it has not said so."""
         known = self.kept(job_id)
-        return known.application_id if known and known.key == application_key(launch.secret) else ""
+        return known.application_id if known and known.key == launched_key(job_id, launch) else ""
 
     def unname(self, job_id: str) -> None:
         """Another driver of the job is started, by the same secret and with a name and place of its own."""
@@ -81,9 +91,11 @@ class ApplicationRecords:
         launch = self._launches.kept(job_id)
         if launch is None:
             known = self.kept(job_id)
-            launch = self._launches.of(job_id, known.secret if known is not None else "")
+            secret = "" if known is None else known.secret
+            by_job = known is None or not secret or known.key == application_key(job_id, secret)
+            launch = self._launches.of(job_id, secret, by_job=by_job)
             if known is None:
-                self.keep(job_id, ApplicationRecord(application_key(launch.secret), launch.secret))
+                self.keep(job_id, ApplicationRecord(launched_key(job_id, launch), launch.secret))
         self._launches.release(job_id)  # no port of this host's
         return launch
 

@@ -119,13 +119,14 @@ class Applications:
         spec, submitter = admit(registered_spec(asked, self._launcher.homes.for_client), asked.user)
         if asked.secret is None:
             raise RejectedError(422, "Not a driver", "secret: missing; executors know their driver by it")
-        key = application_key(asked.secret)
-        record = ApplicationRecord(key, asked.secret, asked.application_id, asked.host, asked.port)
+        secret = asked.secret
         made: JobRecord | None = None
 
         def keep(job: JobRecord) -> None:
             nonlocal made
             made = job
+            key = application_key(job.job.id, secret)
+            record = ApplicationRecord(key, secret, asked.application_id, asked.host, asked.port)
             with self._lock:
                 self._sessions[job.job.id] = _DriverSession(key, client=True, record=job)
             self._records.keep(job.job.id, record)
@@ -139,7 +140,7 @@ class Applications:
         if isinstance(admission, Exception):
             raise admission
         job = admission[0].job
-        return RegisteredApplication(job.id, key, HEARTBEAT, job.begins_with)
+        return RegisteredApplication(job.id, application_key(job.id, secret), HEARTBEAT, job.begins_with)
 
     def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
         """Note where the driver of a job is that was started here, or that registered before."""

@@ -34,10 +34,14 @@ class LaunchLostError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What driver and executors of one job must agree on; `ports`: driver, block manager, UI."""
+    """What driver and executors of one job must agree on; `ports`: driver, block manager, UI.
+
+    `by_job`: the key of its application follows from the job's id, too; of an earlier version it does not.
+    """
 
     secret: str
     ports: tuple[int, int, int]
+    by_job: bool = True
 
 
 class LaunchRecords:
@@ -62,7 +66,7 @@ class LaunchRecords:
         """The jobs that were launched and not forgotten since."""
         return [path.parent.name for path in self._records.glob("*/launch.json")]
 
-    def of(self, job_id: str, secret: str = "") -> LaunchRecord:
+    def of(self, job_id: str, secret: str = "", *, by_job: bool = True) -> LaunchRecord:
         """The job's launch, a new one if it has none, with that secret if it has one already.
 
         RecordsError when what is written of it is not what was written. OSError or ValueError when there is
@@ -72,12 +76,12 @@ class LaunchRecords:
         if kept is not None:
             return kept
         self.release(job_id)
-        launch = LaunchRecord(secret or secrets.token_urlsafe(32), self._hold_ports(job_id))
+        launch = LaunchRecord(secret or secrets.token_urlsafe(32), self._hold_ports(job_id), by_job)
         path = self._records / job_id / "launch.json"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(".draft")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"secret": launch.secret, "ports": launch.ports}, file)
+            json.dump({"secret": launch.secret, "ports": launch.ports, "by_job": by_job}, file)
         draft.rename(path)
         return launch
 
@@ -88,7 +92,8 @@ class LaunchRecords:
             first, second, third = kept["ports"]
             if not all(type(port) is int and 0 < port < 1 << 16 for port in (first, second, third)):
                 raise ValueError
-            return LaunchRecord(str(kept["secret"]), (first, second, third))
+            by_job = kept.get("by_job") is True
+            return LaunchRecord(str(kept["secret"]), (first, second, third), by_job)
         except FileNotFoundError:
             return None
         except (UntrustedFileError, ValueError, TypeError, KeyError, RecursionError) as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
 from conf.uploaded import PACKED
-from daemon.application_records import ApplicationRecords, application_key
+from daemon.application_records import ApplicationRecords, launched_key
 from daemon.failures import failure_line
 from daemon.handing import archives_of, copy_in, files_of, plain_of, url, wanted
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
@@ -345,7 +345,7 @@ class Launcher:
             raise ValueError(str(error)) from error
         bounds = (job.dynamic.min, job.begins_with, job.executors)
         trusted = tls.cert if tls is not None and here else ""
-        return Asking(url, jar, job.id, application_key(launch.secret), bounds, trusted)
+        return Asking(url, jar, job.id, launched_key(job.id, launch), bounds, trusted)
 
     def backend_jar(self, name: str) -> Path:
         """The jar by which the Spark of this name knows our masters, made when it is not there yet.

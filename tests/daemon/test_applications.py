@@ -1,5 +1,6 @@
 """Drivers that ask for executors themselves: who may speak for a job, what is said, when it is given up."""
 
+import hmac
 import json
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from conf.schema import Driver, JobSpec
 from daemon.api import create_app
+from daemon.application_records import ApplicationRecord, ApplicationRecords, application_key
 from daemon.audit import Audit
 from daemon.launch_records import RecordsError
 from daemon.store import Store
@@ -171,6 +173,38 @@ def test_only_its_key_speaks_for_an_application(api: Api, door: Door) -> None:
             assert speak(api, wrong, method, what, **body)["status"] == 401
     assert door.events == []
     assert speak(api, key)["stop"] is None
+
+
+def test_applications_that_share_a_secret_have_keys_of_their_own(api: Api, store: Store, door: Door) -> None:
+    """A user's driver says its secret itself; a driver that is launched with the same one has another key."""
+    first, second = register(api)["key"], register(api)["key"]
+    assert first != second
+    assert speak(api, second)["status"] == 401
+    launch = door.launcher._launches.of("job-3", SECRET)
+    assert application_key("job-3", launch.secret) == door.launcher.applications.key_of("job-3")
+    assert len({first, second, door.launcher.applications.key_of("job-3")}) == 3
+    records = ApplicationRecords(store, door.launcher._launches)
+    assert [records.key_of(job_id) for job_id in ("job-1", "job-2")] == [first, second]
+    door.launcher._launches.forget("job-3")
+
+
+def test_drivers_that_an_earlier_version_launched_keep_their_key(door: Door, store: Store) -> None:
+    """It follows from the secret alone: such a driver runs on, here or on the cluster, and shows it."""
+    key = hmac.digest(SECRET.encode(), b"the application's key", "sha256").hex()
+    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
+    launches = door.launcher._launches
+    launches.of("job-1", SECRET)
+    path = launches.records("job-1").with_name("launch.json")
+    kept = json.loads(path.read_text())
+    del kept["by_job"]
+    path.write_text(json.dumps(kept))
+    records = door.launcher.applications
+    assert records.key_of("job-1") == key
+    launches.forget("job-1")
+    records.keep("job-1", ApplicationRecord(key, SECRET, "app-1"))
+    launch = records.launch_elsewhere("job-1")
+    assert (records.key_of("job-1"), records.name("job-1", launch)) == (key, "app-1")
+    launches.forget("job-1")
 
 
 def test_others_are_unknown(api: Api, store: Store) -> None:
