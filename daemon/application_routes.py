@@ -14,7 +14,8 @@ from pydantic import ConfigDict, Field
 from conf.carrying import carried
 from conf.characters import UNSEEN_IN_PLANE_0
 from conf.described import Described
-from conf.schema import NameOrNone, Text
+from conf.schema import NameOrNone
+from conf.schema.fields import MOST_RESOURCES, Texts, at_most
 from daemon.application_door import Registration
 from daemon.contract import Scheduler
 from daemon.schemas import Body, Said
@@ -60,7 +61,7 @@ class ApplicationBody(DriverMessage):
     """By which driver and executors know each other; of a driver that registers for the first time."""
     driver: DriverBody
     """Where it is."""
-    properties: Mapping[Text, Text]
+    properties: Texts
     """Spark's properties; docs/submit.md says what they mean."""
 
 
@@ -71,9 +72,13 @@ class ProfileBody(DriverMessage):
     """The profile's number in Spark."""
     total: Annotated[int, Field(ge=0, lt=2**31)]
     """How many it wants in all, and gets as far as its job's max allows."""
-    executor: Mapping[
-        Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
-        Annotated[int, Field(ge=0, lt=2**31)],
+    executor: Annotated[
+        Mapping[
+            Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
+            Annotated[int, Field(ge=0, lt=2**31)],
+        ],
+        Field(max_length=MOST_RESOURCES),
+        at_most(MOST_RESOURCES),
     ]
     """What each has of what, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
 
@@ -81,14 +86,14 @@ class ProfileBody(DriverMessage):
 class WantedBody(DriverMessage):
     """How many executors a driver wants now, in all."""
 
-    profiles: Annotated[list[ProfileBody], Field(max_length=1000)]
+    profiles: Annotated[list[ProfileBody], Field(max_length=1000), at_most(1000)]
     """Of each resource profile."""
 
 
 class ReleaseBody(DriverMessage):
     """Executors that a driver gives back."""
 
-    numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST)]
+    numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST), at_most(_MOST)]
     """Their numbers."""
 
 

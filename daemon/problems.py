@@ -27,6 +27,8 @@ from daemon.store import IdempotencyConflictError, StoreError
 log = structlog.get_logger("api")
 
 MEDIA_TYPE = "application/problem+json"
+#: Values of one request that are told to be wrong.
+_MOST_ERRORS = 100
 
 
 class FieldError(Described):
@@ -155,8 +157,12 @@ def _methods(request: Request) -> set[str]:
 
 def _invalid(request: Request, details: Iterable[Any]) -> Response:
     route = request.scope.get("route")
-    errors = [_field_error(route, detail) for detail in details]
-    what = "; ".join(f"{error.field}: {error.message}" if error.field else error.message for error in errors)
+    found = list(details)
+    errors = [_field_error(route, detail) for detail in found[:_MOST_ERRORS]]
+    words = [f"{error.field}: {error.message}" if error.field else error.message for error in errors]
+    if more := len(found) - len(errors):
+        words.append(f"and {more} more")
+    what = "; ".join(words)
     return problem(422, what, title="The request is not valid", errors=errors)
 
 

@@ -6,7 +6,7 @@ submission means is in `spark_rest.py`.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conf.described import Described
 from conf.schema import Arguments, Name, Text
+from conf.schema.fields import Texts
 from framework.spark.spark_properties import TOKEN
 
 #: The version of the protocol that is spoken, and what Spark's own servers answer to another one.
@@ -51,9 +52,9 @@ class SubmissionRequest(_Message):
     """The class whose main method is the job; empty for Python."""
     app_args: Annotated[Arguments, BeforeValidator(lambda given: given or ())] = ()
     """The application's arguments."""
-    spark_properties: Mapping[Text, Text]
+    spark_properties: Texts
     """Spark's properties; docs/submit.md says what they mean."""
-    environment_variables: Annotated[Mapping[Text, Text], BeforeValidator(lambda given: given or {})] = {}
+    environment_variables: Annotated[Texts, BeforeValidator(lambda given: given or {})] = Field(default={})
     """Variables of the client whose names begin with SPARK_ or MESOS_."""
 
 

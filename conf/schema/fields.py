@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -11,6 +12,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 from conf.described import Described
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
+
+#: Entries of a list or mapping at most, by what it holds; characters in all. A process takes a megabyte.
+MOST_ARGUMENTS, MOST_FILES, MOST_SETTINGS, MOST_RESOURCES = 10_000, 1000, 2000, 100
+MOST_CHARACTERS = 1 << 20
 
 
 def like(pattern: str, otherwise: str) -> Callable[[str], str]:
@@ -51,6 +56,29 @@ def _numbers_as_texts(values: Any) -> Any:
     if not isinstance(values, list | tuple):
         return values
     return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+
+def at_most(entries: int) -> BeforeValidator:
+    """A check of the number of entries of a list or mapping, and of the characters of its texts in all.
+
+    It comes before each entry is looked at, which takes its time with many that are wrong.
+    """
+
+    def check(values: Any) -> Any:
+        if not isinstance(values, list | tuple | Mapping):
+            return values
+        if len(values) > entries:
+            raise ValueError(f"should have at most {entries} entries, and has {len(values)}")
+        texts = chain(values, values.values()) if isinstance(values, Mapping) else values
+        size = sum(len(text) for text in texts if isinstance(text, str))
+        if size > MOST_CHARACTERS:
+            raise ValueError(
+                f"should have at most {MOST_CHARACTERS} characters in all, and has {size}: "
+                "put what is large in a file"
+            )
+        return values
+
+    return BeforeValidator(check)
 
 
 def setting_as_text(value: Any) -> Any:
@@ -111,9 +139,11 @@ Resources = Annotated[
     Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
     Field(
         description="Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ...",
+        max_length=MOST_RESOURCES,
         json_schema_extra={"propertyNames": {"pattern": f"^{RESOURCE_NAME}$"}},
     ),
     AfterValidator(checked_resources),
+    at_most(MOST_RESOURCES),
 ]
 _SPARK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 SPARK_VERSION = r"\d{1,3}\.\d{1,3}(\.\d{1,3})?"
@@ -188,12 +218,22 @@ Text = Annotated[
 ]
 #: A setting of Spark's; its schema says what else than a text is taken.
 Setting = Annotated[Text, BeforeValidator(setting_as_text)]
-Arguments = Annotated[tuple[Text, ...], Field(strict=False), BeforeValidator(_numbers_as_texts)]
+Arguments = Annotated[
+    tuple[Text, ...],
+    Field(strict=False, max_length=MOST_ARGUMENTS),
+    BeforeValidator(_numbers_as_texts),
+    at_most(MOST_ARGUMENTS),
+]
+Files = Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_FILES), at_most(MOST_FILES)]
+Settings = Annotated[Mapping[Name, Setting], Field(max_length=MOST_SETTINGS), at_most(MOST_SETTINGS)]
 Variable = Annotated[
     str,
     Field(json_schema_extra={"pattern": f"^{_VARIABLE}$"}),
     AfterValidator(like(_VARIABLE, "should be a variable's name: letters, digits and _, no digit first")),
 ]
+Variables = Annotated[Mapping[Variable, Text], Field(max_length=MOST_SETTINGS), at_most(MOST_SETTINGS)]
+#: Properties or variables as other programs send them.
+Texts = Annotated[Mapping[Text, Text], Field(max_length=MOST_SETTINGS), at_most(MOST_SETTINGS)]
 
 
 #: What many jobs are called together; a job's id, or that of an array, is given by Stoker.
@@ -223,6 +263,7 @@ Archive = Annotated[
         )
     ),
 ]
+Archives = Annotated[tuple[Archive, ...], Field(strict=False, max_length=MOST_FILES), at_most(MOST_FILES)]
 Package = Annotated[
     Text,
     Field(max_length=500, json_schema_extra={"pattern": f"^{_PACKAGE}$"}),
@@ -230,10 +271,14 @@ Package = Annotated[
         like(_PACKAGE, "should be group:artifact:version, such as org.postgresql:postgresql:42.7.4")
     ),
 ]
+Packages = Annotated[tuple[Package, ...], Field(strict=False, max_length=MOST_FILES), at_most(MOST_FILES)]
 Repository = Annotated[
     Text,
     Field(max_length=2000, json_schema_extra={"pattern": f"^{_REPOSITORY}$"}),
     AfterValidator(like(_REPOSITORY, "should be the URL of a repository: https://HOST/PATH or file:///PATH")),
+]
+Repositories = Annotated[
+    tuple[Repository, ...], Field(strict=False, max_length=MOST_FILES), at_most(MOST_FILES)
 ]
 
 

@@ -9,10 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from conf.assumptions import DEFAULT_QUEUE
 from conf.characters import UNSEEN_IN_PLANE_0
 from conf.schema.fields import (
-    Archive,
+    Archives,
     Arguments,
     Cpus,
     Deadline,
+    Files,
     GroupName,
     LabelName,
     LabelValue,
@@ -20,18 +21,19 @@ from conf.schema.fields import (
     Moment,
     Name,
     NameOrNone,
-    Package,
+    Packages,
     Priority,
-    Repository,
+    Repositories,
     Resources,
     Seconds,
-    Setting,
+    Settings,
     SparkName,
     SpotUse,
     Strict,
     Text,
     Time,
-    Variable,
+    Variables,
+    at_most,
     one_line,
 )
 
@@ -152,6 +154,7 @@ Dependencies = Annotated[
     ],
     Field(strict=False, max_length=1000),
     BeforeValidator(_one_is_a_list),
+    at_most(1000),
 ]
 
 
@@ -210,21 +213,21 @@ class JobSpec(Strict):
     """The program's arguments."""
     main_class: Name | None = None
     """The class whose main method is the job; of jars only."""
-    py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    py_files: Files = ()
     """Python files and archives that it imports; as of files and jars, a # gives one another name."""
-    files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    files: Files = ()
     """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
-    jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    jars: Files = ()
     """Jars on the class path."""
-    archives: Annotated[tuple[Archive, ...], Field(strict=False)] = ()
+    archives: Archives = ()
     """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
-    packages: Annotated[tuple[Package, ...], Field(strict=False)] = ()
+    packages: Packages = ()
     """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
-    repositories: Annotated[tuple[Repository, ...], Field(strict=False)] = ()
+    repositories: Repositories = ()
     """Where packages are looked for before the usual places: URLs of Maven repositories."""
-    conf: Mapping[Name, Setting] = {}
+    conf: Settings = Field(default={})
     """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
-    env: Mapping[Variable, Text] = {}
+    env: Variables = Field(default={})
     """Variables for driver and executors."""
     driver: Driver | None = None
     """Where its driver runs, if not where the daemon's config says."""
@@ -243,7 +246,7 @@ class JobSpec(Strict):
     """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
     group: GroupName = ""
     """With which other jobs it is waited for, shown and billed as one."""
-    labels: Annotated[Mapping[LabelName, LabelValue], Field(max_length=32)] = {}
+    labels: Annotated[Mapping[LabelName, LabelValue], Field(max_length=32), at_most(32)] = {}
     """Words of its user's by which jobs can be found: {team: a}."""
     count: Annotated[int | None, Field(ge=1, le=LARGEST_ARRAY)] = None
     """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their

@@ -32,7 +32,7 @@ class UserChange(_Asked):
     """What they may do; for a new one submit, unless said otherwise."""
     unix_user: UnixUser | None = None
     """Whom their jobs run as; empty: as the config says."""
-    queues: tuple[QueuePath, ...] | None = None
+    queues: Annotated[tuple[QueuePath, ...], Field(max_length=1000)] | None = None
     """The only queues to which they submit; none: all that take their jobs."""
 
 

@@ -21,6 +21,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks as openapi_checks
 from structlog.testing import capture_logs
 
+from conf.loader import ConfigError, build
 from conf.schema import JobSpec
 from daemon.api import create_app
 from daemon.cluster_status import ClusterStatus
@@ -628,6 +629,44 @@ def test_jobs_that_cannot_be(api: Api, body: bytes, status: int, says: str) -> N
     problem = response.json()
     assert (response.status_code, says in problem["detail"]) == (status, True), problem
     assert api("GET", "/v1/jobs").json()["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "most"),
+    [
+        ("args", "a", 10_000), ("args", None, 10_000), ("py_files", "/a.py", 1000), ("files", "/a", 1000),
+        ("jars", "/a.jar", 1000), ("archives", "/a.zip", 1000), ("archives", "", 1000),
+        ("packages", "a:b:1", 1000), ("packages", "", 1000), ("repositories", "https://a", 1000),
+        ("after", "a", 1000), ("conf", "spark.", 2000), ("env", "A", 2000), ("env", "1", 2000),
+        ("resources", "a", 100), ("labels", "a", 32),
+    ],
+)  # fmt: skip
+def test_lists_are_bounded(api: Api, key: str, entry: Any, most: int) -> None:
+    """In their number and in all of their text; they are counted before each of them is looked at."""
+    named = key in ("conf", "env", "resources", "labels")
+
+    def asked(number: int, text: Any = entry) -> Any:
+        value = 1 if key == "resources" else ""
+        entries = {f"{text}{each}": value for each in range(number)} if named else [text] * number
+        response = api("POST", "/v1/jobs/dry-run", json={"app": __file__, key: entries})
+        return response.json().get("errors", [])
+
+    (error,) = asked(most + 1)
+    assert error["field"] == key
+    assert error["message"].startswith(f"should have at most {most} entries, and has {most + 1}")
+    long = {f"a{n}": "x" * 30_000 for n in range(40)} if named else ["x" * 30_000] * 40
+    if key not in ("after", "resources", "labels"):
+        with pytest.raises(
+            ConfigError, match=r"at most 1048576 characters in all, and has 12\d{5}: put what"
+        ):
+            build(JobSpec, {"app": "a.py", key: long}, "job")
+
+
+def test_an_answer_does_not_list_every_mistake(api: Api) -> None:
+    """Of thousands; it says how many there are more."""
+    errors = submit(api, **{f"key{n}": 1 for n in range(1100)}).json()
+    assert len(errors["errors"]) == 100
+    assert errors["detail"].endswith("; and 1000 more")
 
 
 def test_every_wrong_field_is_named(api: Api) -> None:
