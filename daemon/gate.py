@@ -23,6 +23,7 @@ from daemon.spark_protocol import CREATE, token_taken
 from daemon.users.doorkeeper import Visitor
 from daemon.users.entrance import Entrance
 from daemon.users.permissions import Rule
+from daemon.users.sessions import without_other_cookies
 from framework.guard import Denial
 
 log = structlog.get_logger("api")
@@ -72,6 +73,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["headers"] = without_other_cookies(scope["headers"])
         begin, status, location = perf_counter(), 0, ""
         rule, answered = self._entrance.rule(scope), 0.0
 

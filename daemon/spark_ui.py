@@ -3,13 +3,9 @@
 Whoever wrote the job decides what its driver answers. So a page runs in a browser's sandbox, as of no site at
 all; nothing of ours (token, cookies) is sent to it but the key that its UI asks for, none of its headers but
 the type of what it sends comes back, and it sends nobody elsewhere.
-
-Servers differ in how they read a path: path parameters, backslashes, dots, what is encoded twice. A path is
-checked as the most generous of them would read it, and passed on only where all of them read it alike.
+How a path may be read is in `plain_paths.py`.
 """
 
-import re
-import unicodedata
 from urllib.parse import quote, unquote, urlsplit
 
 import anyio
@@ -17,6 +13,7 @@ import httpx
 from starlette.responses import RedirectResponse, Response
 
 from daemon.contract import RejectedError
+from daemon.plain_paths import ambiguous, names_segment
 from framework.spark import UI_HAS_NO_TLS, DriverUi
 
 #: Seconds within which the driver has to answer with all that it has to say, and bytes of that.
@@ -24,7 +21,6 @@ _PATIENCE = 15.0
 _LARGEST = 4 << 20
 #: Requests to drivers at one time.
 _AT_ONCE = 8
-_SEPARATORS = re.compile(r"[/\\]")
 #: What of a path is not encoded when it is passed on.
 _SAFE = "/:@!$&'()*+,=~"
 _HEADERS = {
@@ -46,9 +42,9 @@ class SparkUi:
 
         RejectedError when it does not answer, has too much to say, or is asked to change something.
         """
-        if "kill" in map(_bare, _SEPARATORS.split(_decoded(path))):
+        if names_segment(path, "kill"):
             raise RejectedError(403, "The driver's UI is read only", "`stoker kill` ends a job")
-        if why := _ambiguous(path):
+        if why := ambiguous(path):
             raise RejectedError(400, "No page of the driver's UI", f"the path has {why}")
         if self._under_way >= _AT_ONCE:
             again = {"Retry-After": "1"}
@@ -103,32 +99,10 @@ def _below(prefix: str, site: str, location: str) -> str:
     if own != site or (not parts.netloc and not parts.path.startswith("/")):
         raise ValueError("it sends its visitors elsewhere")
     path = unquote(parts.path)
-    if why := _ambiguous(path):
+    if why := ambiguous(path):
         raise ValueError(f"it sends its visitors to a path with {why}")
     path = quote(path.removeprefix(prefix).lstrip("/"), safe=_SAFE)
     return f"{prefix}/{path}" + (f"?{parts.query}" if parts.query else "")
-
-
-def _decoded(path: str) -> str:
-    """The path once nothing of it is encoded any more, however often it was."""
-    while (again := unquote(path)) != path:  # shorter each time
-        path = again
-    return path
-
-
-def _bare(segment: str) -> str:
-    """What a segment of a path may be taken for: without parameters, case, and all but letters and digits."""
-    text = unicodedata.normalize("NFKC", segment.partition(";")[0]).casefold()
-    return "".join(filter(str.isalnum, text))
-
-
-def _ambiguous(path: str) -> str:
-    """What a decoded path has that servers read in several ways; empty when all read it alike."""
-    if not path.isprintable():
-        return "a control character"
-    if found := next((character for character in "%;\\" if character in path), ""):
-        return f"the character {found}"
-    return "a segment of dots" if any(re.fullmatch(r"\s*\.+\s*", each) for each in path.split("/")) else ""
 
 
 def _clean(kind: str) -> str:

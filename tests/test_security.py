@@ -30,6 +30,26 @@ def test_versions_are_those_that_are_locked() -> None:
     ]
 
 
+def test_each_package_that_is_locked_is_spoken_of() -> None:
+    """By its version, whoever brought it: pygame comes by way of what trains."""
+    page = " ".join(PAGE.read_text().split())
+    locked = re.findall(
+        r"^([a-z0-9-]+)==(\S+) ", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE
+    )
+    assert len(locked) > 100
+    assert not [
+        f"{name} {version}"
+        for name, version in locked
+        if not re.search(rf"(?<![\w-]){name} {re.escape(version)}(?![\w.-]*\d)", page)
+    ]
+
+
+def test_the_interpreter_is_spoken_of() -> None:
+    """What is known of it stands beside the packages, under the line that is asked for."""
+    (line,) = re.findall(r"^\| CPython (\S+), the interpreter \|.*tarfile.*$", PAGE.read_text(), re.MULTILINE)
+    assert f"python_requires = >={line}," in (REPOSITORY / "setup.cfg").read_text()
+
+
 def test_jars_are_those_that_come_along() -> None:
     """Of the older Spark that is locked."""
     jars = {path.name for path in Path(local_spark_home(os.environ, "3.5").home, "jars").glob("*.jar")}
@@ -42,7 +62,7 @@ def test_nothing_is_called_that_the_page_says_is_not() -> None:
     """No model of Keras' and no SavedModel is loaded, nothing unpickled, nothing fetched by TensorFlow."""
     forbidden = re.compile(
         r"\b(load_model|get_file|saved_model\.load|json_format|allow_pickle=True|yaml\.load|"
-        r"yaml\.unsafe_load|yaml\.full_load)\b|\bpickle\.(loads?|Unpickler)\("
+        r"yaml\.unsafe_load|yaml\.full_load|import pygame|http\.cookies)\b|\bpickle\.(loads?|Unpickler)\("
     )
     for package in ("conf", "profiles", "environment", "agents", "framework", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):

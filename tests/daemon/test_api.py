@@ -662,6 +662,21 @@ def test_lists_are_bounded(api: Api, key: str, entry: Any, most: int) -> None:
             build(JobSpec, {"app": "a.py", key: long}, "job")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/v1/jobs", "/"])
+def test_nobody_reads_the_cookies_of_others(app: FastAPI, path: str) -> None:
+    """Which takes seconds for some; a session's own goes on to where it is looked at."""
+    seen: list[str] = []
+
+    async def spied(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        seen.extend(value.decode() for name, value in scope["headers"] if name == b"cookie")
+
+    slow = 'x="' + '\\"' * 8000 + '"'
+    for cookies in (slow, f"{slow}; stoker-session=abc-_9; y=2", f"stoker-session={slow[2:]}"):
+        Api(spied)("GET", path, headers={"cookie": cookies})
+    assert seen == ["stoker-session=abc-_9"]
+
+
 def test_an_answer_does_not_list_every_mistake(api: Api) -> None:
     """Of thousands; it says how many there are more."""
     errors = submit(api, **{f"key{n}": 1 for n in range(1100)}).json()

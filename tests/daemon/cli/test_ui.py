@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -90,6 +92,15 @@ def test_nothing_else_is_shown(forwarder: Forwarder, browser: httpx.Client, api:
     api.asked.clear()
     for path in ("/v1/jobs", "/v1/jobs/job-2/ui/", "/metrics", "/v1/jobs/job-1"):
         assert browser.get(path).status_code == 404, path
+    cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    for dots in ("..", "%2e%2e", ".%2E", "..;x", "%252e%252e", "..%5c", "..%2f", ".. "):
+        # As no client would write it that puts paths in order itself.
+        connection = HTTPConnection(site(forwarder).removeprefix("http://"))
+        connection.putrequest("GET", quote(f"{TOP}{dots}/{dots}/users", safe="/%;"))
+        connection.putheader("Cookie", cookie)
+        connection.endheaders()
+        assert connection.getresponse().status == 404, dots
+        connection.close()
     assert not api.asked
     assert browser.get(f"{TOP}away").status_code == 502
     answer = browser.get(f"{TOP}gone")

@@ -1,0 +1,33 @@
+"""Paths of URLs that are passed on: which all servers read alike, and what one of them might read.
+
+Servers differ in path parameters, backslashes, dots, case, and in what is encoded twice. A path is checked as
+the most generous of them would read it, and passed on only where all of them read it alike.
+"""
+
+import re
+import unicodedata
+from urllib.parse import unquote
+
+_SEPARATORS = re.compile(r"[/\\]")
+
+
+def names_segment(path: str, segment: str) -> bool:
+    """Whether a server might take a part of the path for this one, in small letters and digits."""
+    while (again := unquote(path)) != path:  # shorter each time
+        path = again
+    return segment in map(_bare, _SEPARATORS.split(path))
+
+
+def ambiguous(path: str) -> str:
+    """What a decoded path has that servers read in several ways; empty when all read it alike."""
+    if not path.isprintable():
+        return "a control character"
+    if found := next((character for character in "%;\\" if character in path), ""):
+        return f"the character {found}"
+    return "a segment of dots" if any(re.fullmatch(r"\s*\.+\s*", each) for each in path.split("/")) else ""
+
+
+def _bare(segment: str) -> str:
+    """What a segment of a path may be taken for: without parameters, case, and all but letters and digits."""
+    text = unicodedata.normalize("NFKC", segment.partition(";")[0]).casefold()
+    return "".join(filter(str.isalnum, text))
