@@ -14,6 +14,10 @@ MEASURED_SPREAD = 0.08
 REWORK_LOST, REWORK_DRAINED = 0.5, 0.05
 #: A drained executor has got its blocks to others within so many seconds. Chosen.
 DRAIN_SECONDS = 30.0
+#: A job that is expected to take more than so many times its length on spot VMs never ends there. Chosen: at
+#: a third of the price nothing that takes three times as long is worth it, and rates are known within a
+#: factor of two.
+NEVER = 20.0
 #: How far policies in a simulation err about how often spot VMs are taken away and what is done again then:
 #: the standard deviation of the logarithm. Assumed: clouds publish rates in steps of about a factor of two.
 SPOT_ERROR = 0.5

@@ -18,14 +18,17 @@ from daemon.launcher import Launcher
 from daemon.queues import admission
 from daemon.resolving import UnknownDependencyError
 from daemon.store import Store, StoreError, StoreFullError, StoreStuckError
-from environment.check import whole_cluster_shortfall
+from environment.barring import barred
+from environment.check import nowhere, whole_cluster_shortfall
 from environment.dependencies import Pauses
+from environment.lasting import spot_terms, unending_on
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
+from environment.pools import Terms
 from environment.resources import Resources, total
 from environment.sharing.terms import Queues
 from environment.sizing import Sizes, smallest
-from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework, Vm, barred
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework, Vm
 from profiles.job_profile import JobProfile
 
 #: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
@@ -69,6 +72,8 @@ class Intake:
         #: Those that were accepted and are not among them yet, with queue and user where there are queues.
         self._arriving: dict[str, tuple[str, str] | None] = {}
         self._vms: tuple[Vm, ...] = ()
+        #: On which terms those of them are had that their cloud may take away.
+        self._spot: frozenset[Terms] = frozenset()
         #: The most that we may have in all, by Mesos' names of resources.
         self._quota: Quota = {}
         #: VMs that are not there any more, and when they were noted last, by name: they may be back soon.
@@ -86,7 +91,7 @@ class Intake:
                 self._rooms.leave(*place)
         if vms is not self._vms:
             self._note_late(vms)
-            self._vms = vms
+            self._vms, self._spot = vms, spot_terms(vms)
 
     def _note_late(self, vms: tuple[Vm, ...]) -> None:
         now, there = self._now(), {vm.name for vm in vms}
@@ -258,6 +263,7 @@ class Intake:
             spot_driver=self._launcher.spot_driver(spec),
             priority=admission.priority_of(queues, spec),
             spot=admission.spot_of(queues, spec),
+            unending_on=self._unending_on(spec),
             deadline=deadline_at(spec.deadline, at),
             after=(),  # as the store knows
             start_at=deadline_at(spec.start_at, at),
@@ -271,14 +277,19 @@ class Intake:
             executors=most,
             min_executors=spec.fewest_executors,
             min_cpus=spec.fewest_cpus,
-            expected_duration=profile.duration(spec.most_cpus, spec.memory, most) if profile else None,
+            expected_duration=_duration(profile, spec),
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
-            rework=Rework(profile.rework.lost, profile.rework.drained) if profile else MEASURED_REWORK,
+            rework=_rework(profile),
             curve=profile.curve if profile else None,
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
         return self._sizes.opened(job)
+
+    def _unending_on(self, spec: JobSpec) -> tuple[str, ...]:
+        """The spot pools, by name, on which the job is believed never to end."""
+        profile = self._profiles.get(spec.type)
+        return unending_on(self._spot, _duration(profile, spec), _rework(profile), spec.most_executors)
 
     def _check(self, submitted: SubmittedSpec, sends: Mapping[str, int] | None = None) -> None:
         """Raise ValueError or RejectedError when it could not be launched, whatever the cluster.
@@ -322,10 +333,16 @@ class Intake:
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
-        vms, spot = self._known_vms, admission.spot_of(self._queues(), spec)
-        there = [vm for vm in vms if not barred(spot, spot=vm.spot)]
+        vms, use, never = self._known_vms, admission.spot_of(self._queues(), spec), self._unending_on(spec)
+
+        def why(vm: Vm) -> str:
+            return barred(vm.terms, "the job", use, never, size)
+
+        size = _size(spec)
+
+        there = [vm for vm in vms if not why(vm)]
         if vms and not there:
-            return f"no VM is there that it may use (spot: {spot})"
+            return nowhere(use, vms, why)
         least = smallest(_size(spec), spec.fewest_cpus)
         shortfall = whole_cluster_shortfall(there, least, spec.most_executors, spec.fewest_executors)
         driver = self._launcher.driver_size(spec)
@@ -333,6 +350,14 @@ class Intake:
             there = [vm for vm in vms if self._launcher.spot_driver(spec) or not vm.spot]
             shortfall = whole_cluster_shortfall(there, driver, 1) if there or not vms else ONLY_SPOT
         return shortfall
+
+
+def _duration(profile: JobProfile | None, spec: JobSpec) -> float | None:
+    return profile.duration(spec.most_cpus, spec.memory, spec.most_executors) if profile else None
+
+
+def _rework(profile: JobProfile | None) -> Rework:
+    return Rework(profile.rework.lost, profile.rework.drained) if profile else MEASURED_REWORK
 
 
 @contextmanager

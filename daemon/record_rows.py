@@ -157,6 +157,7 @@ def _job(values: Row) -> JobRecord:
     made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
     made["after"] = tuple(After(*each) for each in job.get("after", ()))
     made["labels"] = tuple((name, value) for name, value in job.get("labels", ()))
+    made["unending_on"] = tuple(job.get("unending_on", ()))
     made["pauses"] = Pauses(*job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
     lists = {"grown": Grown, "gave": Gave, "took": Took, "attempts": Attempt}

@@ -1,13 +1,14 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 import numpy as np
 
+from conf.schema import SpotUse
 from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
 from environment.types import Place, PlacementRequest, Vm
@@ -70,7 +71,7 @@ def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | No
     vm = view.vms[index]
     if why := view.left_out.get(vm.id):
         return f"{vm.name} {why}"
-    if why := request.job.barred(spot=vm.spot):
+    if why := request.job.barred(vm):
         return f"{vm.name} {why}"
     if vm.id in request.avoided:
         return f"{vm.name} is avoided for a while, since the last launch of {request.job.id} there never ran"
@@ -190,6 +191,13 @@ def _short(asked: Resources, room: int, count: int, fewest: int, counts: Mapping
     enough = f" ({fewest} are enough)" if fewest < count else ""
     found = f"room for {min(room, count)} of {count} executors of {asked}{enough}"
     return f"{found}; of {vms} VMs, {short}" if short else found
+
+
+def nowhere(use: SpotUse, vms: Iterable[Vm], barred: Callable[[Vm], str]) -> str:
+    """Say why a job is barred from all of these VMs, which uses spot VMs so."""
+    others = (vm for vm in vms if use != ("never" if vm.spot else "only"))
+    more = next((f"; {vm.name} {barred(vm)}" for vm in others), "")
+    return f"no VM is there that it may use (spot: {use}){more}"
 
 
 def whole_cluster_shortfall(

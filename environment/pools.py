@@ -41,7 +41,8 @@ class Terms:
 
     It takes `boot` to be up once it is opened, and is charged for `minimum` at least and in whole units of
     `granularity` (0: by the moment). An `always` one is open from the beginning, and never closed. With
-    `spot` its cloud may take it away.
+    `spot` its cloud may take it away. Only jobs that ask for one of the resources
+    `reserved_for` use it.
     """
 
     pool: str
@@ -50,6 +51,7 @@ class Terms:
     granularity: float = 0.0
     always: bool = False
     spot: SpotTerms | None = None
+    reserved_for: tuple[str, ...] = ()
 
     def charged(self, seconds: float) -> float:
         """Seconds that are charged for a VM that was open for so long."""

@@ -164,7 +164,7 @@ class Fitting(Sequence[PlacementRequest]):
 
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
-        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.spot)
+        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.uses)
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]
@@ -197,7 +197,7 @@ def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> 
     if view.offered is None and not (view.left_out or view.leaves_at):
         rooms = view.usable.rooms([each.size if each.sizes else each.job.size for each in requests]).tolist()
         return [
-            room >= request.count and (_limited_by_room(request) or has_room(view, request))
+            room >= request.count and (_limited_by_room(view, request) or has_room(view, request))
             for room, request in zip(rooms, requests, strict=True)
         ]
     found: dict[object, bool] = {}
@@ -211,10 +211,10 @@ def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> 
     return fits
 
 
-def _limited_by_room(request: PlacementRequest) -> bool:
+def _limited_by_room(view: ClusterView, request: PlacementRequest) -> bool:
     """Whether all VMs that have room for the request's executors are a place for them."""
     job = request.job
-    return (job.driver is None or request.joins) and not request.avoided and job.spot == "allowed"
+    return (job.driver is None or request.joins) and not view.closes_some(request)
 
 
 def _room_beside(view: ClusterView, request: PlacementRequest, driver: Resources, most: int) -> int:

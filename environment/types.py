@@ -23,6 +23,7 @@ from conf.assumptions import (
     REWORK_LOST,
 )
 from conf.schema import SpotUse
+from environment.barring import NOBODY, Bars, barred
 from environment.dependencies import After, Pauses, array_jobs, array_of
 from environment.kernel.belief import placed_well
 from environment.pools import Terms
@@ -56,6 +57,13 @@ class Vm:
     def spot(self) -> bool:
         """Whether its cloud may take it away."""
         return self.terms is not None and self.terms.spot is not None
+
+    @property
+    def bars(self) -> Bars:
+        """Why jobs may be barred from it: equal for VMs that bar the same jobs."""
+        if self.terms is None or (self.terms.spot is None and not self.terms.reserved_for):
+            return NOBODY
+        return Bars(self.terms.spot is not None, self.terms.pool, self.terms.reserved_for)
 
     @property
     def cpus(self) -> float:
@@ -95,11 +103,6 @@ MEASURED_REWORK = Rework()
 USUAL_PAUSES = Pauses()
 
 
-def barred(use: SpotUse, *, spot: bool) -> bool:
-    """Whether spot VMs, or the others, are no place for executors of a job that uses them so."""
-    return use == ("never" if spot else "only")
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
@@ -127,7 +130,8 @@ class Job:
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
     only there; `spot_driver` whether its driver may. `rework` is what its type does again of an executor's
     work when that is lost. `curve` is that of its type: by it is believed what more or less of everything
-    does to its duration; without one, twice the cores take half as long.
+    does to its duration; without one, twice the cores take half as long. It is not placed on the spot pools
+    `unending_on`, where it is believed never to end (`lasting`).
     """
 
     id: str
@@ -151,6 +155,7 @@ class Job:
     retries: int = 0
     spot: SpotUse = "allowed"
     spot_driver: bool = False
+    unending_on: tuple[str, ...] = ()
     rework: Rework = MEASURED_REWORK
     curve: Curve | None = None
     min_cpus: float | None = None
@@ -192,12 +197,14 @@ class Job:
         """Memory of one executor, MiB."""
         return self.size.memory_mib
 
-    def barred(self, *, spot: bool) -> str:
-        """Why spot VMs, or the others, are no place for its executors; empty when they are."""
-        if not barred(self.spot, spot=spot):
-            return ""
-        kind = "a spot VM" if spot else "no spot VM"
-        return f"is {kind}, which {self.id} may not use (spot: {self.spot})"
+    def barred(self, vm: Vm) -> str:
+        """Why the VM is no place for its executors, whatever is free there; empty when it is one."""
+        return barred(vm.terms, self.id, *self.uses, self.size)
+
+    @property
+    def uses(self) -> tuple[SpotUse, tuple[str, ...]]:
+        """Equal of jobs of one size that are barred from the same VMs."""
+        return self.spot, self.unending_on
 
     def driver_barred(self, *, spot: bool) -> bool:
         """Whether spot VMs, or the others, are no place for its driver on the cluster."""
@@ -312,7 +319,7 @@ class PlacementRequest:
         """Equal of requests between which nobody can tell who knows neither types, durations nor ages."""
         job = self.job
         asked = (self.count, self.sizes or job.size, job.executors, job.fewest, job.driver, job.prefers)
-        return (*asked, self.joins, self.present_on, self.avoided, job.spot, job.spot_driver, job.rework)
+        return (*asked, self.joins, self.present_on, self.avoided, job.uses, job.spot_driver, job.rework)
 
     @property
     def size(self) -> Resources:

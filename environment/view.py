@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.barring import Bars
 from environment.growth import Grown, expected_of
 from environment.kernel.belief import expected_end
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
@@ -22,6 +23,8 @@ from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 
 _BASIC = frozenset(BASIC)
+#: What a job uses that is barred from no VM.
+_ANY: tuple[str, tuple[str, ...]] = ("allowed", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,7 @@ class ClusterView:
         """Whether some VMs may be no place for the request, whatever is free there."""
         if self.left_out or request.avoided or self.leaves_at:
             return True
-        return request.job.spot != "allowed" and bool(self._barred(request.job).any())
+        return self._may_bar(request.job) and bool(self._barred(request.job).any())
 
     def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
         """Which VMs are no place for the request, whatever is free there; bool [N]."""
@@ -257,9 +260,24 @@ class ClusterView:
         )
         return np.fromiter(closed, np.bool_, len(self.vms)) | barred
 
+    def _may_bar(self, job: Job) -> bool:
+        """Whether some of its VMs could bar the job for what they are, found quickly."""
+        return job.uses != _ANY or any(bars.reserved_for for bars in self._bars[0])
+
     def _barred(self, job: Job) -> "NDArray[np.bool_]":
-        """Which VMs the job may not use, as they are spot VMs or are not; bool [N]."""
-        return np.where(self.spot, bool(job.barred(spot=True)), bool(job.barred(spot=False)))
+        """Which VMs bar the job for what they are; bool [N]."""
+        kinds, of = self._bars
+        return np.array([bool(job.barred(vm)) for vm in kinds.values()], np.bool_)[of]
+
+    @cached_property
+    def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
+        """A VM of each kind that bars other jobs, by its key, and which kind each VM is of; int64 [N]."""
+        kinds: dict[Bars, Vm] = {}
+        keys = [vm.bars for vm in self.vms]
+        for vm, key in zip(self.vms, keys, strict=True):
+            kinds.setdefault(key, vm)
+        numbers = {key: number for number, key in enumerate(kinds)}
+        return kinds, np.array([numbers[key] for key in keys], np.int64)
 
     def outlasts(self, request: PlacementRequest, vm_id: str) -> bool:
         """Whether the request's job is known to run for longer than the VM will be there."""
@@ -333,6 +351,8 @@ class ClusterView:
         room = self.usable.contains(job.driver)
         if job.driver_barred(spot=True):
             room = room & ~self.spot
+        if any(bars.reserved_for for bars in self._bars[0]):
+            room = room & ~self._barred(replace(job, spot="allowed", unending_on=()))
         return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
 
     def _running_with(
@@ -359,4 +379,11 @@ class ClusterView:
 
 
 #: What a view has in common with one of the same VMs.
-_KEPT = (*(part.name for part in fields(ClusterView)), "prices_per_hour", "spot", "capacity", "index")
+_KEPT = (
+    *(part.name for part in fields(ClusterView)),
+    "prices_per_hour",
+    "spot",
+    "_bars",
+    "capacity",
+    "index",
+)

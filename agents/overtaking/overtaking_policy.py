@@ -163,7 +163,7 @@ class Overtaking:
         self, view: ClusterView, request: PlacementRequest, rooms: dict[object, IntArray]
     ) -> _Asked | None:
         """What the policy would do with the request; None when it would have it wait."""
-        size = (request.size, request.avoided, request.job.spot)
+        size = (request.size, request.avoided, request.job.uses)
         if view.leaves_at or size not in rooms:
             rooms[size] = view.room_for(request)
         if np.minimum(rooms[size], request.count).sum() < request.count:

@@ -104,6 +104,15 @@ def simulate(
             "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
         ),
     ] = False,
+    most_events: Annotated[
+        int | None,
+        typer.Option(
+            "--most-events",
+            min=1,
+            help="Stop a run after so many events; by default 200,000 and 1,000 for each job.",
+            show_default=False,
+        ),
+    ] = None,
     fallback: Annotated[
         str,
         typer.Option(
@@ -123,7 +132,7 @@ def simulate(
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
-    options = replace(options, spot_belief=spot_belief_of(spot_belief))
+    options = replace(options, spot_belief=spot_belief_of(spot_belief), most_events=most_events)
     if profiles is not None:
         options = replace(options, profiles=profiles_of(profiles))
     compare_policies(

@@ -105,6 +105,13 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
     for run in runs:
         for name, why in list(run.result.aside.items())[:1]:
             yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
+        for name, why in list(run.result.given_up.items())[:1]:
+            yield f"{run.policy}: {_jobs(len(run.result.given_up))} given up, such as {name}: it {why}"
+    if kept_off := {name: None for run in runs for name in run.result.kept_off_spot}:
+        yield (
+            f"Kept off spot VMs: {_jobs(len(kept_off))}, such as {next(iter(kept_off))}, "
+            "which never ends on spot at this rate."
+        )
     faults: dict[str, list[str]] = {}
     for run in runs:
         found = [made.faults[0] for made in run.result.decisions.faulty]
@@ -122,6 +129,10 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
     hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
     for policy, count in hurried.items():
         yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
 
 
 def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carrier
 from conf.units import SECONDS_PER_HOUR
-from environment.check import whole_cluster_shortfall
+from environment.check import nowhere, whole_cluster_shortfall
 from environment.dependencies import After
 from environment.kernel.chance import mix
 from environment.kernel.leases import (
@@ -29,7 +29,7 @@ from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.sharing.terms import Sharing
 from environment.sizing import smallest
-from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm, barred
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm
 from profiles.curve import Curve
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
@@ -101,6 +101,7 @@ def _carrier(
         at_most=None,
         labels=(),
         spot_driver=False,
+        unending_on=(),
     )
 
 
@@ -124,30 +125,28 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
         for name in {CPUS, *(name for job in firsts for name in job.size.thousandths)}
     }
     room = np.zeros(len(firsts), np.int64)
-    may = {
-        spot: np.array([not barred(job.spot, spot=spot) for job in firsts], np.int64)
-        for spot in (False, True)
-    }
+    of_kind = {vm.bars: vm for vm in vms}
+    may = {key: np.array([not job.barred(vm) for job in firsts], np.int64) for key, vm in of_kind.items()}
     # Most VMs have as much as another one, too.
-    for (had, spot), count in Counter((vm.resources, vm.spot) for vm in vms).items():
+    for (had, key), count in Counter((vm.resources, vm.bars) for vm in vms).items():
         fits = (
             np.where(each > 0, had.get(name) // np.maximum(each, 1), np.iinfo(np.int64).max)
             for name, each in asked.items()
         )
-        room += count * may[spot] * reduce(np.minimum, fits)
+        room += count * may[key] * reduce(np.minimum, fits)
     short = room < [job.fewest for job in firsts]
     found = {}
     for number in np.flatnonzero(short[of]).tolist():
         job = jobs[number]
-        there = [vm for vm in vms if not barred(job.spot, spot=vm.spot)]
+        there = [vm for vm in vms if not job.barred(vm)]
         why = whole_cluster_shortfall(there, least[of[number]], job.executors, job.min_executors)
-        found[job.id] = why or f"no VM is there that it may use (spot: {job.spot})"
+        found[job.id] = why or nowhere(job.spot, vms, job.barred)
     return found
 
 
 def _asked(job: Job) -> tuple[object, ...]:
     """Equal of jobs that fit the same clusters."""
-    return id(job.size), job.min_cpus, job.spot, job.fewest
+    return id(job.size), job.min_cpus, job.uses, job.fewest
 
 
 def plain(jobs: Sequence[Job]) -> bool:

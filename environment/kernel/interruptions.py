@@ -8,6 +8,7 @@ they have done since they came there, as far as it is lost. Both delay their job
 
 import math
 
+from conf.assumptions import NEVER
 from environment.kernel.compiled import njit
 from environment.kernel.ends import reorder_ends
 from environment.kernel.leases import BOOT, CLOSES, DRAIN, READY, REWORK, TAKEN, begin_lease
@@ -44,9 +45,11 @@ def _delay(batch: Batch, b: int, vm: int) -> None:
             continue
         since = max(state.start[b, job], leases[b, vm, READY])
         missing = max(now + leases[b, vm, BOOT] - max(now, state.start[b, job]), 0.0)
-        lost = missing + leases[b, vm, REWORK] * max(now - since, 0.0)
-        state.end[b, job] += lost * there / count
-        state.expected[b, job] += lost * there / count  # which anybody could see
+        lost = (missing + leases[b, vm, REWORK] * max(now - since, 0.0)) * there / count
+        # One that never ends on spot VMs would hold its episode up for ever: it is late by no more than that.
+        lost = min(lost, max(state.start[b, job] + NEVER * jobs.duration[b, job] - state.end[b, job], 0.0))
+        state.end[b, job] += lost
+        state.expected[b, job] += lost  # which anybody could see
         for at in range(first, first + count):
             on = state.placement[b, at]
             state.busy_until[b, on] = max(state.busy_until[b, on], state.end[b, job])

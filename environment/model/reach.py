@@ -72,7 +72,7 @@ class Reach:
 
     def _beyond_vms(self, request: PlacementRequest, driver: Resources | None) -> str:
         job = request.job
-        vms = [vm for vm in self._open if vm.id not in request.avoided and not job.barred(spot=vm.spot)]
+        vms = [vm for vm in self._open if vm.id not in request.avoided and not job.barred(vm)]
         why = None
         if vms:
             why = whole_cluster_shortfall(vms, _least(request), request.fewest)
@@ -95,12 +95,10 @@ class Reach:
                     yield f"{vm.name} {why}" + (f" (and {number - 1} more)" if number > 1 else "")
             elif vm.id in request.avoided:
                 yield f"{vm.name} is avoided for a while, since its last launch there never ran"
-        barred = [
-            vm for vm in self._open if request.job.barred(spot=vm.spot) and vm.resources.contains(least)
-        ]
+        barred = [vm for vm in self._open if request.job.barred(vm) and vm.resources.contains(least)]
         if barred:  # all of them for the same reason
             more = f" (and {len(barred) - 1} more)" if barred[1:] else ""
-            yield f"{barred[0].name}{more} {request.job.barred(spot=barred[0].spot)}"
+            yield f"{barred[0].name}{more} {request.job.barred(barred[0])}"
 
     def _would_do(self, vm: Vm, least: Resources) -> bool:
         """Whether it is no place now that would be one for so much."""
@@ -118,12 +116,17 @@ class Reach:
     @cached_property
     def _shapes(self) -> list[tuple[Resources, int]]:
         """What VMs have, and how many of each kind are open: a long queue is looked through by these."""
-        return list(Counter(vm.resources for vm in self._open).items())
+        return list(Counter(vm.resources for vm in self._open if not vm.bars.reserved_for).items())
 
     def _has_room(self, request: PlacementRequest) -> bool:
         """Whether it certainly fits, found quickly."""
         job = request.job
-        if request.avoided or job.spot != "allowed" or (job.driver is not None and not request.joins):
+        if (
+            request.avoided
+            or job.spot != "allowed"
+            or job.unending_on
+            or (job.driver is not None and not request.joins)
+        ):
             return False
         least, room = _least(request), 0
         for resources, number in self._shapes:
@@ -167,7 +170,7 @@ def _kind(request: PlacementRequest) -> object:
     """What decides whether a request could be placed: those of a kind could, or could not."""
     job = request.job
     driver = None if request.joins else job.driver
-    return _least(request), request.fewest, driver, request.avoided, job.spot, job.spot_driver
+    return _least(request), request.fewest, driver, request.avoided, job.uses, job.spot_driver
 
 
 def _least(request: PlacementRequest) -> Resources:

@@ -89,13 +89,13 @@ def play_ahead(
     jobs = {
         job.name: JobOutlook(job.started_at, job.ended_at, job.cost)
         for job in result.jobs
-        if job.name in names
+        if job.name in names and job.name not in result.given_up
     }
     dollars = result.bill.total if world.elastic else result.cost
     followed = None
     if follow and all(job_id in jobs for job_id in follow):
         followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)
-    return PlayedDraw(jobs, dollars, world.now, {**never, **result.aside}, followed)
+    return PlayedDraw(jobs, dollars, world.now, {**never, **result.aside, **result.given_up}, followed)
 
 
 def _followed(

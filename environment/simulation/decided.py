@@ -12,6 +12,10 @@ class StuckError(RuntimeError):
     """A policy waits although nothing runs and nothing will arrive; the text names job and reason."""
 
 
+class EndlessError(StuckError):
+    """A simulation took more events than it may; the text names the time of its clock and what ran."""
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""

@@ -7,11 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from conf.units import SECONDS_PER_HOUR
 from environment.growth import expected_of
 from environment.kernel.ends import reorder_ends
-from environment.kernel.leases import READY
+from environment.kernel.leases import BOOT, RATE, READY
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
+from environment.lasting import Exposure
 from environment.model.timings import RELAUNCH_GRACE
 from environment.resources import CPUS, Resources
 from environment.simulation.losses import Executors, Interruptions, Stint, move
@@ -58,6 +60,8 @@ class Missing:
         self.first: dict[int, int] = {}
         #: What came of VMs that were taken away.
         self.interruptions = Interruptions()
+        #: Jobs that never end on spot VMs, and were given up, and why.
+        self.given_up: dict[int, str] = {}
 
     def began(self, number: int, executors: int) -> None:
         """A job has started with so many executors."""
@@ -109,6 +113,7 @@ class Missing:
             of.progress = Progress(len(of.order), start, end - start)
             if running.expected is not None:
                 of.believed = Progress(len(of.order), start, running.expected)
+        exposure = self._exposure(of, executors[0], share)
         again = of.progress.lose(self._now, gone)
         if of.believed is not None:
             of.believed.lose(self._now, gone)
@@ -116,6 +121,24 @@ class Missing:
         self.interruptions.work_lost += again * sum(self._size(running.job, at).cpus for at in of.order)
         self._ends(number, of.progress.end())
         self.lose(number, executors, 0.0 if notice > 0 else RELAUNCH_GRACE)
+        if exposure.never_ends(of.progress.whole):
+            self._give_up(number, exposure.rate * SECONDS_PER_HOUR)
+
+    def _exposure(self, of: Executors, taken: int, share: float) -> Exposure:
+        """What may befall the job as it has befallen this executor, on the VMs that its executors are on."""
+        leases, placement = self._batch.machines.leases[0], self._batch.state.placement[0]
+        on = [int(placement[at]) for at in of.present]
+        spot = [vm for vm in on if leases[vm, RATE] > 0.0]
+        rate, boot = leases[placement[taken], [RATE, BOOT]].tolist()
+        return Exposure(rate, boot, share, len({*spot}), len(spot) / len(on))
+
+    def _give_up(self, number: int, per_hour: float) -> None:
+        """A job that never ends on its spot VMs ends now, and nothing of it is placed again."""
+        after = self._now - float(self._batch.state.start[0, number])
+        rate = f"{per_hour:g} interruptions an hour"
+        self.given_up[number] = f"never ends on spot at this rate ({rate}): given up after {after:.0f} s"
+        del self._due[number]
+        self._ends(number, self._now)
 
     def lose(self, number: int, executors: list[int], pause: float = RELAUNCH_GRACE) -> None:
         """These executors of the job are missing from now on, and may be placed again after a pause."""

@@ -36,6 +36,8 @@ def result_of(
         held=_of(order, held),
         refused=refused,
         aside=world.aside(),
+        given_up={world.in_turn[number].id: why for number, why in world.missing.given_up.items()},
+        kept_off_spot=tuple(job.id for job in world.jobs if job.unending_on),
         decision_seconds=np.asarray(seconds, np.float64),
         truth=world.options.truth,
         belief=str(world.options.belief),

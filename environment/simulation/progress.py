@@ -16,8 +16,13 @@ class Progress:
     executors: int
     at: float
     left: float
+    #: All of its work, to begin with.
+    whole: float = field(init=False)
     #: When those that do nothing are back, by whatever names them; infinity while nobody knows.
     away: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.whole = self.left
 
     def lose(self, now: float, gone: dict[int, float]) -> float:
         """Executors are missing now, and so much of each one's work is done again; returns the sum."""

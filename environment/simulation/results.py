@@ -82,6 +82,10 @@ class Result:
     refused: Mapping[str, str]
     #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.
     aside: Mapping[str, str]
+    #: Jobs that never end on their spot VMs and were given up, and why; they end then.
+    given_up: Mapping[str, str]
+    #: Jobs that policies believed never to end on spot VMs, so that they were placed on others alone.
+    kept_off_spot: tuple[str, ...]
     #: How long each decision took, seconds, in order; of those that were taken in one go, their mean.
     decision_seconds: FloatArray = field(compare=False, repr=False)
     #: Where the durations came from that jobs really had: profile, fitted or drawn.
@@ -201,6 +205,8 @@ class Result:
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
             "aside": dict(self.aside),
+            "given_up": dict(self.given_up),
+            "kept_off_spot": list(self.kept_off_spot),
             "executors_given": self.executors_given,
             "jobs_stopped": self.jobs_stopped,
             "work_given": self.work_given,

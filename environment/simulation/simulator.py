@@ -14,10 +14,11 @@ from time import perf_counter
 
 from conf.collecting import uncollected
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
+from environment.lasting import kept_off
 from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
 from environment.rounds import Verdict, WaitingRequests, decide_once
 from environment.simulation.compiled import MANY, play_compiled
-from environment.simulation.decided import KeptDecisions, StuckError, Traced
+from environment.simulation.decided import EndlessError, KeptDecisions, StuckError, Traced
 from environment.simulation.fitted import Pace
 from environment.simulation.options import SimulationOptions
 from environment.simulation.outcomes import result_of
@@ -56,7 +57,8 @@ def simulate(
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
     Who fits no more after VMs were lost waits aside, as in the daemon, and is named in the result.
 
-    StuckError when the policy waits (and so does the fallback) although nothing will ever happen.
+    StuckError when the policy waits (and so does the fallback) although nothing will ever happen, and
+    EndlessError, which is one, after more events than the options allow.
     """
     world, refused = _world(workload, cluster, options or SimulationOptions())
     return play(world, policy, refused, fallback=fallback, progress=progress, compiled=compiled)
@@ -71,7 +73,7 @@ def _world(
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))
-    jobs = tuple(map(options.sizes.opened, jobs))
+    jobs = kept_off(tuple(map(options.sizes.opened, jobs)), vms)
     refused = refusals(jobs, vms)
     for job in jobs:
         if bad := [after.job for after in job.after if after.job in refused]:
@@ -153,7 +155,16 @@ def _run(
     fallback: Decide | None,
     observe: Callable[[EndedJob], None] | None,
 ) -> Iterator[Traced]:
+    events, most = 0, world.options.events(len(world.jobs))
+
+    def count() -> None:
+        nonlocal events
+        events += 1
+        if events > most:
+            raise EndlessError(_endless(world, most))
+
     def pass_time(until: float) -> None:
+        count()
         for ended in world.pass_time(until):
             if observe is not None:
                 observe(ended)
@@ -164,6 +175,7 @@ def _run(
         if not queue:
             break
         waiting = len(queue)
+        count()
         verdict = decide(world.view(), queue)
         if isinstance(verdict.decision, Wait) and (taken := world.seek(verdict.view)) is not None:
             verdict = replace(verdict, request=taken[0], decision=taken[1])
@@ -189,6 +201,17 @@ def _unstick(
         if isinstance(second.decision, Place):
             return replace(second, faults=(*verdict.faults, fault))
     raise StuckError(f"{queue[0].job.id} will never be placed at {verdict.view.at:g} s: {fault}")
+
+
+def _endless(world: World, events: int) -> str:
+    """Say that a run was stopped after so many events, and what of it is not over."""
+    running = sorted(running.job.id for running in world.running.values())
+    still = f"{len(running)} of {len(world.jobs)} jobs run" + (f", such as {running[0]}" if running else "")
+    return (
+        f"the simulation was stopped after {events:,} events, at {world.now:,.0f} s of its clock: {still}; "
+        "a job that is interrupted again and again may hardly ever end, and a larger limit (--most-events) "
+        "lets it go on"
+    )
 
 
 def _without_scores(traced: Traced) -> Traced:

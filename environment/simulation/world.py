@@ -16,6 +16,7 @@ from environment.kernel.arrays import episode_of, plain
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.lasting import kept_off
 from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
@@ -61,6 +62,7 @@ class World:
         if spot:
             self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
             believed_vms = options.spot_belief.of_vms(vms, options.seed)
+            self.jobs = kept_off(self.jobs, believed_vms)
         gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
         self._tracks = spot or bool(options.losses) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
@@ -351,7 +353,8 @@ class World:
             vm_ids, sizes = self.missing.had(number, was)
             self._growing.ended(number)
             if not was.grown:  # else its time says nothing of any number of executors
-                ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
+                finished = number not in self.missing.given_up
+                ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, finished))
             self._take(was.vm_ids, was.taken, -1)
             self.missing.ended(number)
             self._arrivals.ended(was.job.id, end)

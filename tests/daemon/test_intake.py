@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from daemon.launcher import Launcher
 from daemon.store import Store, StoreError, StoreFullError
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
+from environment.pools import SpotTerms, Terms
 from environment.types import Dynamic, PlacementRequest, Vm
 from framework.spark.spark_properties import job_properties
 from profiles.job_profile import load_profiles
@@ -65,6 +67,25 @@ def door(tmp_path: Path) -> Iterator[Door]:
     door.intake.note(0, Reach(make_vms(2, cpus=4)), set())
     yield door
     store.close()
+
+
+def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
+    """By what its profile says: wordcount does all again; refused where it may be nowhere else."""
+    fixed = make_vms(2, cpus=4)
+    spot = replace(fixed[0], terms=Terms("cheap", 60.0, spot=SpotTerms(120.0, notice=0.0)))
+    door.intake.note(0, Reach((spot, fixed[1])), set())
+    job = door.submit(1, type="wordcount").job
+    assert job.unending_on == ("cheap",)
+    assert "never ends on spot at this rate (120 interruptions an hour)" in job.barred(spot)
+    assert not job.barred(fixed[1])
+    kept = door.store.job(job.id)
+    assert kept is not None
+    assert kept.job == job
+    with pytest.raises(RejectedError, match="the job never ends on spot at this rate"):
+        door.submit(1, type="wordcount", spot="only")
+    seldom = replace(spot, terms=Terms("cheap", 60.0, spot=SpotTerms(0.2, notice=0.0)))
+    door.intake.note(0, Reach((seldom, fixed[1])), set())
+    assert door.submit(1, type="wordcount", spot="only").job.unending_on == ()
 
 
 def test_policies_see_owner_and_queue(door: Door) -> None:
