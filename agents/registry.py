@@ -21,6 +21,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
+from environment.faults import placed
 from environment.policy import FunctionPolicy, Policy
 
 #: What decisions may depend on beside the first job's size and what is free, in the order of tables: the rest
@@ -183,7 +184,7 @@ def _resolve(name: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             where = ", nor in ".join((f"no module {error.name} is installed", *_FOLDERS))
             raise PolicyError(f"policy {name}: {where}") from error
-        why = f"{type(error).__name__}: {error}"
+        why = placed(error)
         raise PolicyError(f"policy {name}: module {module_name} cannot be imported: {why}") from error
     try:
         found = getattr(module, attribute)
@@ -261,7 +262,7 @@ def _make(name: str, factory: Callable[..., Any], options: Mapping[str, object])
     except PolicyError:
         raise
     except Exception as error:  # a user's factory may raise anything
-        raise PolicyError(f"policy {name}: cannot be made: {type(error).__name__}: {error}") from error
+        raise PolicyError(f"policy {name}: cannot be made: {placed(error)}") from error
     return policy if overtaking is None else overtaking_of(policy, overtaking, POLICIES[name].knows)
 
 

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from agents.registry import PolicyError, create
+from agents.registry import PolicyError, create, is_ours
+from agents.trying import tried
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
 from conf.schema import Config, PolicyChoice, Telemetry, Webhook, promised
@@ -77,9 +78,9 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("data_dir", lambda: _data_dir(Path(config.data_dir).expanduser().absolute())),
         ("database", lambda: _database(config)),
         ("profiles", lambda: _profiles(config, folder)),
-        ("policy", lambda: _policy(config.policy)),
-        ("fallback", lambda: _policy(config.fallback)),
-        ("shadow", lambda: _policy(config.shadow)),
+        ("policy", lambda: _policy(config.policy, config.decision_timeout)),
+        ("fallback", lambda: _policy(config.fallback, config.decision_timeout)),
+        ("shadow", lambda: _policy(config.shadow, config.decision_timeout)),
         ("mesos.cluster", lambda: _cluster(config, folder)),
         ("mesos.master", lambda: _master(config)),
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
@@ -234,11 +235,14 @@ def _profiles(config: Config, folder: Path) -> str:
     return f"{config.profiles}: of {', '.join(found)}"
 
 
-def _policy(policy: PolicyChoice | None) -> str:
+def _policy(policy: PolicyChoice | None, seconds: float) -> str:
     if policy is None:
         return "none"
-    create(policy.name, policy.options)
-    return f"{policy.label} can be made"
+    if is_ours(policy.name):
+        create(policy.name, policy.options)
+        return f"{policy.label} can be made"
+    tried(policy.name, policy.options, seconds)
+    return f"{policy.label} can be made, and decides on a made-up cluster"
 
 
 def _cluster(config: Config, folder: Path) -> str:

@@ -18,6 +18,7 @@ from conf.schema import PolicyChoice
 from daemon.contract import PolicyStatus
 from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
+from environment.faults import failure
 from environment.model.events import Decided
 from environment.model.launches import decided
 from environment.policy import Guarded, Keeper, Observer, Policy, Timed
@@ -156,11 +157,12 @@ class Deciders:
             view = last.view_after
 
     def _mended(self, verdict: Verdict, queue: WaitingRequests) -> tuple[Verdict, str]:
-        """The fallback's verdict instead of one with faults."""
+        """The fallback's verdict instead of one with faults, which name the policy then."""
         if not verdict.faults or self._second is None:
             return verdict, self._acting.name
         second = next(iter(self._second.ask(verdict.view, queue, 1)))
-        faults = (*verdict.faults, *(f"fallback {self._second.name}: {fault}" for fault in second.faults))
+        own = (_named(self._acting.name, fault) for fault in verdict.faults)
+        faults = (*own, *(f"fallback {self._second.name}: {fault}" for fault in second.faults))
         return replace(second, faults=faults), self._second.name
 
     def _is_news(self, verdict: Verdict) -> bool:
@@ -316,7 +318,7 @@ class _Thinker:
         except BaseException as error:  # SystemExit and its like, which must not end this thread
             with batch.lock:
                 if not batch.abandoned:
-                    batch.failure = f"the policy failed: {type(error).__name__}"
+                    batch.failure = failure(error)
         batch.done.set()
 
     def _learn(self, ended: EndedJob) -> None:
@@ -324,11 +326,17 @@ class _Thinker:
             if isinstance(self._policy, Observer):
                 self._policy.observe(ended)
         except BaseException as error:  # as above
-            log.warning("does not learn", policy=self.name, job=ended.job.id, why=repr(error))
+            log.warning("does not learn", policy=self.name, job=ended.job.id, why=failure(error))
 
     def _keep(self, *, at_once: bool = False) -> None:
         if self._memory is not None and isinstance(self._policy, Keeper):
             self._memory.keep(self._policy, at_once=at_once)
+
+
+def _named(policy: str, fault: str) -> str:
+    """A fault as one of the policy of that name, where it is shown beside another's decision."""
+    rest = fault.removeprefix("the policy ")
+    return f"policy {policy}: {fault}" if rest == fault else f"policy {policy} {rest}"
 
 
 def _failed(batch: _Batch, fault: str) -> Verdict:

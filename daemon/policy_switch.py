@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from agents.registry import PolicyError, is_ours
+from agents.trying import tried
 from conf.schema import Config, PolicyChoice
 from daemon.chronicle import Happening
 from daemon.contract import PolicyStatus, RejectedError
@@ -95,6 +96,7 @@ class PolicySwitch:
         self.check_allowed(name)
         try:
             chosen = PolicyChoice(name=name, **options)
+            tried(name, chosen.options, self._config.decision_timeout)
             deciders = self._make_deciders(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
@@ -111,6 +113,8 @@ class PolicySwitch:
             self.check_allowed(name)
         try:
             chosen = None if name is None else PolicyChoice(name=name, **options)
+            if chosen is not None:
+                tried(chosen.name, chosen.options, self._config.decision_timeout)
             shadow = self._make_shadow(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error

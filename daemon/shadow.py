@@ -17,6 +17,7 @@ from conf.schema import PolicyChoice
 from daemon.contract import ShadowStatus
 from daemon.database import StoreError
 from daemon.shadow_comparison import Comparison, Outcome, outcome_of
+from environment.faults import failure
 from environment.rounds import Verdict, decide_once
 from environment.sizing import Sizes, sizing_for
 from environment.types import PlacementRequest
@@ -90,7 +91,7 @@ class Shadow:
             try:
                 self._compare(*seen)
             except BaseException as error:  # a policy may raise what is no Exception, as sys.exit does
-                self._fault(f"the policy failed: {type(error).__name__}")
+                self._fault(failure(error))
             if time.monotonic() >= flush_at:
                 self._flush()
                 flush_at = time.monotonic() + _FLUSH

@@ -16,6 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from environment.check import check
+from environment.faults import failure
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.resources import Resources
@@ -286,7 +287,7 @@ def _ask(
                 over = queue.refuses(view, request, decision)
                 faults = (over,) if over else ()
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
-        faults = (f"the policy failed: {type(error).__name__}: {error}",)
+        faults = (failure(error),)
     else:
         if not faults and isinstance(decision, Wait):
             faults = _vain(view, shown[0], decision)

@@ -35,6 +35,7 @@ METRICS = (
     "longest_wait",
     "good_placements",
     "violations",
+    "fallback_share",
     "decision_p50_us",
 )
 

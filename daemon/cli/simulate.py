@@ -4,6 +4,7 @@ What they print of runs is made in `simulation_tables`, and what they say of que
 """
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -245,7 +246,7 @@ def compare_policies(
         from agents.experiments.comparison import compare, contender
         from daemon.cli import sharing as sharing_tables
         from daemon.cli.distances import distances, limits_of, told
-        from daemon.cli.simulation_tables import draw, plain, show
+        from daemon.cli.simulation_tables import draw, mostly_failed, plain, show
 
         find_own_policies()
         contenders = [contender(name) for name in policies if name]
@@ -285,6 +286,7 @@ def compare_policies(
                 for run in runs
             ]
         )
+        _fail_for(mostly_failed(runs, fallback))
         return runs
     for name, found in of_workload.items():
         if len(workloads) > 1:
@@ -294,7 +296,16 @@ def compare_policies(
             print(line)
         if by is not None:
             sharing_tables.show(found, by, sharing)
+    _fail_for(mostly_failed(runs, fallback))
     return runs
+
+
+def _fail_for(lines: Sequence[str]) -> None:
+    """Exit with code 1 after these lines on stderr, if there are any: what was shown is no comparison."""
+    for line in lines:
+        print(f"stoker: {line}", file=sys.stderr)
+    if lines:
+        raise typer.Exit(1)
 
 
 def workload(

@@ -22,6 +22,8 @@ _BOUND = (
 )
 _GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
 _SPREAD = " ±: the standard deviation over seeds."
+#: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
+_MOST_FAILED = 0.5
 #: What is left out first where a terminal is narrow.
 _SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")
 
@@ -55,7 +57,8 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
     rows = []
     for policy, of in statistics_of(runs).items():
         cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
-        rows.append((policy, known(policy), *cells, f"{of['decision_p50_us'].mean:.0f}"))
+        share, micros = of["fallback_share"].mean, of["decision_p50_us"].mean
+        rows.append((policy, known(policy), *cells, f"{100 * share:.3g}", f"{micros:.0f}"))
     columns = (
         "policy",
         "knows",
@@ -68,6 +71,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
         "95 % s",
         "longest wait s",
         "good",
+        "fallback %",
         "decision µs",
     )
     table = render.fitted(columns, rows, right=columns[2:], spare=_SPARE)
@@ -133,6 +137,25 @@ def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
 
 def _jobs(count: int) -> str:
     return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
+    """A line for each policy that failed in more than half of its decisions."""
+    made: dict[str, list[SimulatedRun]] = {}
+    for run in runs:
+        made.setdefault(run.policy, []).append(run)
+    lines: list[str] = []
+    for policy, of in made.items():
+        failed = sum(run.result.violations for run in of)
+        decisions = sum(len(run.result.decisions) for run in of)
+        if failed > _MOST_FAILED * decisions:
+            first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
+            whose = "no policy's" if fallback == "none" else f"those of {fallback}"
+            lines.append(
+                f"{policy} failed in {failed} of {decisions} decisions: its numbers are {whose}. "
+                f"The first time: {visible(first)}"
+            )
+    return lines
 
 
 def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:

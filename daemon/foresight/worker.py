@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
 from daemon.foresight.questions import OVER, READY, AskedScene, DrawAnswer, Question, read
+from environment.faults import failure
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
@@ -64,7 +65,7 @@ def answers(question: Question) -> Iterator[DrawAnswer]:
                 yield DrawAnswer(number, draw, None, str(error))
             except Exception as error:  # a policy is foreign code
                 failed.add(number)
-                yield DrawAnswer(number, draw, None, f"the policy failed: {type(error).__name__}: {error}")
+                yield DrawAnswer(number, draw, None, failure(error))
             else:
                 yield DrawAnswer(number, draw, played)
 

@@ -156,6 +156,11 @@ class Result:
         return len(self.decisions.faulty)
 
     @property
+    def fallback_share(self) -> float:
+        """Which share of the decisions was not the policy's own, as it failed: the fallback took them."""
+        return self.violations / len(self.decisions) if len(self.decisions) else 0.0
+
+    @property
     def vm_hours(self) -> dict[str, float]:
         """Hours in use, by VM type."""
         hours = dict.fromkeys((vm.type for vm in self.vms), 0.0)
@@ -189,6 +194,7 @@ class Result:
             "good_placements": self.good_placements,
             "utilisation": self.utilisation,
             "violations": self.violations,
+            "fallback_share": self.fallback_share,
             "decision_p50_us": _percentile(micros, 50),
             "decision_p99_us": _percentile(micros, 99),
         }

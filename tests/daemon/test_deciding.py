@@ -134,21 +134,23 @@ def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., Deciders]) 
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        (":raises", "the policy failed: ValueError: no weights"),
-        (":leaves", "the policy failed: SystemExit"),
+        (":raises", f"the policy failed: ValueError: no weights ({__file__}, line 28, in raises)"),
+        (":leaves", f"the policy failed: SystemExit: 3 ({__file__}, line 33, in leaves)"),
         (":lies", "VM 99 is not one of the 3 VMs"),
     ],
 )
 def test_the_fallback_decides_instead_of_a_policy_that_fails(
     deciders: Callable[..., Deciders], name: str, fault: str
 ) -> None:
-    """Every job is placed by the fallback, which is named, with the fault beside it; nothing stops."""
+    """Every job is placed by the fallback, which is named, with the policy and its fault beside it."""
     chosen = deciders(name)
     event, explanations = chosen.decide(VIEW, requests(1, 2, 3))
     assert [placement.job_id for placement in event.placements] == ["a", "b", "c"]
-    assert {(why.policy, why.faults) for why in explanations} == {("ff", (fault,))}
+    told = fault.replace("the policy", f"policy {__name__}{name}")
+    told = told if told != fault else f"policy {__name__}{name}: {fault}"
+    assert {(why.policy, why.faults) for why in explanations} == {("ff", (told,))}
     status = chosen.status()
-    assert (status.placed, status.faults, status.last_fault) == (3, 3, fault)
+    assert (status.placed, status.faults, status.last_fault) == (3, 3, told)
 
 
 def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., Deciders]) -> None:
@@ -158,7 +160,8 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., D
         assert event.placements == ()
         assert event.waiting is not None
         assert why.decision == "wait"
-        assert why.faults[0] == "the policy failed: ValueError: no weights"
+        assert " failed: ValueError: no weights (" in why.faults[0]
+        assert f"{__file__}, line 28, in raises)" in why.faults[0]
     assert why.faults[1].endswith("lies: VM 99 is not one of the 3 VMs")
 
 
@@ -175,7 +178,7 @@ def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Dec
     policies, faults = [why.policy for why in explanations], [why.faults for why in explanations]
     assert [name.rpartition(":")[2] for name in policies] == ["stuck_on_b", "ff", "ff"]
     assert faults[0] == ()
-    assert faults[1] == ("the policy did not decide within 1 s",)
+    assert faults[1] == (f"policy {__name__}:stuck_on_b did not decide within 1 s",)
     assert "still busy with an earlier job" in faults[2][0]
     chosen.decide(VIEW, requests(1, 1, 1))
     assert asked == ["a", "b"], "not asked again while it is busy"

@@ -45,7 +45,7 @@ def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
         assert status["faults"] >= 3
         assert status["busy"] > 0
         (why,) = [d for d in client.explain(jobs[0])["explanations"] if d["decision"] == "place"]
-        assert (why["policy"], why["faults"]) == ("ff", ["the policy did not decide within 1 s"])
+        assert (why["policy"], why["faults"]) == ("ff", [f"policy {name} did not decide within 1 s"])
         until(lambda: sum(t["compared"] for t in client.comparison(10)["totals"]) == 3, daemon.log)
         (totals,) = client.comparison(10)["totals"]
         assert (totals["acting"], totals["shadow"], totals["compared"]) == ("ff", "rr", 3)

@@ -151,7 +151,7 @@ def test_a_shadow_that_misbehaves_is_its_own_trouble(
         assert shadow_of(status).missed >= 1
     else:
         until(lambda: shadow_of(room.status()).faults >= _BACKLOG)
-        assert shadow_of(room.status()).last_fault == "the policy failed: SystemExit"
+        assert shadow_of(room.status()).last_fault.startswith("the policy failed: SystemExit: 1 (")
 
 
 def test_choices_hold_over_restarts_until_the_config_says_otherwise(
@@ -181,6 +181,26 @@ def test_what_is_no_policy_changes_nothing(
             switch(name, options)
         assert error.value.status == 422
     assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
+
+
+@pytest.mark.parametrize("name", ["raises", "stuck"])
+def test_one_that_decides_nothing_is_not_switched_to(
+    panel: Callable[[Config], PolicySwitch], name: str
+) -> None:
+    """One decision on a made-up cluster finds it out, and the answer names file and line."""
+    broken = f"{__name__}:{name}"
+    room = panel(CONFIG.model_copy(update={"policies_allowed": (broken,), "decision_timeout": 0.5}))
+    why = {
+        "raises": f"SystemExit: 1 ({__file__}, line 37, in raises)",
+        "stuck": "did not decide within 0.5 s",
+    }
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError) as error:
+            switch(broken, {})
+        assert error.value.status == 422
+        assert why[name] in error.value.detail
+    assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
+    release.set()
 
 
 @pytest.mark.parametrize(

@@ -61,5 +61,18 @@ def test_one_beside_the_config(
     (tmp_path / "stoker.yaml").write_text("policy: {name: 'lazy_two:decide'}\n")
     command = ["config", "check", str(tmp_path / "stoker.yaml"), "--set", f"data_dir={tmp_path}"]
     main([*command, "--set", "listen=127.0.0.1:0"])
-    assert "lazy_two:decide can be made" in capsys.readouterr().out
+    assert "lazy_two:decide can be made, and decides on a made-up cluster" in capsys.readouterr().out
     assert sys.path[-1] == str(tmp_path)
+
+
+def test_one_that_fails_is_found_by_config_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a daemon starts with it: the error names file and line."""
+    broken = tmp_path / "broken_two.py"
+    broken.write_text("def decide(view, queue):\n    return queue[0].prise\n")
+    for key in ("policy", "fallback", "shadow"):
+        (tmp_path / "stoker.yaml").write_text(f"{key}: {{name: 'broken_two:decide'}}\n")
+        command = ["config", "check", str(tmp_path / "stoker.yaml"), "--set", f"data_dir={tmp_path}"]
+        assert main([*command, "--set", "listen=127.0.0.1:0"]) == 1
+        told = " ".join(capsys.readouterr().out.split())
+        assert "broken_two:decide: on a made-up cluster, the policy failed: AttributeError" in told
+        assert "line 2, in decide" in told

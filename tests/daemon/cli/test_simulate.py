@@ -23,6 +23,40 @@ def test_policies_are_compared_in_a_table(capsys: pytest.CaptureFixture[str]) ->
     assert "±" in lines[2]
 
 
+def test_a_policy_that_fails_is_not_taken_for_a_good_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers are the fallback's: a column says so, stderr names file and line, the exit code is 1."""
+    own = tmp_path / "broken_policies.py"
+    own.write_text(
+        "from environment.types import Place\n"
+        "from agents.registry import create\n"
+        "first, asked = create('ff'), []\n"
+        "def always(view, queue):\n"
+        "    return {}['price']\n"
+        "def once(view, queue):\n"
+        "    asked.append(view)\n"
+        "    return first.decide(view, queue) if len(asked) % 3 else {}['price']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = ["simulate", "--workload", "burst", "--jobs", "8", "--policy"]
+    assert main([*command, "ff,broken_policies:always,broken_policies:once"]) == 1
+    printed = capsys.readouterr()
+    head, _, *rows = printed.out.splitlines()
+    column = re.split(r"\s{2,}", head).index("fallback %")
+    shares = [float(re.split(r"\s{2,}", row)[column]) for row in rows[:3]]
+    assert (shares[0], shares[1], 0 < shares[2] < 50) == (0.0, 100.0, True)
+    (told,) = (line for line in printed.err.splitlines() if "decisions: its numbers are" in line)
+    assert told.startswith("stoker: broken_policies:always failed in ")
+    assert "its numbers are those of ff" in told
+    assert told.endswith(f"KeyError: 'price' ({own}, line 5, in always)")
+    assert main([*command, "ff,broken_policies:once", "-o", "json"]) == 0
+    ff, once = json.loads(capsys.readouterr().out)
+    assert ff["fallback_share"] == 0
+    assert once["fallback_share"] == pytest.approx(once["violations"] / len(once["decisions"]))
+    assert once["violations"] > 0
+
+
 def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
     """-o json has a record for each run, with jobs, costs and decisions."""
     assert main(["simulate", "--policy", "ff", "--workload", "normal", "--jobs", "4", "-o", "json"]) == 0

@@ -1,0 +1,17 @@
+"""Whether a policy of a name decides at all: one that cannot is found before it is let loose on jobs."""
+
+from collections.abc import Mapping
+
+from agents.registry import PolicyError, create, is_ours
+from environment.trial import trial
+
+
+def tried(name: str, options: Mapping[str, object], seconds: float) -> None:
+    """Make the policy and have it take one decision on a made-up cluster within so many seconds.
+
+    PolicyError says why it cannot. Those that come with Stoker are not tried.
+    """
+    if is_ours(name):
+        return
+    if fault := trial(create(name, options), seconds):
+        raise PolicyError(f"policy {name}: on a made-up cluster, {fault}")

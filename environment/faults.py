@@ -1,0 +1,52 @@
+"""Failures of policies in words: the error, and the file and line of the policy's code that raised it."""
+
+import sysconfig
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+_HERE = Path(__file__).parents[1]
+#: Policies that come with Stoker, and what calls policies.
+_OURS = f"{_HERE / 'agents'}/"
+_CALLERS = (_OURS, f"{_HERE / 'environment'}/", f"{_HERE / 'daemon'}/")
+_PACKAGES, _PYTHON = (f"{sysconfig.get_path(name)}/" for name in ("purelib", "stdlib"))
+#: Of an error's own text so much is kept. Chosen: a sentence and some values.
+_LONGEST = 500
+
+
+def failure(error: BaseException) -> str:
+    """Say how a policy failed: `the policy failed: ` and the error with its place."""
+    return f"the policy failed: {placed(error)}"
+
+
+def placed(error: BaseException) -> str:
+    """Say an error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    short = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
+    found = _place(list(traceback.walk_tb(error.__traceback__)))
+    if found is None:
+        return short
+    frame, line = found
+    return f"{short} ({frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name})"
+
+
+def _place(frames: Sequence[tuple[FrameType, int]]) -> tuple[FrameType, int] | None:
+    """The last frame of the policy's own code, and not of a library that it calls; None where there is none.
+
+    That is what lies in the folder of the first file that is neither ours nor Python's.
+    """
+    files = [frame.f_code.co_filename for frame, _ in frames]
+    theirs = [name for name in files if not name.startswith(_CALLERS) and not _is_of_python(name)]
+    ours = [name for name in files if name.startswith(_OURS)]
+    if theirs and not (ours and theirs[0].startswith(_PACKAGES)):
+        home = str(Path(theirs[0]).parent)
+    elif ours:
+        home = _OURS
+    else:
+        return None
+    return [each for each, name in zip(frames, files, strict=True) if name.startswith(home)][-1]
+
+
+def _is_of_python(name: str) -> bool:
+    return name.startswith("<") or (name.startswith(_PYTHON) and "site-packages" not in name)
