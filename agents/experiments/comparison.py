@@ -14,7 +14,6 @@ from environment.cluster_files import load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
 from environment.simulation.simulator import StuckError, simulate
-from profiles.generators import load_workload
 
 #: Called before each run with its number (from 0), how many there are, and what it is.
 Progress = Callable[[int, int, str], None]
@@ -133,7 +132,7 @@ def compare(
     for number, (name, seed, who) in enumerate(every):
         if progress is not None:
             progress(number, len(every), f"{who.label} on {name}, seed {seed}")
-        workload = load_workload(name, seed, jobs)
+        workload = (options or SimulationOptions()).workload(name, seed, jobs)
         drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices)
         second = create(fallback.name, fallback.options) if fallback else None
         try:
@@ -154,6 +153,21 @@ def durations_of(runs: Sequence[SimulatedRun]) -> str:
     """What is true of jobs' durations in these runs, and what policies could expect of them, in words."""
     truths, beliefs = ({getattr(run.result, name) for run in runs} for name in ("truth", "belief"))
     return f"Durations: truth {', '.join(sorted(truths))}; belief {', '.join(sorted(beliefs))}."
+
+
+def undrawn(runs: Sequence[SimulatedRun]) -> list[str]:
+    """The policies of which all runs are one and the same, though they are of several seeds."""
+    grouped: dict[str, list[Result]] = {}
+    for run in runs:
+        grouped.setdefault(run.policy, []).append(run.result)
+    return [
+        policy for policy, of in grouped.items() if len(of) > 1 and len({_summed(each) for each in of}) == 1
+    ]
+
+
+def _summed(result: Result) -> tuple[float, ...]:
+    """Equal of runs that are the same, as far as tables show it."""
+    return result.cost, result.average_completion, result.makespan
 
 
 def statistics_of(runs: Sequence[SimulatedRun]) -> dict[str, dict[str, Statistic]]:

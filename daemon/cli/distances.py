@@ -29,12 +29,11 @@ def limits_of(
     from agents.bound.instance import BoundError
     from agents.bound.limits import limit_of, small
     from environment.cluster_files import load_cluster
-    from profiles.generators import load_workload
 
     found: dict[int, Limit] = {}
     vms = load_cluster(cluster)
     for seed in seeds:
-        there = load_workload(workload, seed, jobs)
+        there = options.workload(workload, seed, jobs)
         if not wanted and not small(there):
             return {}, ""
         try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
     from profiles.job_profile import JobProfile
+    from profiles.varied import Varied
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -105,6 +106,16 @@ def simulate(
             "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
         ),
     ] = False,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            "--vary",
+            metavar="WHAT",
+            help="Draw by seed of a workload that is a file: durations (by the spread of their type), "
+            "arrivals (the gaps between jobs, with replacement), or both by a comma.",
+            show_default=False,
+        ),
+    ] = None,
     most_events: Annotated[
         int | None,
         typer.Option(
@@ -134,6 +145,7 @@ def simulate(
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     options = replace(options, spot_belief=spot_belief_of(spot_belief), most_events=most_events)
+    options = replace(options, vary=varied_of(vary))
     if profiles is not None:
         options = replace(options, profiles=profiles_of(profiles))
     compare_policies(
@@ -210,6 +222,16 @@ def spot_belief_of(text: str) -> "SpotBelief":
         raise CommandError(f"--spot-belief: {error}") from None
 
 
+def varied_of(text: str | None) -> "tuple[Varied, ...]":
+    """What --vary says."""
+    from profiles.varied import read_varied
+
+    try:
+        return () if text is None else read_varied(text)
+    except ValueError as error:
+        raise CommandError(f"--vary: {error}") from None
+
+
 def belief_of(text: str) -> "Belief":
     """What --belief says."""
     from environment.simulation.expectations import Belief
@@ -246,7 +268,7 @@ def compare_policies(
         from agents.experiments.comparison import compare, contender
         from daemon.cli import sharing as sharing_tables
         from daemon.cli.distances import distances, limits_of, told
-        from daemon.cli.simulation_tables import draw, mostly_failed, plain, show
+        from daemon.cli.simulation_tables import cautions, draw, mostly_failed, plain, show
 
         find_own_policies()
         contenders = [contender(name) for name in policies if name]
@@ -277,7 +299,11 @@ def compare_policies(
     by = shared.shown_by(runs)
     if by is not None and shared.plot_shares is not None:
         sharing_tables.draw(runs, by, sharing, shared.plot_shares)
+    profiled = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
+    notes = {name: list(cautions(found, profiled)) for name, found in of_workload.items()}
     if output == "json":
+        for line in dict.fromkeys(line for lines in notes.values() for line in lines):
+            print(f"stoker: {line}", file=sys.stderr)
         print_json(
             [
                 plain(run)
@@ -291,7 +317,7 @@ def compare_policies(
     for name, found in of_workload.items():
         if len(workloads) > 1:
             print(f"\n{name}")
-        show(found, fallback)
+        show(found, fallback, notes[name])
         for line in distances(found, *limits.get(name, ({}, ""))):
             print(line)
         if by is not None:

@@ -1,6 +1,6 @@
 """What `stoker simulate` and `evaluate` print of runs: a table of policies, and what stands out."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ _GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
 _SPREAD = " ±: the standard deviation over seeds."
 #: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
 _MOST_FAILED = 0.5
+#: So many types without a profile are named, the others counted. Chosen: a line.
+_NAMED = 8
 #: What is left out first where a terminal is narrow.
 _SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")
 
@@ -42,12 +44,12 @@ def plain(run: "SimulatedRun") -> dict[str, object]:
     }
 
 
-def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
-    """Print what came of the runs of a workload: a row for each policy; who decided where one failed."""
-    from agents.experiments.comparison import durations_of, statistics_of
+def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str] = ()) -> None:
+    """Print a row for each policy of the runs of a workload; who decided where one failed, and notes."""
+    from agents.experiments.comparison import durations_of, statistics_of, undrawn
     from daemon.cli import render
 
-    several = len({run.seed for run in runs}) > 1
+    several, same = len({run.seed for run in runs}) > 1, undrawn(runs)
     elastic = any(vm.terms for run in runs for vm in run.result.vms)
     spot = any(vm.spot for run in runs for vm in run.result.vms)
     shown = {"bill": 3, "openings": 0} if elastic else {}
@@ -56,7 +58,9 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
     shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
     rows = []
     for policy, of in statistics_of(runs).items():
-        cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
+        cells = [
+            _cell(of[metric], digits, several and policy not in same) for metric, digits in shown.items()
+        ]
         share, micros = of["fallback_share"].mean, of["decision_p50_us"].mean
         rows.append((policy, known(policy), *cells, f"{100 * share:.3g}", f"{micros:.0f}"))
     columns = (
@@ -82,10 +86,33 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
     render.show(_KNOWS)
     render.show(_BOUND)
     good = _GOOD.format(jobs=max(len(run.result.jobs) for run in runs))
-    render.show(good + (_SPREAD if several else ""))
+    drawn = several and len(same) < len({run.policy for run in runs})
+    render.show(good + (_SPREAD if drawn else ""))
     render.show(durations_of(runs))
-    for line in _remarks(runs, fallback):
+    for line in (*notes, *_remarks(runs, fallback)):
         render.show(line)
+
+
+def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[str]:
+    """What the numbers of a workload do not say: seeds draw nothing, nothing is known of a type."""
+    from agents.experiments.comparison import undrawn
+
+    seeds = len({run.seed for run in runs})
+    if same := undrawn(runs):
+        yield (
+            f"All {seeds} seeds are the same run with {', '.join(same)}: nothing of the workload is drawn, "
+            "so there is no spread (--vary durations,arrivals draws)."
+        )
+    jobs = max((run.result.jobs for run in runs), key=len)
+    unknown = {visible(kind): count for kind, count in sorted(jobs.types.items()) if kind not in profiled}
+    if unknown:
+        names = ", ".join([*unknown][:_NAMED]) + (
+            f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        )
+        yield (
+            f"No profile of type {names} ({sum(unknown.values())} of {len(jobs)} jobs): they take the same "
+            "time wherever a policy places them, and count as good."
+        )
 
 
 def known(policy: str) -> str:

@@ -4,6 +4,7 @@ A million of them as values would take longer to make than to play. What they su
 makes the columns in `outcomes`.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,6 +137,11 @@ class JobOutcomes(Sequence[JobOutcome]):
                 is_good(prefers, executors, len(set(vms))), cost, self._sizes.get(number, ()),
                 job.owner, job.queue, job.priority, job.deadline,
             )  # fmt: skip
+
+    @property
+    def types(self) -> Counter[str]:
+        """How many are of each type."""
+        return Counter(job.type for job in self._jobs)
 
     # ---- of all of them at once --------------------------------------------------------------------
 

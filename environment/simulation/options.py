@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import BREAK_EVEN, Keeping
@@ -13,7 +14,10 @@ from environment.simulation.losses import Loss
 from environment.simulation.spot_beliefs import SpotBelief
 from environment.sizing import Sizes
 from environment.types import Job
+from profiles.generators import load_workload
 from profiles.job_profile import JobProfile, load_profiles
+from profiles.varied import Varied, varied
+from profiles.workload import Workload
 
 #: A run that takes more events than these, and so many for each job, does not end in minutes. Chosen: where
 #: nothing is taken away a job has three or four, on the spot VMs of docs/elastic.md about as many.
@@ -52,10 +56,17 @@ class SimulationOptions:
     sharing: Sharing | None = None
     #: How many executors and drivers run at once, as all of them share one machine; None: any number.
     jvms: int | None = None
+    #: What is drawn by seed of workloads that are what they are, such as files; nothing by default.
+    vary: tuple[Varied, ...] = ()
     #: How many events, decisions among them, a run takes at most; None: `EVENTS` and so many for each job.
     most_events: int | None = None
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
+
+    def workload(self, name: str | Path, seed: int, jobs: int | None = None) -> Workload:
+        """A workload by name or path, as `load_workload` has it, with what is varied drawn by seed."""
+        found = load_workload(name, seed, jobs)
+        return varied(found, seed, self.vary, self.profiles) if self.vary else found
 
     def events(self, jobs: int) -> int:
         """How many events a run of so many jobs takes at most."""
@@ -70,7 +81,7 @@ class SimulationOptions:
     def truth(self) -> str:
         """Where the durations come from that jobs really have: profile, fitted or drawn."""
         if self.fitted is None:
-            return "profile"
+            return "drawn" if "durations" in self.vary else "profile"
         return "drawn" if self.fitted.draw == "sample" else "fitted"
 
 

@@ -57,6 +57,44 @@ def test_a_policy_that_fails_is_not_taken_for_a_good_one(
     assert once["violations"] > 0
 
 
+OWN = """submitted_at,type,cpus,memory_mib,executors,duration,name
+0,etl,2,2048,2,120,a
+10,sort,1,2048,4,120,b
+30,etl,2,2048,2,100,c
+31,wordcount,2,2048,8,100,d
+"""
+
+
+def test_seeds_by_which_nothing_is_drawn_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A file is the same whatever the seed: there is no spread to show, unless it is varied."""
+    own = tmp_path / "own.csv"
+    own.write_text(OWN)
+    command = ["simulate", "--workload", str(own), "--seeds", "3", "--policy", "ff,rr"]
+    assert main(command) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "±" not in told
+    assert "All 3 seeds are the same run with ff, rr: nothing of the workload is drawn" in told
+    assert (
+        "No profile of type etl (2 of 4 jobs): they take the same time wherever a policy places them" in told
+    )
+    assert main([*command, "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert "All 3 seeds are the same run" in printed.err
+    assert len({run["cost"] for run in json.loads(printed.out) if run["policy"] == "ff"}) == 1
+    assert main([*command, "--vary", "durations,arrivals"]) == 0
+    told = capsys.readouterr().out
+    assert "±" in told
+    assert "the same run" not in told
+    assert main([*command, "--vary", "sizes"]) == 2
+    assert (
+        "--vary: should be durations, arrivals or both by a comma, found 'sizes'" in capsys.readouterr().err
+    )
+    assert main(["simulate", "--jobs", "5", "--seeds", "2", "--policy", "ff"]) == 0
+    told = capsys.readouterr().out
+    assert "±" in told
+    assert "No profile" not in told
+
+
 def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
     """-o json has a record for each run, with jobs, costs and decisions."""
     assert main(["simulate", "--policy", "ff", "--workload", "normal", "--jobs", "4", "-o", "json"]) == 0
