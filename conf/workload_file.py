@@ -52,6 +52,8 @@ class Alibaba(Strict):
     skip: Annotated[int, Field(ge=0)] = 0
     #: Arrivals and durations are divided by this.
     speedup: Positive = 1.0
+    #: Whether a task asks for the GPUs that it had; then only clusters with `resources: {gpus: ...}` run it.
+    gpus: bool = False
 
 
 class Recorded(Strict):

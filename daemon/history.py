@@ -3,19 +3,22 @@
 Reads only. Who asks is `profile run`, for the jobs that it has submitted, and `profile ingest`, for all.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from conf.carrying import carried
 from conf.schema import JobSpec
+from daemon.event_logs import find_event_logs
 from daemon.store import Store
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
 from framework.hostile_files import open_beneath
 from profiles.runs import MeasuredRun, measured
-from profiles.spark_event_log import AppLog, EventLogError, find_log, parse_log
+from profiles.spark_event_log import AppLog, EventLogError, parse_log, parts_of
 from profiles.trajectories import TrajectoryStep
 from profiles.workload import Workload, WorkloadJob, workload_of
 
@@ -32,6 +35,8 @@ class History:
         self._store = store
         self._data_dir = data_dir
         self._vm_cpus = vm_cpus
+        #: Jobs of which Spark's event log could not be read so far, and why.
+        self.unread: dict[str, str] = {}
 
     def run(self, job_id: str, beside: Sequence[str], name: str, copy: int) -> MeasuredRun:
         """A job that is over and was placed, under this name; `beside` are jobs that may have run meanwhile.
@@ -114,14 +119,21 @@ class History:
         return taken / (len(used) * (end - begin)) if used and end > begin else 0.0
 
     def _log(self, job_id: str) -> AppLog | None:
-        """Spark's own log; there is none on this host when the driver ran on the cluster, or never began."""
-        folder = self._data_dir / "jobs" / job_id
+        """Spark's own log, of its last driver; None, and noted, where it is not on this host or none."""
         try:
-            log = f"driver/events/{find_log(folder / 'driver' / 'events').name}"
-            with os.fdopen(open_beneath(folder, log), "rb") as file:
-                return parse_log(file, log)
-        except (EventLogError, OSError):
+            logs = find_event_logs(self._data_dir, job_id)
+            if not logs:
+                raise EventLogError("it has none")
+            with contextlib.ExitStack() as opened:
+                parts = [(name, _opened(opened, logs[0].folder, name)) for name in parts_of(logs[0].files)]
+                return parse_log(parts, parts[0][0])
+        except (EventLogError, OSError) as error:
+            self.unread[job_id] = str(error)
             return None
+
+
+def _opened(stack: contextlib.ExitStack, folder: Path, name: str) -> BinaryIO:
+    return stack.enter_context(os.fdopen(open_beneath(folder, name), "rb"))
 
 
 def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:

@@ -1,6 +1,7 @@
 """What a spot VM costs over time, for simulations to play; policies know the price now, and no later one."""
 
 import csv
+import io
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ def _rows(path: Path) -> Iterator[tuple[float, float]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".csv":
-            found: Any = list(csv.DictReader(text.splitlines(), strict=True))
+            found: Any = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         else:
             found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, csv.Error, yaml.YAMLError) as error:

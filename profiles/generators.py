@@ -65,13 +65,20 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     if spec.recorded is not None:
         return split(_recorded(spec.recorded, spec.jobs, seed), spec.users)
     arrivals, *_, users = np.random.SeedSequence(seed).spawn(_STREAMS)
-    times = None if spec.arrivals is None else _arrivals(spec.arrivals, spec.jobs, arrivals)
+    left_out: list[str] = []
+    times = None if spec.arrivals is None else _arrivals(spec.arrivals, spec.jobs, arrivals, left_out)
     mix = spec.mix or Mix()
     if spec.users:
-        return jobs_of_users(spec.users, mix, spec.jobs, users, _drawn, times)
+        made = jobs_of_users(spec.users, mix, spec.jobs, users, _drawn, times)
+        return replace(made, left_out=tuple(left_out))
     if times is None:
         raise ConfigError("a workload has either arrivals (and a mix) or alibaba or recorded or users")
-    return Workload(_drawn(mix, times, np.random.SeedSequence(seed)))
+    return Workload(_drawn(mix, times, np.random.SeedSequence(seed)), tuple(left_out))
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words: 1 job, 2 jobs."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _find(name: str) -> Path:
@@ -86,10 +93,12 @@ def _find(name: str) -> Path:
         ) from None
 
 
-def _arrivals(source: Poisson | Facebook, count: int, seed: np.random.SeedSequence) -> NDArray[np.float64]:
+def _arrivals(
+    source: Poisson | Facebook, count: int, seed: np.random.SeedSequence, left_out: list[str]
+) -> NDArray[np.float64]:
     random = np.random.default_rng(seed)
     if isinstance(source, Facebook):
-        return _facebook(source, count, random)
+        return _facebook(source, count, random, left_out)
     return np.cumsum(random.exponential(SECONDS_PER_HOUR / source.jobs_per_hour, count))
 
 
@@ -101,11 +110,14 @@ def _recorded(source: Recorded, count: int, seed: int) -> Workload:
     gaps = np.diff([job.submitted_at for job in there]) if len(there) > 1 else np.zeros(1)
     times = np.concatenate(([0.0], np.cumsum(arrivals.choice(gaps, count - 1) / source.speedup)))
     chosen = sizes.integers(0, len(there), count)
+    tied = sum(bool(job.after) or job.start_at is not None for job in there)
+    lost = f"{source.path}: what {counted(tied, 'job')} come after or when they begin, as each is drawn alone"
     return Workload(
         tuple(
-            replace(there[which], name=f"job-{i + 1}", submitted_at=float(times[i]))
+            replace(there[which], name=f"job-{i + 1}", submitted_at=float(times[i]), after=(), start_at=None)
             for i, which in enumerate(chosen)
-        )
+        ),
+        (lost,) if tied else (),
     )
 
 
@@ -168,10 +180,15 @@ def _profiles(mix: Mix) -> Mapping[str, JobProfile]:
     return profiles
 
 
-def _facebook(source: Facebook, count: int, random: np.random.Generator) -> NDArray[np.float64]:
+def _facebook(
+    source: Facebook, count: int, random: np.random.Generator, left_out: list[str]
+) -> NDArray[np.float64]:
     """Draw `count` of the arrivals in the window; all of them when there are no more."""
     path = find(source.path)
-    there = arrivals_in(read_facebook(path), WINDOWS[source.window])
+    jobs = read_facebook(path)
+    if paths := sum(job.paths for job in jobs):
+        left_out.append(f"{path}: {counted(paths, 'path')} of inputs and outputs")
+    there = arrivals_in(jobs, WINDOWS[source.window])
     if len(there) < count:
         raise WorkloadError(
             f"{path}: {len(there)} jobs arrive in its window {source.window}, {count} are asked for"
@@ -183,13 +200,14 @@ def _facebook(source: Facebook, count: int, random: np.random.Generator) -> NDAr
 def _alibaba(source: Alibaba, count: int) -> Workload:
     """The next `count` tasks that ran, by time of creation; the first of them arrives at 0."""
     path = find(source.path)
-    ran = [task for task in read_alibaba_tasks(path) if task.scheduled_at is not None]
+    tasks = read_alibaba_tasks(path)
+    ran = [task for task in tasks if task.scheduled_at is not None]
     ran.sort(key=lambda task: task.created_at)
     chosen = ran[source.skip : source.skip + count]
     if len(chosen) < count:
         there = max(0, len(ran) - source.skip)
         raise WorkloadError(f"{path}: {there} tasks ran after the first {source.skip}, {count} are asked for")
-    return workload_of(
+    made = workload_of(
         WorkloadJob(
             name=task.name,
             submitted_at=(task.created_at - chosen[0].created_at) / source.speedup,
@@ -198,6 +216,18 @@ def _alibaba(source: Alibaba, count: int) -> Workload:
             memory_mib=max(task.memory_mib, 1),
             executors=1,
             duration=(task.deleted_at - (task.scheduled_at or 0.0)) / source.speedup,
+            resources={"gpus": float(task.gpus)} if source.gpus and task.gpus else {},
         )
         for task in chosen
     )
+    left_out = []
+    if (with_gpus := sum(task.gpus > 0 for task in chosen)) and not source.gpus:
+        kept = "alibaba: {gpus: true} keeps them"
+        left_out.append(f"{path}: the GPUs of {counted(with_gpus, 'job')} ({kept})")
+    if (sharing := sum(task.gpus > 0 and task.gpu_share < 1 for task in chosen)) and source.gpus:
+        left_out.append(
+            f"{path}: the part of a GPU that {counted(sharing, 'job')} had: each takes a whole"
+        )
+    if never := len(tasks) - len(ran):
+        left_out.append(f"{path}: {counted(never, 'task')} of {len(tasks)} that never ran")
+    return replace(made, left_out=tuple(left_out))

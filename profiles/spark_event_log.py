@@ -1,11 +1,14 @@
 """Spark's event log of an application: when it did what, stage by stage. How runs are kept is in `runs`."""
 
+import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from profiles.packed import unpacked
 
 Event = Mapping[str, Any]
 
@@ -14,6 +17,20 @@ _MIB = float(1 << 20)
 LONGEST_LOG = 1 << 30
 _LONGEST_LINE = 1 << 26
 _MOST_STAGES = 100_000
+#: How Spark calls the files of a log that it divides, beside the one that says whether it is complete.
+_ROLLED = re.compile(r"events_(?P<number>\d{1,9})_.+")
+_STATUS, _COMPACTED, _IN_PROGRESS = "appstatus_", ".compact", ".inprogress"
+#: What reading nonsense may raise.
+_WRONG = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 #: Where the app lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 
@@ -62,41 +79,70 @@ class _Stage:
     sums: dict[str, float] = field(default_factory=dict)
 
 
-def find_log(folder: Path) -> Path:
-    """The event log in a driver's folder `events`; EventLogError when there is none."""
-    logs = sorted(path for path in folder.glob("*") if path.is_file()) if folder.is_dir() else []
-    if not logs:
-        raise EventLogError(f"{folder}: holds no event log")
-    return logs[-1]
+def parts_of(names: Sequence[str]) -> list[str]:
+    """The files, by their paths, that make up a log, in order; EventLogError when some are missing.
+
+    That is a single file, or those of a folder in which Spark begins a new one now and then
+    (`spark.eventLog.rolling.enabled`): its last compacted one, which has what is left of all before it, and
+    those that follow.
+    """
+    rolled = {name: match for name in names if (match := _ROLLED.fullmatch(Path(name).name))}
+    if not rolled:
+        plain = [name for name in names if not Path(name).name.startswith(_STATUS)]
+        if len(plain) != 1:
+            raise EventLogError(f"{', '.join(names) or 'no file'}: no event log")
+        return plain
+    numbers = {name: int(match["number"]) for name, match in rolled.items()}
+    compacted = [numbers[name] for name in rolled if name.endswith(_COMPACTED)]
+    first = max(compacted, default=1)
+    kept = {
+        numbers[name]: name
+        for name in sorted(rolled, key=lambda name: (numbers[name], name.endswith(_COMPACTED)))
+        if numbers[name] >= first
+    }
+    for number in range(first, max(numbers.values()) + 1):
+        if number not in kept:
+            raise EventLogError(f"{Path(names[0]).parent}: file {number} of the event log is missing")
+    return [kept[number] for number in sorted(kept)]
 
 
 def read_log(path: Path) -> AppLog:
-    """Read an event log, also one whose application was cut short; EventLogError when it is none."""
+    """Read an event log, a file or a folder, also one whose application was cut short.
+
+    EventLogError when it is none.
+    """
     try:
-        with path.open("rb") as file:
-            return parse_log(file, str(path))
+        names = [str(each) for each in path.iterdir()] if path.is_dir() else [str(path)]
+        with contextlib.ExitStack() as opened:
+            files = [(name, opened.enter_context(Path(name).open("rb"))) for name in parts_of(names)]
+            return parse_log(files, str(path))
     except OSError as error:
         raise EventLogError(f"{path}: no event log: {error}") from error
 
 
-def parse_log(file: BinaryIO, name: str) -> AppLog:
-    """As `read_log`, from an open file, which is shown under this name.
+def parse_log(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
+    """As `read_log`, from its open files in order, each with its name; all of it is shown under `name`.
 
-    An application writes its log itself, so anything may be in it: what is more than `LONGEST_LOG` is not
-    read, and whatever is not as Spark writes it is an EventLogError.
+    An application writes its log itself, so anything may be in it: what is more than `LONGEST_LOG`, unpacked,
+    is not read, and whatever is not as Spark writes it is an EventLogError.
     """
     try:
-        return _parse(file, name)
+        return _parse(files, name)
     except EventLogError:
         raise
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except _WRONG as error:
         raise EventLogError(f"{name}: no event log: {type(error).__name__}: {error}") from error
 
 
-def _parse(file: BinaryIO, name: str) -> AppLog:
+def _codec(name: str) -> str:
+    """The codec by which a file is packed, as Spark has it in its name; empty for none."""
+    return Path(name).name.removesuffix(_COMPACTED).removesuffix(_IN_PROGRESS).rpartition(".")[2]
+
+
+def _parse(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
     version, started, ended = "", None, None
     stages: dict[tuple[int, int], _Stage] = {}
-    for event in _events(file, name):
+    for event in _events(files, name):
         kind = event.get("Event")
         if kind == "SparkListenerLogStart":
             version = str(event["Spark Version"])
@@ -116,18 +162,20 @@ def _parse(file: BinaryIO, name: str) -> AppLog:
     return AppLog(version, started, min(begun, default=None), ended, tuple(_stages(stages)))
 
 
-def _events(file: BinaryIO, name: str) -> Iterator[Event]:
+def _events(files: Sequence[tuple[str, BinaryIO]], name: str) -> Iterator[Event]:
     read, number = 0, 0
-    while line := file.readline(_LONGEST_LINE + 1):
-        read, number = read + len(line), number + 1
-        if len(line) > _LONGEST_LINE or read > LONGEST_LOG:
-            raise EventLogError(f"{name}:{number}: larger than an event log can be")
-        if not line.endswith(b"\n"):
-            return  # the driver ended while it wrote
-        event = json.loads(line)
-        if not isinstance(event, dict):
-            raise EventLogError(f"{name}:{number}: no event")
-        yield event
+    for part, file in files:
+        lines = unpacked(file, _codec(part))
+        while line := lines.readline(_LONGEST_LINE + 1):
+            read, number = read + len(line), number + 1
+            if len(line) > _LONGEST_LINE or read > LONGEST_LOG:
+                raise EventLogError(f"{name}:{number}: larger than an event log can be")
+            if not line.endswith(b"\n"):
+                break  # the driver ended while it wrote
+            event = json.loads(line)
+            if not isinstance(event, dict):
+                raise EventLogError(f"{name}:{number}: no event")
+            yield event
 
 
 def _note_stage(stages: dict[tuple[int, int], _Stage], info: Event) -> None:

@@ -4,11 +4,12 @@ The files are not part of Stoker. Errors name file, line and column.
 """
 
 import csv
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiles.workload_files import WorkloadError, number, open_text
+from profiles.workload_files import WorkloadError, missing, number, open_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ WINDOWS = {
 }
 
 
+#: Columns of a SWIM file that every version of it has.
+_SWIM_COLUMNS = 6
+
+
 @dataclass(frozen=True, slots=True)
 class FacebookJob:
     """A Hadoop job of the SWIM workload suite; times are seconds from the start of the trace."""
@@ -39,6 +44,8 @@ class FacebookJob:
     input_bytes: int
     shuffle_bytes: int
     output_bytes: int
+    #: How many paths stand behind that, which are not kept.
+    paths: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,8 @@ class AlibabaTask:
     created_at: float
     scheduled_at: float | None
     deleted_at: float
+    #: The part of each of its GPUs that it has.
+    gpu_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +76,23 @@ class AlibabaMachine:
 
 
 def read_facebook(path: Path) -> tuple[FacebookJob, ...]:
-    """Read a SWIM file: tab-separated, no header; name, submit time, gap, input, shuffle and output bytes."""
+    """Read a SWIM file: tab-separated, no header; name, submit time, gap, input, shuffle and output bytes.
+
+    Paths of inputs and outputs may stand behind that, and are counted.
+    """
     jobs = []
-    for i, line in enumerate(open_text(path).splitlines(), start=1):
+    for i, line in enumerate(open_text(path).split("\n"), start=1):
+        if not line:
+            continue
         where, cells = f"{path}:{i}", line.split("\t")
-        if len(cells) != 6:
-            raise WorkloadError(f"{where}: {len(cells)} columns, 6 expected between tabs")
+        if len(cells) < _SWIM_COLUMNS:
+            raise WorkloadError(f"{where}: {len(cells)} columns, {_SWIM_COLUMNS} expected between tabs")
         sizes = (
             number(where, column, cell, int)
-            for column, cell in zip(("input", "shuffle", "output"), cells[3:], strict=True)
+            for column, cell in zip(("input", "shuffle", "output"), cells[3:_SWIM_COLUMNS], strict=True)
         )
-        jobs.append(FacebookJob(cells[0], number(where, "submit time", cells[1]), *sizes))
+        paths = sum(bool(cell.strip()) for cell in cells[_SWIM_COLUMNS:])
+        jobs.append(FacebookJob(cells[0], number(where, "submit time", cells[1]), *sizes, paths=paths))
     return tuple(jobs)
 
 
@@ -96,6 +111,7 @@ def read_alibaba_tasks(path: Path) -> tuple[AlibabaTask, ...]:
             cpus=number(where, "cpu_milli", row["cpu_milli"]) / 1000,
             memory_mib=number(where, "memory_mib", row["memory_mib"], int),
             gpus=number(where, "num_gpu", row["num_gpu"], int),
+            gpu_share=_shared(where, row.get("gpu_milli")),
             qos=row["qos"],
             created_at=number(where, "creation_time", row["creation_time"]),
             scheduled_at=_optional(where, "scheduled_time", row["scheduled_time"]),
@@ -119,15 +135,20 @@ def read_alibaba_machines(path: Path) -> tuple[AlibabaMachine, ...]:
     )
 
 
+def _shared(where: str, milli: str | None) -> float:
+    """The part of each of its GPUs that a task has, which says so where it shares one; else all of it."""
+    found = number(where, "gpu_milli", milli) / 1000 if milli else 0.0
+    return float(found) or 1.0
+
+
 def _optional(where: str, column: str, cell: str) -> float | None:
     return float(number(where, column, cell)) if cell else None
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    reader = csv.DictReader(open_text(path).splitlines(), strict=True)
-    for column in columns:
-        if column not in (reader.fieldnames or ()):
-            raise WorkloadError(f"{path}:1: {column}: missing in the header")
+    reader = csv.DictReader(io.StringIO(open_text(path), newline=""), strict=True)
+    if lacks := missing(columns, reader.fieldnames or ()):
+        raise WorkloadError(f"{path}:1: {lacks}")
     try:
         for row in reader:
             where = f"{path}:{reader.line_num}"

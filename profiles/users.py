@@ -78,7 +78,8 @@ def split(workload: Workload, users: Mapping[str, User]) -> Workload:
     at = np.array([zlib.crc32(job.name.encode()) for job in workload.jobs]) / 2**32 * edges[-1]
     whose = (everyone[number] for number in np.searchsorted(edges, at, "right").tolist())
     jobs = zip(workload.jobs, whose, strict=True)
-    return Workload(tuple(replace(job, owner=user.name, queue=user.said.queue) for job, user in jobs))
+    owned = tuple(replace(job, owner=user.name, queue=user.said.queue) for job, user in jobs)
+    return replace(workload, jobs=owned)
 
 
 def _everyone(users: Mapping[str, User]) -> list[_One]:

@@ -109,6 +109,8 @@ class Workload:
     """Jobs in order of arrival, each with a name of its own; `workload_of` puts them in order."""
 
     jobs: tuple[WorkloadJob, ...]
+    #: What its source has that is not in it, counted: a line for each thing that is lost.
+    left_out: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for earlier, later in zip(self.jobs, self.jobs[1:], strict=False):
@@ -142,9 +144,10 @@ class Workload:
         jobs = self.jobs[:count]
         left_out = {job.name for job in self.jobs[count:]}
         if not any(left_out.intersection(job.after) for job in jobs):
-            return Workload(jobs)
+            return replace(self, jobs=jobs)
         kept = (tuple(other for other in job.after if other not in left_out) for job in jobs)
-        return Workload(tuple(replace(job, after=after) for job, after in zip(jobs, kept, strict=True)))
+        jobs = tuple(replace(job, after=after) for job, after in zip(jobs, kept, strict=True))
+        return replace(self, jobs=jobs)
 
 
 def workload_of(jobs: Iterable[WorkloadJob]) -> Workload:

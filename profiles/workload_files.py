@@ -6,12 +6,15 @@ that one comes after as load;clean.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import difflib
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
-from conf.units import resources_of, resources_text
+from conf.units import memory_mib, resources_of, resources_text, seconds
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 #: What is in a column by its name, and what a job has where an optional one is empty or not there.
@@ -30,6 +33,24 @@ _TEXTS = (
     "resources",
     "after",
 )
+
+
+#: Columns that may be said with a unit, and how that is read.
+_AMOUNTS: dict[str, Callable[[object], float]] = {
+    "memory_mib": memory_mib,
+    "input_mib": memory_mib,
+    **dict.fromkeys(("submitted_at", "duration", "deadline", "start_at"), seconds),
+}
+_WITH_UNIT = re.compile(r"\s*[\d.]+\s*[A-Za-z]+\s*$")
+#: What others call the columns, in names that are not alike.
+_ALSO_CALLED = {
+    "submitted_at": ("arrival", "arrival_time", "submit", "time", "timestamp", "start", "at"),
+    "type": ("kind", "class", "app", "application", "workload"),
+    "cpus": ("cores", "cpu", "vcpus", "executor_cores", "cpu_milli"),
+    "memory_mib": ("mem", "memory", "ram", "memory_mb", "executor_memory", "memory_gib"),
+    "executors": ("instances", "num_executors", "workers", "count", "tasks"),
+    "duration": ("runtime", "seconds", "length", "elapsed", "duration_s", "run_time"),
+}
 
 
 class WorkloadError(ValueError):
@@ -74,8 +95,13 @@ def open_text(path: Path) -> str:
 
 
 def number(where: str, column: str, value: object, kind: type[int] | type[float] = float) -> Any:
-    """A cell as an int or a float; WorkloadError when it is neither a number nor the text of one."""
+    """A cell as an int or a float; WorkloadError when it is neither a number nor the text of one.
+
+    A whole number is one whatever follows the point: 2048.0 is 2048, as pandas writes it.
+    """
     try:
+        if isinstance(value, str) and kind is int:
+            return int(value) if value.strip().lstrip("+-").isdecimal() else _whole(float(value))
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             found = kind(value)
             if isinstance(value, str) or found == value:
@@ -84,6 +110,32 @@ def number(where: str, column: str, value: object, kind: type[int] | type[float]
         pass
     wanted = "a whole number" if kind is int else "a number"
     raise WorkloadError(f"{where}: {column}: should be {wanted}, found {value!r}")
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise ValueError(value)
+    return int(value)
+
+
+def missing(wanted: Sequence[str], found: Sequence[str]) -> str:
+    """Say which of these columns are not among those found, each with the nearest names that are there.
+
+    Empty when all are there. Names that are wanted themselves are near to no other.
+    """
+    others = [name for name in found if name not in wanted]
+    told = []
+    for column in wanted:
+        if column in found:
+            continue
+        called = [name for name in others if _plain(name) in _ALSO_CALLED.get(column, ())]
+        near = called or difflib.get_close_matches(column, others, n=1, cutoff=0.5)
+        told.append(f"{column}: missing" + (f" (is it {' or '.join(near)}?)" if near else ""))
+    return "; ".join(told)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _chosen(path: Path, by_suffix: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -95,10 +147,12 @@ def _chosen(path: Path, by_suffix: Mapping[str, Callable[..., Any]]) -> Callable
 def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJob:
     values: dict[str, Any] = {"name": f"job-{number_of_job}"}
     for column, value in row.items():
-        if column in _EMPTY and value in ("", None):
+        if column in _EMPTY and _is_empty(column, value):
             continue
         if column in _FLAGS:
             values[column] = _flag(where, column, value)
+        elif column in _AMOUNTS and isinstance(value, str) and _WITH_UNIT.match(value):
+            values[column] = _amount(where, column, value)
         elif column not in _TEXTS:
             values[column] = number(where, column, value, int if column in _WHOLE else float)
         elif column == "resources" and isinstance(value, str):
@@ -113,6 +167,21 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
         return WorkloadJob(**values)
     except ValueError as error:
         raise WorkloadError(f"{where}: {error}") from error
+
+
+def _is_empty(column: str, value: object) -> bool:
+    """Whether nothing stands there; where numbers do, not a number (NaN) is how pandas says so."""
+    if isinstance(value, str) and column not in _TEXTS:
+        return not value.strip() or value.strip().lower() == "nan"
+    return value is None or value == "" or value != value
+
+
+def _amount(where: str, column: str, value: str) -> float:
+    """What is said with its unit: 2g, 90s."""
+    try:
+        return _AMOUNTS[column](value)
+    except ValueError as error:
+        raise WorkloadError(f"{where}: {column}: {error}, found {value!r}") from error
 
 
 def _flag(where: str, column: str, value: object) -> bool:
@@ -132,19 +201,20 @@ def _resources(where: str, cell: str) -> dict[str, float]:
 def _check_columns(where: str, found: Iterable[str]) -> list[str]:
     columns = list(found)
     known = (*COLUMNS, *OPTIONAL)
+    if lacks := missing(COLUMNS, columns):
+        raise WorkloadError(f"{where}: {lacks}; the header should be {','.join(COLUMNS)}")
     for column in columns:
         if column not in known:
-            raise WorkloadError(f"{where}: {column}: unknown column; known are {', '.join(known)}")
+            near = difflib.get_close_matches(column, known, n=1, cutoff=0.8)
+            hint = f"is it {near[0]}? " if near else ""
+            raise WorkloadError(f"{where}: {column}: unknown column; {hint}known are {', '.join(known)}")
         if columns.count(column) > 1:
             raise WorkloadError(f"{where}: {column}: given twice")
-    for column in COLUMNS:
-        if column not in columns:
-            raise WorkloadError(f"{where}: {column}: missing; the header should be {','.join(COLUMNS)}")
     return columns
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    lines = csv.reader(open_text(path).splitlines(), strict=True)
+    lines = csv.reader(io.StringIO(open_text(path), newline=""), strict=True)
     columns: list[str] | None = None
     try:
         for row in lines:

@@ -100,6 +100,8 @@ class SimulatedRun:
     workload: str
     seed: int
     result: Result
+    #: What of the workload's source was not read.
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def compare(
             result = simulate(create(who.name, who.options), workload, vms, options=drawn, fallback=second)
         except StuckError as error:
             raise StuckError(f"policy {who.label}: {error}") from None
-        yield SimulatedRun(who.label, name, seed, result)
+        yield SimulatedRun(who.label, name, seed, result, workload.left_out)
 
 
 def numbered(progress: Progress | None, part: int, parts: int) -> Progress | None:

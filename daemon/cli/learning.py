@@ -1,8 +1,8 @@
 """What a daemon has recorded, made into what policies and models learn from."""
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -25,10 +25,19 @@ from profiles.workload_files import write_workload
 _JOBS = 100
 
 
-def ingested(
-    data_dir: Path, out: Path, cluster: str, database: str | None = None
-) -> tuple[Sequence[MeasuredRun], Workload, int]:
-    """Write runs.parquet, workload.csv and trajectories.parquet; runs, workload and how many decisions.
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What a daemon's records came to."""
+
+    runs: Sequence[MeasuredRun]
+    workload: Workload
+    decisions: int
+    #: Jobs of which Spark's event log could not be read, and why: nothing is known of their stages.
+    unread: Mapping[str, str]
+
+
+def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> Ingested:
+    """Write runs.parquet, workload.csv and trajectories.parquet, and return what they hold.
 
     CommandError when there is nothing to learn from, or it cannot be written.
     """
@@ -48,7 +57,7 @@ def ingested(
         write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine(sparks)})
         write_workload(workload, out / "workload.csv")
         write_trajectories(out, steps)
-    return runs, workload, len(steps)
+    return Ingested(runs, workload, len(steps), history.unread)
 
 
 def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:
@@ -62,8 +71,8 @@ def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: boo
     folder = folder.absolute()
     path = folder / "workload.yaml"
     if again or not path.is_file():
-        runs, workload, _ = ingested(data_dir, folder, spec.cluster)
-        write_workload(_at_best(workload, runs, spec.cluster), folder / "workload.csv")
+        found = ingested(data_dir, folder, spec.cluster)
+        write_workload(_at_best(found.workload, found.runs, spec.cluster), folder / "workload.csv")
         path.write_text(yaml.safe_dump({"jobs": _JOBS, "recorded": {"path": str(folder / "workload.csv")}}))
     return spec.model_copy(update={"workloads": {str(path): 1.0}})
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conf.characters import visible
 from daemon.cli.errors import CommandError, writing
 from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import RESULTS, Ca, Output, TokenFile, connect, print_json
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 profile = typer.Typer(
     help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
 )
+
+#: So many runs without an event log are named, the others counted. Chosen: a line or two.
+_NAMED = 5
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `profile run` wrote.")]
 
@@ -317,8 +321,14 @@ def ingest(
     with errors():
         from daemon.cli.learning import ingested
 
-        runs, workload, steps = ingested(data_dir, out, cluster, database)
-    print(f"{len(runs)} runs, {len(workload)} jobs and {steps} decisions are in {out}")
+        found = ingested(data_dir, out, cluster, database)
+    runs, jobs = len(found.runs), len(found.workload)
+    print(f"{runs} runs, {jobs} jobs and {found.decisions} decisions are in {out}")
+    if found.unread:
+        named = "; ".join(f"{job}: {visible(why)}" for job, why in list(found.unread.items())[:_NAMED])
+        more = f"; and {len(found.unread) - _NAMED} more" if len(found.unread) > _NAMED else ""
+        without = f"{len(found.unread)} of {runs} runs are without stages, as no event log was read"
+        print(f"{without}: {named}{more}")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from conf.assumptions import SPOT_ERROR
+from conf.characters import visible
 from daemon.cli.configured import find_own_policies
 from daemon.cli.errors import CommandError, writing
 from daemon.cli.progress import progress_bar
@@ -354,6 +355,8 @@ def workload(
         from profiles.workload_files import write_workload
 
         found = load_workload(name, seed, jobs)
+        for lost in found.left_out:
+            print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
         if out is not None:
             with writing(out):
                 write_workload(found, out)

@@ -40,6 +40,7 @@ def plain(run: "SimulatedRun") -> dict[str, object]:
         "knows": None if facts is None else ["sizes", *facts],
         "workload": run.workload,
         "seed": run.seed,
+        "left_out": list(run.left_out),
         **run.result.to_json(),
     }
 
@@ -62,7 +63,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
             _cell(of[metric], digits, several and policy not in same) for metric, digits in shown.items()
         ]
         share, micros = of["fallback_share"].mean, of["decision_p50_us"].mean
-        rows.append((policy, known(policy), *cells, f"{100 * share:.3g}", f"{micros:.0f}"))
+        rows.append((policy, known(policy), *cells, f"{100 * share:.3g} %", f"{micros:.0f}"))
     columns = (
         "policy",
         "knows",
@@ -75,7 +76,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
         "95 % s",
         "longest wait s",
         "good",
-        "fallback %",
+        "fallback",
         "decision µs",
     )
     table = render.fitted(columns, rows, right=columns[2:], spare=_SPARE)
@@ -97,6 +98,8 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
     """What the numbers of a workload do not say: seeds draw nothing, nothing is known of a type."""
     from agents.experiments.comparison import undrawn
 
+    for lost in dict.fromkeys(lost for run in runs for lost in run.left_out):
+        yield f"Left out of the workload: {visible(lost)}."
     seeds = len({run.seed for run in runs})
     if same := undrawn(runs):
         yield (

@@ -102,7 +102,9 @@ def test_a_daemons_records_are_ingested(
     cluster, out = tmp_path / "cluster.yaml", tmp_path / "out"
     cluster.write_text("vms: [{type: vm, cpus: 4, memory: 8g, price_per_hour: 0.24, count: 4}]")
     assert main(["profile", "ingest", str(tmp_path), "--out", str(out), "--cluster", str(cluster)]) == 0
-    assert "2 runs, 2 jobs and 2 decisions are in" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "2 runs, 2 jobs and 2 decisions are in" in told
+    assert "1 of 2 runs are without stages, as no event log was read: job-2: it has none" in told
     assert [run.name for run in read_runs(out)] == ["job-1", "job-2"]
     assert len(read_workload(out / "workload.csv")) == 2
     first, second = pyarrow.parquet.read_table(out / TRAJECTORIES).to_pylist()
@@ -143,5 +145,24 @@ def test_a_log_that_a_job_replaced_is_none(store: Store, tmp_path: Path, trick: 
         os.mkfifo(log)
     else:
         log.symlink_to(RECORDED.absolute())
-    first, _ = (run for run, _ in History(store, tmp_path, {}).runs())
+    history = History(store, tmp_path, {})
+    first, _ = (run for run, _ in history.runs())
     assert first.stages == ()
+    assert set(history.unread) == {"job-1", "job-2"}
+
+
+def test_packed_and_rolling_logs_are_read(store: Store, tmp_path: Path) -> None:
+    """As with `spark.eventLog.compress` and `rolling.enabled`; the last driver's counts, on either host."""
+    plain, _ = (run for run, _ in History(store, tmp_path, {}).runs())
+    shutil.rmtree(tmp_path / "jobs")
+    folder = tmp_path / "jobs" / "job-1" / "driver" / "events" / "eventlog_v2_app-1"
+    folder.mkdir(parents=True)
+    shutil.copy(RECORDED.with_name("eventlog.jsonl.zstd"), folder / "events_1_app-1.zstd")
+    (folder / "appstatus_app-1").touch()
+    kept = tmp_path / "records" / "job-2" / "logs" / "driver.1" / "events"
+    kept.mkdir(parents=True)
+    shutil.copy(RECORDED.with_name("eventlog.jsonl.lz4"), kept / "app-2.lz4")
+    history = History(store, tmp_path, {})
+    first, second = (run for run, _ in history.runs())
+    assert first.stages == plain.stages == second.stages != ()
+    assert not history.unread

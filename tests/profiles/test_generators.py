@@ -151,5 +151,13 @@ def test_recorded_jobs_are_drawn_again(tmp_path: Path) -> None:
     }  # fmt: skip
     times = [job.submitted_at for job in found.jobs]
     assert {round(b - a, 6) for a, b in pairwise(times)} == {5.0, 3.0}
+    assert found.left_out == ()
+    path.write_text(
+        "submitted_at,type,cpus,memory_mib,executors,duration,name,after\n"
+        "0,sort,1,1024,2,20,a,\n10,sql,2,2048,3,30,b,a\n16,sort,1,1024,4,40,c,a;b\n"
+    )
+    alone = generate(recorded, 5)
+    assert all(job.after == () for job in alone.jobs)
+    assert alone.left_out == (f"{path}: what 2 jobs come after or when they begin, as each is drawn alone",)
     with pytest.raises(ConfigError, match="the jobs of recorded bring their sizes along"):
         build(WorkloadSpec, {"jobs": 1, "recorded": {"path": "x"}, "mix": {}}, "spec")

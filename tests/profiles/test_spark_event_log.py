@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from profiles.spark_event_log import EventLogError, find_log, read_log
+from profiles.spark_event_log import EventLogError, parts_of, read_log
 
 RECORDED = Path(__file__).with_name("eventlog.jsonl")
 
@@ -29,7 +29,7 @@ def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
     """What was complete counts, half a line does not, and nothing has ended."""
     text = RECORDED.read_text()
     (tmp_path / "app.inprogress").write_text(text[: text.index("SparkListenerStageCompleted") + 60])
-    log = read_log(find_log(tmp_path))
+    log = read_log(tmp_path / "app.inprogress")
     assert [(stage.stage, stage.tasks, stage.seconds) for stage in log.stages] == [(0, 3, 0.0)]
     assert log.ended_at is None
 
@@ -55,7 +55,59 @@ def test_what_is_no_log(tmp_path: Path, text: str) -> None:
         read_log(path)
 
 
-def test_a_folder_without_a_log(tmp_path: Path) -> None:
-    """It is said which folder has none."""
-    with pytest.raises(EventLogError, match="holds no event log"):
-        find_log(tmp_path / "none")
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy", "lzf"])
+def test_a_log_that_spark_packed(codec: str, tmp_path: Path) -> None:
+    """By Spark 3.5's own codecs; one that was cut short has what came before, and nonsense is none."""
+    packed = RECORDED.with_name(f"eventlog.jsonl.{codec}")
+    assert read_log(packed) == read_log(RECORDED)
+    whole = packed.read_bytes()
+    twice = tmp_path / f"app.{codec}.inprogress"
+    twice.write_bytes(whole * 20 + whole[: len(whole) // 2])
+    stages = [(stage.stage, round(stage.tasks, -1)) for stage in read_log(twice).stages]
+    assert stages == [(0, 60), (1, 60), (3, 60), (5, 60), (7, 60)], "but for the last lines"
+    for number, nonsense in enumerate((b"no such stream" * 9, whole[:20] + b"\xff" * 200, b"\x7f" * 64)):
+        path = tmp_path / f"{number}.{codec}"
+        path.write_bytes(nonsense)
+        with pytest.raises(EventLogError, match=str(path)):
+            read_log(path)
+
+
+def rolled(folder: Path, *names: str) -> Path:
+    """The recorded log in a folder, cut into so many files in the way of Spark."""
+    folder.mkdir()
+    (folder / "appstatus_app-1").touch()
+    lines = RECORDED.read_text().splitlines(keepends=True)
+    size = -(-len(lines) // len(names))
+    for number, name in enumerate(names):
+        (folder / name).write_text("".join(lines[size * number : size * (number + 1)]))
+    return folder
+
+
+def test_a_log_of_several_files(tmp_path: Path) -> None:
+    """In the order of their numbers, packed or not; a compacted one stands for those before it."""
+    whole = read_log(RECORDED)
+    ten = [f"events_{number}_app-1" for number in range(1, 12)]
+    assert read_log(rolled(tmp_path / "eventlog_v2_app-1", *ten)) == whole
+    old = rolled(tmp_path / "eventlog_v2_app-2", "events_3_app-2.compact", "events_4_app-2", "events_5_app-2")
+    for number in (1, 2, 3):
+        (old / f"events_{number}_app-2").write_text("nothing of it counts any more\n")
+    assert read_log(old) == whole
+    packed = tmp_path / "eventlog_v2_app-3"
+    packed.mkdir()
+    (packed / "events_1_app-3.zstd").write_bytes(RECORDED.with_name("eventlog.jsonl.zstd").read_bytes())
+    (packed / "appstatus_app-3.inprogress").touch()
+    assert read_log(packed) == whole
+
+
+def test_a_log_of_which_files_are_missing_is_none(tmp_path: Path) -> None:
+    """Sums over a part of its stages would be taken for all of them."""
+    for number, gone in enumerate((1, 2)):
+        names = [f"events_{number}_app-1" for number in (1, 2, 3)]
+        folder = rolled(tmp_path / str(number), *names)
+        (folder / f"events_{gone}_app-1").unlink()
+        with pytest.raises(EventLogError, match=f"file {gone} of the event log is missing"):
+            read_log(folder)
+    with pytest.raises(EventLogError, match="no event log"):
+        parts_of([])
+    with pytest.raises(EventLogError, match="no event log"):
+        read_log(tmp_path / "none")

@@ -54,6 +54,46 @@ def test_bad_facebook_lines_are_named(text: str, complaint: str, tmp_path: Path)
         read_facebook(path)
 
 
+def test_paths_behind_a_facebook_job_are_counted(tmp_path: Path) -> None:
+    """As SWIM's suite has them; the workload says that they were left out."""
+    trace, spec = tmp_path / "fb.tsv", tmp_path / "mine.yaml"
+    trace.write_text(
+        "job0\t1\t1\t2267942\t0\t1937944\tinputPath1\t\t\n"
+        "job1\t2\t1\t20791551476\t12295202125\t1491950225\tinputPath2\toutput\t\n"
+    )
+    assert [job.paths for job in read_facebook(trace)] == [1, 2]
+    assert [job.input_bytes for job in read_facebook(trace)] == [2267942, 20791551476]
+    spec.write_text(f"jobs: 2\narrivals: {{kind: facebook, window: normal, path: {trace}}}\n")
+    workload = load_workload(spec)
+    assert [job.submitted_at for job in workload.jobs] == [1.0, 2.0]
+    assert workload.left_out == (f"{trace}: 3 paths of inputs and outputs",)
+
+
+def test_gpus_of_a_trace_are_kept_or_told(tmp_path: Path) -> None:
+    """And so is how many of its tasks never ran; a task may share a GPU."""
+    pods, spec = tmp_path / "pods.csv", tmp_path / "mine.yaml"
+    pods.write_text(
+        PODS
+        + "a,12000,16384,2,1000,,LS,Running,0,125,5\nb,500,1,0,0,,BE,Running,7,9,8\n"
+        + "c,500,1,1,460,,BE,Running,8,19,9\nd,500,1,1,460,,BE,Pending,8,9,\n"
+    )
+    spec.write_text(f"jobs: 3\nalibaba: {{path: {pods}}}\n")
+    workload = load_workload(spec)
+    assert [dict(job.resources) for job in workload.jobs] == [{}, {}, {}]
+    assert workload.left_out == (
+        f"{pods}: the GPUs of 2 jobs (alibaba: {{gpus: true}} keeps them)",
+        f"{pods}: 1 task of 4 that never ran",
+    )
+    assert workload.first(1).left_out == workload.left_out
+    spec.write_text(f"jobs: 3\nalibaba: {{path: {pods}, gpus: true}}\nusers: {{ann: {{}}}}\n")
+    workload = load_workload(spec)
+    assert [dict(job.resources) for job in workload.jobs] == [{"gpus": 2.0}, {}, {"gpus": 1.0}]
+    assert workload.left_out == (
+        f"{pods}: the part of a GPU that 1 job had: each takes a whole",
+        f"{pods}: 1 task of 4 that never ran",
+    )
+
+
 def test_a_window_holds_its_start_and_not_its_end() -> None:
     """Arrivals count from the window's start."""
     jobs = tuple(FacebookJob(f"j{at}", float(at), 0, 0, 0) for at in (30, 9, 10, 19, 20))
@@ -77,6 +117,7 @@ def test_bad_alibaba_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
     for text, complaint in (
         ("name\n", "pods.csv:1: cpu_milli: missing"),
+        (PODS.replace("cpu_milli", "cpu_mili"), r"pods.csv:1: cpu_milli: missing \(is it cpu_mili\?\)"),
         (PODS + "a,1\n", "pods.csv:2: should have 11 columns"),
         (PODS + "a,x,1,1,1,,LS,Running,0,1,0\n", "pods.csv:2: cpu_milli: should be a number, found 'x'"),
     ):

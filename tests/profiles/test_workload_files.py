@@ -84,7 +84,25 @@ def test_jobs_without_names_are_numbered_and_put_in_order(tmp_path: Path) -> Non
         (f"{HEADER}\n1,sort\u202e,2,1024,1,9", "{path}:2: type: should be one line without control"),
         (f"{HEADER}\n1,sort,2,1024", "{path}:2: 4 columns, 6 expected"),
         (f'{HEADER}\n1,"sort,2,1024,1,9', "{path}:2: not valid CSV: "),
-        ("submitted_at,type", "{path}:1: cpus: missing; the header should be " + HEADER),
+        (
+            "submitted_at,type,cpus,memory_mib,executors",
+            "{path}:1: duration: missing; the header should be " + HEADER,
+        ),
+        (
+            "Arrival Time,type,cores,mem,num_executors,durations",
+            "{path}:1: submitted_at: missing (is it Arrival Time?); cpus: missing (is it cores?); "
+            "memory_mib: missing (is it mem?); executors: missing (is it num_executors?); "
+            "duration: missing (is it durations?); the header",
+        ),
+        (f"{HEADER},priorty", "{path}:1: priorty: unknown column; is it priority? known are submitted_at"),
+        (f"{HEADER}\n1,sort,2,1024.5,1,9", "{path}:2: memory_mib: should be a whole number, found '1024.5'"),
+        (f"{HEADER}\n1,sort,2,2q,1,9", "{path}:2: memory_mib: should be an amount of memory such as 512m"),
+        (f"{HEADER}\n1,sort,2,1024,2.5,9", "{path}:2: executors: should be a whole number, found '2.5'"),
+        (f'{HEADER},name\n1,sort,2,1024,1,9,"a\nb"', "{path}:3: name: should be one line without control"),
+        (
+            f'{HEADER},name\n1,sort,2,1024,1,9,"a\u2028b"',
+            "{path}:2: name: should be one line without control",
+        ),
         (f"{HEADER},gpus", "{path}:1: gpus: unknown column; known are submitted_at, type,"),
         (f"{HEADER},name,name", "{path}:1: name: given twice"),
         (f"{HEADER},name\n1,a,1,1,1,9,x\n2,a,1,1,1,9,x", "{path}:3: name: another job is called x"),
@@ -224,3 +242,16 @@ def test_whether_a_job_may_be_stopped_is_a_column(tmp_path: Path, suffix: str) -
     write_workload(Workload(jobs[1:]), path)
     assert read_workload(path).jobs == jobs[1:]
     assert suffix != ".csv" or "restartable" not in path.read_text()
+
+
+def test_numbers_as_others_write_them(tmp_path: Path) -> None:
+    """Whole numbers with a point, as pandas does, amounts with their units, and what is empty as NaN."""
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        f"{HEADER},min_executors,deadline\n0,sort,1,2048.0,4.0,120,,\n1m,sort,1.0,2g,4e0,2m,2.0,nan\n"
+    )
+    first, second = read_workload(path).jobs
+    assert (first.memory_mib, first.executors, first.min_executors) == (2048, 4, None)
+    assert type(first.memory_mib) is type(first.executors) is int
+    assert (second.submitted_at, second.memory_mib, second.executors) == (60.0, 2048, 4)
+    assert (second.duration, second.min_executors) == (120.0, 2)

@@ -43,8 +43,8 @@ def test_a_policy_that_fails_is_not_taken_for_a_good_one(
     assert main([*command, "ff,broken_policies:always,broken_policies:once"]) == 1
     printed = capsys.readouterr()
     head, _, *rows = printed.out.splitlines()
-    column = re.split(r"\s{2,}", head).index("fallback %")
-    shares = [float(re.split(r"\s{2,}", row)[column]) for row in rows[:3]]
+    column = re.split(r"\s{2,}", head).index("fallback")
+    shares = [float(re.split(r"\s{2,}", row)[column].removesuffix(" %")) for row in rows[:3]]
     assert (shares[0], shares[1], 0 < shares[2] < 50) == (0.0, 100.0, True)
     (told,) = (line for line in printed.err.splitlines() if "decisions: its numbers are" in line)
     assert told.startswith("stoker: broken_policies:always failed in ")
@@ -93,6 +93,22 @@ def test_seeds_by_which_nothing_is_drawn_are_told(capsys: pytest.CaptureFixture[
     told = capsys.readouterr().out
     assert "±" in told
     assert "No profile" not in told
+
+
+def test_what_is_left_out_of_a_workload_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In a line each: below the table, on stderr beside JSON, and by `stoker workload`."""
+    trace, spec = tmp_path / "fb.tsv", tmp_path / "mine.yaml"
+    trace.write_text("job0\t1\t1\t2267942\t0\t1937944\tinputPath1\t\t\n")
+    spec.write_text(f"jobs: 1\narrivals: {{kind: facebook, window: normal, path: {trace}}}\n")
+    told = f"{trace}: 1 path of inputs and outputs"
+    assert main(["simulate", "--workload", str(spec), "--policy", "ff"]) == 0
+    assert f"Left out of the workload: {told}." in capsys.readouterr().out
+    assert main(["simulate", "--workload", str(spec), "--policy", "ff", "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert f"Left out of the workload: {told}." in printed.err
+    assert json.loads(printed.out)[0]["left_out"] == [told]
+    assert main(["workload", str(spec)]) == 0
+    assert f"stoker: left out: {told}" in capsys.readouterr().err
 
 
 def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
