@@ -29,6 +29,8 @@ DETAILED = 92
 _TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
+#: The fact that holds when the first VM of all was opened, seconds since the epoch.
+FIRST = "first_opened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,22 @@ def add_charges(connection: Connection, found: Sequence[Charge], batch: str) -> 
         _add(
             connection, table, [dict(zip(keys, key, strict=True), dollars=paid) for key, paid in sums.items()]
         )
+
+
+def note_first(connection: Connection, opened_at: float) -> None:
+    """Store when the first VM of all was opened, unless that is stored."""
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(facts) if on_sqlite else postgresql.insert(facts)
+    connection.execute(insert.on_conflict_do_nothing(), [{"key": FIRST, "value": repr(opened_at)}])
+
+
+def first_opened(connection: Connection) -> float | None:
+    """When the first VM of all was opened; None where that is not known."""
+    value = connection.scalar(sa.select(facts.c.value).where(facts.c.key == FIRST))
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
 
 
 def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:

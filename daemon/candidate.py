@@ -210,11 +210,10 @@ class Candidate:
         """See `Scheduler.cluster`."""
         return self._leader().cluster()
 
-    def charge(self) -> None:
+    def charge(self) -> float:
         """See `Scheduler.charge`; the store of a daemon that waits has what the leader has charged last."""
         service = self._service
-        if service is not None:
-            service.charge()
+        return time.time() if service is None else service.charge()
 
     def budget(self) -> BudgetStatus | None:
         """See `Scheduler.budget`; known to the leader alone."""

@@ -201,8 +201,11 @@ class Scheduler(Protocol):
         """All VMs that are there."""
         ...
 
-    def charge(self) -> None:
-        """Have all VMs charged for until now (or a second ago), in the store unless that takes too long."""
+    def charge(self) -> float:
+        """Have all VMs charged for until now (or a second ago), in the store unless that takes too long.
+
+        Returns now by the clock that bills go by, seconds since the epoch.
+        """
         ...
 
     def budget(self) -> BudgetStatus | None:

@@ -108,17 +108,18 @@ class Service(SchedulingLoop):
             raise RejectedError(503, "The scheduler is busy", why)
         return self._store.job(job_id) or record
 
-    def charge(self) -> None:
+    def charge(self) -> float:
         """Have all VMs charged for until now; see `Scheduler.charge`. Not again and again in a second."""
         began, now = time.monotonic(), self._clock.now()
         if began < self._charged + _CHARGE_PAUSE:
-            return
+            return now
         self._charged = began
         parts = [CHARGED_AT_ONCE] * (len(self._picture.vms) // CHARGED_AT_ONCE)
         for most in (*parts, None):  # one after the other, so that others have their turn between
             patience = began + _CHARGE_PATIENCE - time.monotonic()
             if patience <= 0 or not self._inbox.put_and_wait(ev.ChargesDue(now, now, most), patience):
-                return
+                break
+        return now
 
     def budget(self) -> BudgetStatus | None:
         """What VMs have cost today; see `Scheduler.budget`."""

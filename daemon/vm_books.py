@@ -28,6 +28,8 @@ class VmBooks:
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
+        #: Whether it is stored when the first VM of all was opened.
+        self._first_noted = False
 
     def saving(self, changes: Changes, batch: str) -> Callable[[Connection], None]:
         """What keeps them in a transaction of the caller's; `batch` is as for `bill_rows.add_charges`."""
@@ -36,6 +38,9 @@ class VmBooks:
         def work(connection: Connection) -> None:
             upsert(connection, leases, changed_leases)
             bill_rows.add_charges(connection, changes.charges, batch)
+            if changes.accounts and not self._first_noted:
+                self._first_noted = bill_rows.first_opened(connection) is not None
+                bill_rows.note_first(connection, min(account.opened_at for account in changes.accounts))
             ACCOUNTS.save(connection, {a.id: None if a.closed else a for a in changes.accounts})
             RESERVATIONS.save(connection, changes.reserved)
             POOL_SETBACKS.save(connection, changes.setbacks)
@@ -61,6 +66,11 @@ class VmBooks:
         """The accounts of VMs that are paid for."""
         with self._access.read() as connection:
             return ACCOUNTS.all(connection, self._access.damages)
+
+    def first_opened(self) -> float | None:
+        """When the first VM of all was opened, seconds since the epoch; None where that is not known."""
+        with self._access.read() as connection:
+            return bill_rows.first_opened(connection)
 
     def reservations(self) -> list[Reserved]:
         """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""

@@ -12,7 +12,7 @@ from daemon.cli import render
 _Row = tuple[str, ...]
 
 
-_FIGURES = ("draws", "VMs cost", "jobs end in", "all over in", "late", "never")
+_FIGURES = ("draws", "billed", "jobs end in", "all over in", "late", "never")
 _JOB = ("job", "name", "starts in", "ends in", "costs", "")
 
 
@@ -31,12 +31,22 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
         yield render.wrapped(
             "Nobody waits, so all policies do alike; --since plays the jobs of a time that is over."
         )
+    fixed = [each["fixed"] for each in found if each["draws"]]
     how = "Means of the draws, and below them from where to where 9 of 10 are:"
     if answer["recorded"]:
         how = "Each took what it took:"
     yield render.wrapped(f"{who}. {how}")
+    if any(fixed) and (waiting or answer["recorded"]):
+        where = "No VM comes or goes here, so" if all(fixed) else "Where no VM comes or goes,"
+        yield render.wrapped(
+            f"{where} no policy changes the bill. What policies do change is the cost of jobs: the price of "
+            "VMs while jobs hold them (eq. 4)."
+        )
     began = answer["at"] if answer["recorded"] else None
-    figures = tuple("all over at" if began and name == "all over in" else name for name in _FIGURES)
+    names = {"all over in": "all over at"} if began else {}
+    if fixed and all(fixed):
+        names["billed"] = "cost of jobs"
+    figures = tuple(names.get(name, name) for name in _FIGURES)
     for case, of_case in groupby(found, key=itemgetter("case")):
         rows = [row for each in of_case for row in _rows(each, began)]
         yield f"\n{case}"

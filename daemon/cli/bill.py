@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -48,8 +48,8 @@ def bill(
 ) -> None:
     """Show what VMs have cost from opened to closed, whether somebody used them or not.
 
-    What jobs used of them, each its dominant share, and what nobody used add up to the bill. (The cost that
-    `stoker job` shows divides the whole price of a VM among those who hold it: Islam 2022, eq. 4.)
+    What jobs used of them, each its dominant share, and what nobody used add up to what is billed. (The cost
+    that `stoker job` shows divides the whole price of a VM among the jobs that hold it: Islam 2022, eq. 4.)
 
     Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
@@ -100,10 +100,13 @@ def table(answer: Json) -> Iterator[Any]:
     else:
         lines = [*answer["lines"], *([{**answer["rest"], "key": None}] if answer["rest"] else [])]
         told = [(_key(by, line["key"]), line) for line in lines]
-        dollars = [
-            (key, _money(line["total"]), *(_money(line[kind]) for kind in kinds)) for key, line in told
-        ]
-        yield render.table([by, "total", *kinds], dollars, right=("total", *kinds))
+        if by == "policy":
+            yield from _of_policies(told, total)
+        else:
+            dollars = [
+                (key, _money(line["total"]), *(_money(line[kind]) for kind in kinds)) for key, line in told
+            ]
+            yield render.table([by, "billed", *kinds], dollars, right=("billed", *kinds))
     if total["difference"] is not None:
         yield ""
         more = "more" if total["difference"] >= 0 else "less"
@@ -118,6 +121,20 @@ def table(answer: Json) -> Iterator[Any]:
         held = ", no VM is opened until tomorrow" if over and budget["hold"] else ""
         beyond = f": it is spent{held}" if over else ""
         yield f"Today (UTC) {_money(budget['spent'])} of a budget of {_money(budget['per_day'])}{beyond}."
+
+
+def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]:
+    """What jobs used while each policy decided; what stood idle in its hours is not its doing."""
+    from daemon.cli import render
+
+    rows = [(key, _money(line["used"])) for key, line in told]
+    rows.append(("(idle and the rest, whoever decided)", _money(total["total"] - total["used"])))
+    yield render.table(["policy", "used"], rows, right=("used",))
+    yield ""
+    yield render.wrapped(
+        "What jobs used while each policy decided. That depends on which jobs came then, so it ranks no "
+        "policy: `stoker what-if --since today --policy ff,greedy` plays the same jobs under each."
+    )
 
 
 def _key(by: str, key: str | None) -> str:

@@ -109,7 +109,7 @@ def _bill(paid: Paid) -> Iterator[RenderableType]:
         for line in (*sorted(paid.bill["lines"], key=lambda line: str(line["key"])), shown)
     ]
     title = "What the VMs cost from opened to closed"
-    yield render.table(("VM", "cost", *kinds), rows, right=("cost", *kinds), title=title)
+    yield render.table(("VM", "billed", *kinds), rows, right=("billed", *kinds), title=title)
     most, per_hour = (
         sum(pool["max"] for pool in paid.pools),
         sum(pool["max"] * pool["price_per_hour"] for pool in paid.pools),

@@ -88,13 +88,17 @@ def comparison(found: Json) -> Iterator[RenderableType]:
         for totals in found["totals"]
     ]
     columns = ["acted", "looked on", "decisions", "different", "only the first placed"]
-    columns += ["only the second placed", "priced", "cost", "would have cost"]
+    columns += ["only the second placed", "priced", "VMs taken", "would have taken"]
     yield render.table(columns, rows, right=columns[2:])
     if found["differences"]:
         yield ""
         yield _differences(found["differences"])
     yield ""
-    yield "Estimates, each decision by itself: the price of the VMs newly taken, for as long as the job ran."
+    yield render.wrapped(
+        "Each decision by itself, on the cluster that the acting policy made: the price of the VMs newly "
+        "taken, for as long as the job ran. That is neither a bill nor what the jobs would have cost under "
+        "the other policy: `stoker what-if --since today` plays that."
+    )
 
 
 def _differences(found: Sequence[Json]) -> RenderableType:
@@ -110,7 +114,7 @@ def _differences(found: Sequence[Json]) -> RenderableType:
         )
         for each in found
     ]
-    columns = ("at", "job", "acted", "looked on", "duration", "cost", "would have cost")
+    columns = ("at", "job", "acted", "looked on", "duration", "VMs taken", "would have taken")
     return render.table(columns, rows, right=columns[4:])
 
 

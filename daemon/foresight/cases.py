@@ -217,5 +217,10 @@ def always(now: Present) -> tuple[str, ...]:
 
 def _costs(now: Present) -> str:
     if now.view.openings is not None:
-        return "VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"
-    return "VMs cost while executors hold them (Islam 2022, eq. 4): what idle ones cost is not in it"
+        said = "VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"
+        fixed = any(vm.terms is None for vm in now.view.vms)
+        return f"{said}; VMs of no pool cost while executors hold them" if fixed else said
+    return (
+        "VMs cost while executors hold them (Islam 2022, eq. 4): idle ones are not counted; the bill of a "
+        "fixed cluster has them, and is the same under every policy"
+    )

@@ -32,6 +32,7 @@ from environment.simulation.intervals import Interval
 from environment.simulation.learned_errors import Errors
 from environment.simulation.outlook import Followed, JobOutlook
 from environment.sizing import Sizes
+from environment.view import ClusterView
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
 _TURN = 30.0
@@ -77,6 +78,8 @@ class PolicyAhead:
     late: tuple[str, ...] = ()
     never: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
+    #: Whether no VM comes and goes, so that the bill is the same under every policy.
+    fixed: bool = False
     case: Case = field(default_factory=Case)
     #: What came of those that join, draw by draw.
     followed: tuple[Followed, ...] = ()
@@ -181,7 +184,11 @@ class Foresight:
                 told = [answer for answers in found for answer in answers]
             played = enumerate(product(zip(cases, shown, strict=True), asked))
             return present, [
-                replace(_summed(number, name, options, told, there, seconds, each), case=case)
+                replace(
+                    _summed(number, name, options, told, there, seconds, each),
+                    case=case,
+                    fixed=_is_fixed(there.view),
+                )
                 for number, ((case, there), (name, options)) in played
             ]
 
@@ -189,6 +196,11 @@ class Foresight:
         """End the processes."""
         for worker in (*self._users.workers, *self._own.workers):
             worker.close()
+
+
+def _is_fixed(view: ClusterView) -> bool:
+    """Whether no VM comes and goes."""
+    return view.openings is None and all(vm.terms is None for vm in view.vms)
 
 
 def _summed(

@@ -100,6 +100,9 @@ class PolicyAheadBody(Body):
     """The policy's name."""
     options: dict[str, Any]
     """Its options."""
+    fixed: bool
+    """Whether no VM of the case comes and goes. Its bill is then the same under every policy, and `dollars`
+    is the price of VMs while executors hold them (Islam 2022, eq. 4)."""
     draws: int
     """How many draws were played."""
     dollars: IntervalBody | None
@@ -162,6 +165,7 @@ def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> Policy
         case=str(ahead.case),
         name=ahead.name,
         options=dict(ahead.options),
+        fixed=ahead.fixed,
         draws=ahead.draws,
         dollars=None if permit.limited else _interval(ahead.dollars),
         seconds=_interval(ahead.seconds),

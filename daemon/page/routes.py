@@ -80,14 +80,16 @@ def add_page(
     @app.get("/v1/bill/today")
     def today() -> schemas.TodayBody:
         """Show what VMs cost today, beside what they would have cost by other reckonings."""
-        scheduler.charge()
-        cluster, until = scheduler.cluster(), time.time()
+        until, cluster = scheduler.charge(), scheduler.cluster()
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
         bill = bill_body(store.vms.bill(AskedBill("kind", day, day)), "kind", None)
         held, first = store.lately.held(day, midnight)
         # VMs are paid for from when they are there, which may be before the first job of all.
         there = [max(each.opened_at, midnight) for each in store.vms.accounts()]
+        # An account of before a restart is closed: what it was paid for counts as well.
+        if (began := store.vms.first_opened()) is not None:
+            there.append(max(began, midnight))
         since = min([until, *there] if first is None else [first, *there])
         held += math.fsum(math.fsum(tasks.values()) for tasks in scheduler.due().values())
         fixed = math.fsum(vm.price_per_hour for vm in cluster.vms if not vm.pool)
@@ -100,6 +102,7 @@ def add_page(
             held=held,
             fixed=fixed * max(0.0, until - since) / 3600,
             fixed_per_hour=fixed,
+            elastic=bool(cluster.pools) or any(vm.pool for vm in cluster.vms),
         )
 
     return stream

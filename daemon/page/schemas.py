@@ -116,6 +116,8 @@ class TodayBody(Body):
     """What all VMs that could be there would have cost, on all the time, whether or not a daemon ran."""
     fixed_per_hour: float
     """What these cost an hour."""
+    elastic: bool
+    """Whether any VM comes and goes. Where none does, no policy changes what is paid."""
 
 
 class SessionWish(Described):

@@ -1,8 +1,9 @@
-// What today cost and why, beside eq. 4 and a fixed cluster; who cost what; what shadow policies would have cost.
+// What today was billed and why, beside eq. 4 and a fixed cluster; for what; where shadow policies decide otherwise.
+// Three names, the same in all tables: billed (from opened to closed), used (the part that jobs used), cost (eq. 4).
 
 import { get, may } from "./api.js";
 import { fill, h } from "./dom.js";
-import { clock, count, duration, money, percent } from "./format.js";
+import { COST, count, duration, money, percent, utc } from "./format.js";
 import { state } from "./state.js";
 
 const KINDS = { used: "used by jobs", idle: "idle", booting: "booting", draining: "draining", rounding: "whole units" };
@@ -39,7 +40,7 @@ export function show(main) {
 }
 
 function ofToday(day, budget) {
-  const most = Math.max(day.paid.total, day.held, day.fixed, 1e-9);
+  const most = Math.max(day.paid.total, day.held, day.elastic ? day.fixed : 0, 1e-9);
   const bar = (name, title, parts, total, why) => h("div.bar", { title: why }, h("div", null, name, h("div.faint", null, title)),
     h("div.track", null, parts.map(([kind, dollars]) => {
       const part = h(`i.${kind}`, { title: `${KINDS[kind] ?? kind} ${money(dollars)}` });
@@ -47,18 +48,19 @@ function ofToday(day, budget) {
       return part;
     })), h("b.num", null, money(total)));
   const kinds = Object.keys(KINDS).filter((kind) => day.paid[kind] > 0);
-  const saved = day.fixed > 0 && day.paid.total > 0 ? 1 - day.paid.total / day.fixed : 0;
+  const saved = day.elastic && day.fixed > 0 && day.paid.total > 0 ? 1 - day.paid.total / day.fixed : 0;
   const hours = duration(day.until - day.since);
+  const since = utc(day.since);
   return [
-    h("div.head", null, h("h2", null, "Today"), h("span.soft", null, `${day.day} (UTC), since ${clock(day.since, false)}`)),
+    h("div.head", null, h("h2", null, "Today"), h("span.soft", null, `${day.day}, since ${since}`)),
     h("div.body.bars", null,
-      h("p.reason", null, h("span.big", null, money(day.paid.total)),
-        saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${clock(day.since, false)}, whether or not the daemon ran`) : null,
+      h("p.reason", null, h("span.big", null, money(day.paid.total)), " billed",
+        saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${since}, whether or not the daemon ran`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
-      h("p", null, whatFor(day.paid)),
-      bar("Paid", "from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
-      bar("While held", "a VM costs only with executors on it", [["held", day.held]], day.held, "What VMs cost where they cost only while they hold an executor (Islam 2022, eq. 4)"),
-      bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been on for all of that time, while no daemon ran, too"),
+      h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM comes or goes here, so no policy changes this bill: ${money(day.fixed_per_hour)}/h.`),
+      bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
+      bar("Cost of jobs", "VMs only while jobs hold them", [["held", day.held]], day.held, `The sum of the jobs' costs. ${COST}`),
+      day.elastic ? bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been on for all of that time, while no daemon ran, too") : null,
       h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
   ];
 }
@@ -67,27 +69,43 @@ const NOBODY = { job: "(no job: what stood idle, came or went)", owner: "(nobody
 
 function table(bill) {
   if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
+  if (bill.by === "policy") return ofPolicies(bill);
   const kinds = Object.keys(KINDS).filter((kind) => bill.total[kind]);
-  const row = (name, line) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(line.total))), kinds.map((kind) => h("td.num.soft", null, line[kind] ? money(line[kind]) : "")));
+  const ofJobs = bill.by === "job";
+  const cost = (line) => (ofJobs ? h("td.num.soft", { title: COST }, state.jobs.has(line?.key) ? money(state.jobs.get(line.key).cost) : "") : null);
+  const row = (name, line) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(line.total))), kinds.map((kind) => h("td.num.soft", null, line[kind] ? money(line[kind]) : "")), cost(line));
   const job = (id) => h("a", { href: `#/jobs/${id}` }, state.jobs.has(id) ? [state.jobs.get(id).name, " "] : null, h("span.faint", null, id));
   const named = (line) => (bill.by === "job" && line.key ? job(line.key) : line.key || NOBODY[bill.by] || "–");
-  return h("table", null,
-    h("thead", null, h("tr", null, h("th", null, BY[bill.by]), h("th.num", null, "Total"), kinds.map((kind) => h("th.num", null, KINDS[kind])))),
-    h("tbody", null, bill.lines.map((line) => row(named(line), line)), bill.rest ? row("(others)", bill.rest) : null, row(h("b", null, "all"), bill.total)));
+  return [h("table", null,
+    h("thead", null, h("tr", null, h("th", null, BY[bill.by]), h("th.num", null, "Billed"), kinds.map((kind) => h("th.num", null, KINDS[kind])), ofJobs ? h("th.num", { title: COST }, "Cost of the job") : null)),
+    h("tbody", null, bill.lines.map((line) => row(named(line), line)), bill.rest ? row("(others)", bill.rest) : null, row(h("b", null, "all"), { ...bill.total, key: null }))),
+  ofJobs ? h("p.soft.body", null, "A job is billed its part of each VM; what no job used is idle. Its cost, as all lists of jobs show it, is the whole price of its VMs while it held them, shared with the other jobs there.") : null];
+}
+
+/** Which jobs ran in whose hours is chance, and what stood idle then: that ranks no policy. */
+function ofPolicies(bill) {
+  const all = [...bill.lines, ...(bill.rest ? [bill.rest] : [])];
+  const line = (name, dollars) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(dollars))));
+  return [h("table", null,
+    h("thead", null, h("tr", null, h("th", null, BY.policy), h("th.num", null, KINDS.used))),
+    h("tbody", null, all.map((one) => line(one === bill.rest ? "(others)" : one.key || NOBODY.policy, one.used)),
+      line("idle and the rest, whoever decided", bill.total.total - bill.total.used), line(h("b", null, "all"), bill.total.total))),
+  h("p.soft.body", null, "What jobs used while each policy decided. That depends on which jobs came then, so it ranks no policy: ",
+    h("a", { href: "#/what-if?since=today" }, "What if"), " plays the same jobs under each.")];
 }
 
 function comparison(found) {
-  const head = h("div.head", null, h("h2", null, "What another policy would have chosen"));
+  const head = h("div.head", null, h("h2", null, "Where another policy decides otherwise"));
   const totals = found?.totals ?? [];
   if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?"), " No policy looks on beside the one that decides: ", h("code", null, "stoker policy shadow NAME"), " lets one, without effect.")];
   return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?")), h("div.scroll", null, h("table", null,
-    h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "Acting cost", "Shadow cost", "Difference"].map((name) => h("th.num", null, name)))),
+    h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "VMs taken, acting", "VMs taken, shadow", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {
       const apart = one.shadow_cost - one.acting_cost;
       return h("tr", null, h("td", null, one.acting), h("td", null, one.shadow), h("td.num", null, count(one.compared)), h("td.num", null, count(one.different)),
         h("td.num", null, money(one.acting_cost)), h("td.num", null, money(one.shadow_cost)),
         h("td.num", { class: apart < 0 ? "good" : apart > 0 ? "bad" : "" }, `${apart > 0 ? "+" : apart < 0 ? "−" : ""}${money(Math.abs(apart))}`));
-    })))), h("p.soft.body", null, "Each decision by itself: the VMs that it takes into use, for as long as the job ran.")];
+    })))), h("p.soft.body", null, "VMs taken: the price of VMs that a decision takes into use, for as long as the job ran. Each decision is looked at by itself, on the cluster that the acting policy made: this is neither a bill nor what the jobs would have cost under the other policy. What if plays that.")];
 }
 
 /** What most of the money went to, in a clause. */
@@ -98,11 +116,8 @@ function whatFor(paid) {
   return `${part(paid.used)} for what jobs used of VMs, ${part(paid.idle)} for what stood idle${rest > 0.005 * paid.total ? `, ${part(rest)} for VMs that came and went` : ""}.`;
 }
 
-/** Which of two was cheaper, in a sentence. */
+/** How often the other would have decided otherwise: what that costs is for What if alone to say. */
 function verdict(one) {
-  const apart = one.shadow_cost - one.acting_cost;
   const decisions = one.compared === 1 ? "1 decision" : `${count(one.compared)} decisions`;
-  if (Math.abs(apart) < 0.00005) return `${one.shadow} would have cost as much as ${one.acting} did, over ${decisions}.`;
-  const part = one.acting_cost > 0 ? ` (${percent(Math.abs(apart), one.acting_cost)})` : "";
-  return `${one.shadow} would have cost ${money(Math.abs(apart))}${part} ${apart < 0 ? "less" : "more"} than ${one.acting} did, over ${decisions}.`;
+  return `${one.shadow} would have decided otherwise than ${one.acting} in ${count(one.different)} of ${decisions}.`;
 }

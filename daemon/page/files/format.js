@@ -70,6 +70,14 @@ export function clock(at, seconds = true) {
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
+/** A time of a day of UTC, to the minute. */
+export function utc(at) {
+  return `${new Date(at * 1000).toISOString().slice(11, 16)} UTC`;
+}
+
+/** What `cost` is, wherever the cost of a job or an executor is shown. */
+export const COST = "Cost: the price of VMs while the job holds executors on them, shared with other jobs there (Islam 2022, eq. 4). What of the bill it used is on Costs.";
+
 export const ENDED = new Set(["finished", "failed", "killed"]);
 
 const PALETTE = ["#5b8ff9", "#5ad8a6", "#f6bd16", "#e8684a", "#9270ca", "#6dc8ec", "#ff9d4d", "#269a99", "#ff99c3",

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { copy, fill, h } from "./dom.js";
 import { executors } from "./executors.js";
-import { ENDED, clock, count, duration, memory, money, ofCores } from "./format.js";
+import { COST, ENDED, clock, count, duration, memory, money, ofCores } from "./format.js";
 import { kill } from "./jobs.js";
 import { logs } from "./logs.js";
 import { chip, dot, facts } from "./parts.js";
@@ -80,7 +80,7 @@ function summary(job) {
         job.started_at ? ["Started", `${clock(job.started_at)} · waited ${duration(job.started_at - job.submitted_at)}`] : ["Waits for", duration((job.finished_at ?? now) - job.submitted_at)],
         job.finished_at ? ["Ended", `${clock(job.finished_at)}${job.duration === null ? "" : ` · ran ${duration(job.duration)}`}`] : job.started_at ? ["Runs for", duration(now - job.started_at)] : null,
         job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? kept(job) : left(job.deadline - now)] : null,
-        ["Cost", money(job.cost)],
+        ["Cost", h("span", { title: COST }, money(job.cost))],
         ...came(job),
         ["Executors", `${executorsAsked(job)} × ${ofCores(job.cpus)}, ${memory(job.memory_mib)}`],
         ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],

@@ -2,7 +2,7 @@
 
 import { ask as confirm, h, mark, say, toast } from "./dom.js";
 import { ask } from "./api.js";
-import { ENDED, clock, colour, count, duration, memory, money, ofCores } from "./format.js";
+import { COST, ENDED, clock, colour, count, duration, memory, money, ofCores } from "./format.js";
 import { expected } from "./parts.js";
 import { follow, state } from "./state.js";
 
@@ -21,7 +21,7 @@ export function show(main) {
   list.append(space);
   main.append(h("section.panel.jobs", null,
     h("div.head", null, h("h2", null, "Jobs"), number, h("span.grow"), find, ...Object.values(selects)),
-    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "Time", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", null, name))),
+    h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "Time", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", name === "Cost" ? { title: COST } : null, name))),
     list));
   const pool = [];
   let options = "";

@@ -119,7 +119,7 @@ function decides() {
   const lines = [list];
   if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
-  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions` : ""}. `, h("a", { href: "#/bill" }, "What that would have cost")));
+  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions` : ""}. `, h("a", { href: "#/what-if?since=today" }, "What today would have cost")));
   if (state.provider) lines.push(h("p.bad", null, `Who opens VMs: ${state.provider}`));
   return lines;
 }

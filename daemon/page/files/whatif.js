@@ -113,11 +113,11 @@ function told(found) {
   const jobs = found.recorded ? ["job came since then", "jobs came since then"] : ["job waits", "jobs wait"];
   const waits = `${count(found.waiting)} ${jobs[found.waiting === 1 ? 0 : 1]}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
   const means = found.recorded ? "Each took what it took." : "Means of draws; in brackets where 9 of 10 are.";
-  const columns = ["Case", "Policy", "VMs cost", "Jobs end after", found.recorded ? "All over at" : "All over after", "Late", "Never", "Draws"];
+  const columns = ["Case", "Policy", played.every((each) => each.fixed) ? "Cost of jobs" : "Billed", "Jobs end after", found.recorded ? "All over at" : "All over after", "Late", "Never", "Draws"];
   const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
   return [
     h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. ${means}`)),
-      h("p.reason.verdict", null, found.waiting || found.recorded ? verdict(played) : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
+      h("p.reason.verdict", null, found.waiting || found.recorded ? [fixed(played), verdict(played)] : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
       h("div.scroll", null, h("table.outcomes", null,
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
         h("tbody", null, found.policies.map((each) => row(each, most, found)))))),
@@ -125,6 +125,14 @@ function told(found) {
       h("div.body.starts", null, played.map((each) => starts(each, played, found)))) : null,
     h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
   ];
+}
+
+/** Said where no policy changes the bill. */
+function fixed(played) {
+  const cases = [...new Set(played.filter((each) => each.fixed).map((each) => each.case))];
+  if (!cases.length) return "";
+  const where = played.every((each) => each.fixed) ? "No VM comes or goes here" : `No VM comes or goes in ${cases.join("; ")}`;
+  return `${where}, so no policy changes the bill. What policies do change is the cost of jobs: the price of VMs while jobs hold them (eq. 4). `;
 }
 
 /** Which is cheapest, and by how much beside the first that was asked for, which decides now. */

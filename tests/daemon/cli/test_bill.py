@@ -54,6 +54,29 @@ def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capt
     assert capsys.readouterr().out == "Nothing was paid for in these days.\n"
 
 
+def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
+    """By policy there is what jobs used alone; what stood idle is one line of nobody's, and that is said."""
+    paid.cast.store.save(Changes((), (), charges=(USED._replace(policy="greedy", dollars=0.5),)))
+    assert paid.run("bill", "--by", "policy") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines[2:3]] == ["policy"]
+    assert [line.rsplit(maxsplit=1) for line in lines[4:7]] == [
+        ["ff", "$1.75"],
+        ["greedy", "$0.5000"],
+        ["(idle and the rest, whoever decided)", "$4.25"],
+    ]
+    assert "ranks no policy" in " ".join(lines)
+
+
+def test_one_name_for_what_is_billed(paid: Daemon, capsys: Capture) -> None:
+    """No table of a bill has a column that could be what lists of jobs call the cost, or a total."""
+    for by in ("job", "owner", "queue", "type", "pool", "vm", "day"):
+        assert paid.run("bill", "--by", by) == 0
+        heads = capsys.readouterr().out.splitlines()[2].split()
+        assert "billed" in heads
+        assert not {"total", "cost"} & {*heads}
+
+
 def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
     """The API's JSON; CSV in which no key is a formula."""
     assert paid.run("bill", "--by", "day", "-o", "json") == 0

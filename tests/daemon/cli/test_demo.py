@@ -97,7 +97,7 @@ def test_the_end_tells_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
     """Of each VM and for what, and what three of two dollars an hour would have cost for 90 seconds."""
     text = printed(capsys, [make_job(1)], {"job-1": []})
     rows = [line.split() for line in text.splitlines()]
-    assert ["VM", "cost", "used", "idle", "booting"] in rows
+    assert ["VM", "billed", "used", "idle", "booting"] in rows
     assert ["a-1.7", "$0.0200", "$0.0150", "$0.0040", "$0.0010"] in rows
     end = "The VMs cost $0.0200; 3 that are always there would have cost $0.0500 in the same 1 min 30 s."
     assert text.splitlines()[-1] == end

@@ -41,6 +41,9 @@ QUEUES = ("default", "prod.etl", "prod.ml", "adhoc")
 class Crowd(SmallScheduler):
     """So many VMs, three of four jobs waiting; `step` lets some end, and others begin."""
 
+    #: Whether its VMs are always there, and of no pool.
+    fixed = False
+
     def __init__(self, store: Store, vms: int, jobs: int, seed: int = 1) -> None:
         super().__init__(store)
         self._random = random.Random(seed)  # noqa: S311
@@ -180,6 +183,8 @@ class Crowd(SmallScheduler):
 
     def cluster(self) -> ClusterStatus:
         """The VMs as they are now, each a new value, as the loop's picture has them."""
+        if self.fixed:
+            return ClusterStatus(tuple(replace(vm, pool="", state="up") for vm in self._picture))
         pools = tuple(
             PoolStatus(
                 f"{kind}-pool",

@@ -594,7 +594,7 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
 
 def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser, crowd: Crowd) -> None:
     """What today went to, by the names of jobs; what a shadow policy would have made of it."""
-    record = crowd.store.jobs(limit=1)[0]
+    record = crowd.store.jobs(states=("running",), limit=1)[0]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     vm = ("m1.large-1", "", "m1.large")
     paid = Charge(today, *vm, record.job.id, "", "default", "ff", "used", 0.25)
@@ -604,12 +604,42 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
         page.sees("100 % ($0.250) for what jobs used of VMs, 0 % ($0.00) for what stood idle.")
+        cells = "[...document.querySelectorAll('tbody tr:first-child td')].map((one) => one.innerText)"
+        assert page.run(cells)[1:3] == ["$0.250", "$0.250"]
+        assert page.text("thead").strip().split("\t") == ["job", "Billed", "used by jobs", "Cost of the job"]
+        assert page.run(f"{cells}.at(-1)") in {f"$0.0{tenths}" for tenths in range(10, 100)}
         page.sees("What would today's jobs have cost under others?")
         assert "$0.50" not in page.text("table")
         page.run(
             "const o = document.querySelector('select'); o.value = ''; o.dispatchEvent(new Event('change'))"
         )
         page.sees("$0.50", "table")
+        well(page, url)
+
+
+def test_no_policy_is_ranked_by_the_hours_in_which_it_decided(chromium: Browser, crowd: Crowd) -> None:
+    """What stood idle then is nobody's; no policy changes the bill of VMs that stay."""
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    idle = Charge(today, "m1.large-1", "", "m1.large", "", "", "", "ff", "idle", 0.75)
+    used = idle._replace(job="job-1", kind="used", dollars=0.25)
+    crowd.store.save(Changes((), (), charges=(idle, used, used._replace(policy="greedy", job="job-2"))))
+    crowd.fixed = True
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/bill")
+        page.sees("no policy changes this bill", ".bars")
+        assert "Fixed cluster" not in page.text(".bars")
+        page.run(
+            "const o = document.querySelectorAll('select')[1]; o.value = 'policy'; "
+            "o.dispatchEvent(new Event('change'))"
+        )
+        page.sees("it ranks no policy")
+        rows = page.run("[...document.querySelectorAll('tbody tr')].map((one) => one.innerText.split('\\t'))")
+        assert sorted(rows) == [
+            ["all", "$1.25"],
+            ["ff", "$0.250"],
+            ["greedy", "$0.250"],
+            ["idle and the rest, whoever decided", "$0.750"],
+        ]
         well(page, url)
 
 

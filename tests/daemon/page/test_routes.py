@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -404,3 +405,26 @@ def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
         assert ask(app, "GET", "/v1/bill/today", host="localhost").json()["since"] == pytest.approx(
             since, rel=0.0, abs=0.01
         )
+
+
+def test_a_restart_takes_nothing_off_what_a_fixed_cluster_costs(store: Store) -> None:
+    """Accounts that are closed by then were paid for as well: what all VMs cost is never less than that."""
+    app = create_app(Crowd(store, 6, 0), store, token=None, version="1")
+    until = ask(app, "GET", "/v1/bill/today", host="localhost").json()["until"]
+    midnight = until - until % 86400
+    early, late = midnight + (until - midnight) / 4, midnight + (until - midnight) / 2
+    before = Account("S0", "m1.large-1", "m1.large", 0.24, early, late)
+    store.save(Changes((), (), accounts=(before,)))
+    store.save(Changes((), (), accounts=(replace(before, closed=True),)))
+    store.save(Changes((), (), accounts=(Account("S1", "m1.large-1", "m1.large", 0.24, late, late),)))
+    told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
+    assert told["since"] == pytest.approx(early, rel=0.0, abs=0.01)
+    assert told["fixed"] == pytest.approx(told["fixed_per_hour"] * (told["until"] - early) / 3600)
+
+
+def test_today_is_counted_by_the_clock_of_the_bill(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time to which VMs are charged, not by another clock of this machine."""
+    crowd = Crowd(store, 6, 0)
+    monkeypatch.setattr(crowd, "charge", lambda: 1_700_000_000.0)
+    told = ask(create_app(crowd, store, token=None, version="1"), "GET", "/v1/bill/today", host="localhost")
+    assert (told.json()["until"], told.json()["day"]) == (1_700_000_000.0, "2023-11-14")
