@@ -14,6 +14,8 @@ from typing import Any
 
 import structlog
 
+from conf.characters import visible
+
 Event = MutableMapping[str, Any]
 
 #: Seconds' worth of lines that may come at once.
@@ -87,6 +89,7 @@ def configure_logging(level: str, rate: float) -> Throttle:
             throttle,
             structlog.processors.TimeStamper(fmt="iso", utc=False),
             structlog.processors.format_exc_info,
+            _seen,
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
@@ -94,6 +97,14 @@ def configure_logging(level: str, rate: float) -> Throttle:
     )
     logging.basicConfig(handlers=[_Bridge()], level=logging.WARNING, force=True)
     return throttle
+
+
+def _seen(_: Any, __: str, event: Event) -> Event:
+    """Texts with what could steer the reader's terminal as escapes; of values the renderer makes escapes."""
+    for name in ("event", "exception"):
+        if isinstance(text := event.get(name), str):
+            event[name] = visible(text)
+    return event
 
 
 def say_suppressed(throttle: Throttle) -> None:

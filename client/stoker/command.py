@@ -9,19 +9,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from stoker.characters import visible
 from stoker.client import Stoker
 from stoker.errors import StokerError
+from stoker.log_lines import LogText
 
 BAD_INPUT, INTERRUPTED = 2, 130
 _ENDED = ("finished", "failed", "killed")
-#: Control characters, which could steer a terminal.
-_UNSEEN = re.compile(r"(?![\t\n])[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,11 +54,6 @@ def say(text: str) -> None:
         print(f"stoker: {visible(line)}", file=sys.stderr, flush=True)
 
 
-def visible(text: str) -> str:
-    """The text with what a reader does not see as escapes."""
-    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m stoker", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -83,6 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("job", metavar="ID")
     logs.add_argument("--executor", type=int, metavar="N", help="this executor's, not the driver's")
     logs.add_argument("--stderr", action="store_true", help="what it complained of")
+    logs.add_argument(
+        "--level",
+        choices=("off", "error", "warn", "info"),
+        help="of Spark's own lines only those of this level and above, or none",
+    )
+    logs.add_argument(
+        "--raw",
+        action="store_true",
+        help="as it is, on a terminal, too: escapes take effect",
+    )
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
     jobs = command("jobs", _jobs, "List jobs, the newest first.")
     for name in ("state", "owner", "queue"):
@@ -180,11 +184,19 @@ def _wait(given: argparse.Namespace) -> int:
 
 
 def _logs(given: argparse.Namespace) -> int:
+    as_json = given.output == "json"
+    shown = LogText(given.level, escape=not as_json and not given.raw and sys.stdout.isatty())
+
+    def write(text: str) -> None:
+        if text:
+            sys.stdout.write(json.dumps({"text": text}) + "\n" if as_json else text)
+            sys.stdout.flush()
+
     with _client(given) as client:
         stream: Literal["stdout", "stderr"] = "stderr" if given.stderr else "stdout"
         for text in client.logs(given.job, executor=given.executor, stream=stream, follow=given.follow):
-            sys.stdout.write(json.dumps({"text": text}) + "\n" if given.output == "json" else text)
-            sys.stdout.flush()
+            write(shown.add(text))
+    write(shown.end())
     return 0
 
 

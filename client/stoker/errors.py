@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stoker.characters import visible
+
 
 class StokerError(Exception):
     """Anything that goes wrong with the daemon or on the way to it; its text is fit for a user."""
@@ -32,7 +34,7 @@ class ProblemError(StokerError):
         """`errors` say of single fields what is wrong: `field`, `message`."""
         said = [f"{entry.get('field')}: {entry.get('message')}" for entry in errors]
         left = [text for text in said if text.partition(": ")[2] not in detail]
-        super().__init__("\n".join([detail or title, *left]))
+        super().__init__(visible("\n".join([detail or title, *left])))
         self.status = status
         self.title = title
         self.detail = detail
@@ -52,5 +54,5 @@ class JobFailedError(StokerError):
     """A job that was waited for has not finished; `job` is what the API says of it."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        super().__init__(f"{job['id']} ({job['name']}) {job['state']}: {job['reason']}")
+        super().__init__(visible(f"{job['id']} ({job['name']}) {job['state']}: {job['reason']}"))
         self.job = job

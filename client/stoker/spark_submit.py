@@ -336,6 +336,6 @@ def _shown(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _say(text: str) -> None:
-    from stoker.command import visible
+    from stoker.characters import visible
 
     print(visible(text), file=sys.stderr, flush=True)

@@ -152,7 +152,10 @@ def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
             visible(f"\nstoker: job {job['id']} ({job['name']}) is {job['state']}{late}: {job['reason']}"),
             file=sys.stderr,
         )
-        print(f"The end of its driver's log:\n{_tail(client, job['id'], 'stderr', 30)}", file=sys.stderr)
+        print(
+            visible(f"The end of its driver's log:\n{_tail(client, job['id'], 'stderr', 30)}"),
+            file=sys.stderr,
+        )
     return 1 if failed else 0
 
 

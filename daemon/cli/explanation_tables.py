@@ -35,8 +35,10 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
     for decision in found["explanations"]:
         yield ""
         yield Text(
-            f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
-            f"{render.plain(decision['reason'])}",
+            render.plain(
+                f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
+                f"{decision['reason']}"
+            ),
             style="bold",
         )
         for fault in decision["faults"]:

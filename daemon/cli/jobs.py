@@ -10,6 +10,7 @@ import typer
 from conf.characters import visible_json
 from daemon.cli.errors import CommandError
 from daemon.cli.groups import is_group, member
+from daemon.cli.log_lines import Level, LogText
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
@@ -72,6 +73,17 @@ def logs(
         typer.Option("--stderr/--stdout", help="Which of the two; else stdout, or stderr if that is empty."),
     ] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            "--level",
+            help="Of Spark's own lines only those of this level and above, or none.",
+        ),
+    ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="On a terminal, too, as it is: the job's escape sequences take effect."),
+    ] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
@@ -79,14 +91,18 @@ def logs(
 ) -> None:
     """Print the driver's log, or an executor's, of one job after the other; as JSON, an object for each part.
 
+    On a terminal, characters that could steer it are shown as escapes; in a pipe the log is as it is.
+
     Example: stoker logs job-7 --executor 0 --stderr
     """
+    if output == "json" and (level is not None or raw):
+        raise CommandError("--level and --raw go with text: -o json has all of the log, escaped")
     named = [_named(job_id, index) for job_id in job_ids]
     with connect(url, token_file, ca) as client:
         for job_id in named:
             if len(named) > 1:
                 notice(f"the log of {job_id}:")
-            _log(client, job_id, executor, stderr, follow, output)
+            _log(client, job_id, executor, stderr, follow, output, level, raw)
 
 
 def _named(job_id: str, index: int | None) -> str:
@@ -101,7 +117,14 @@ def _named(job_id: str, index: int | None) -> str:
 
 
 def _log(
-    client: "Client", job_id: str, executor: int | None, stderr: bool | None, follow: bool, output: str
+    client: "Client",
+    job_id: str,
+    executor: int | None,
+    stderr: bool | None,
+    follow: bool,
+    output: str,
+    level: Level | None,
+    raw: bool,
 ) -> None:
     from daemon.cli import watch
 
@@ -114,7 +137,7 @@ def _log(
 
     whose = "the driver" if executor is None else f"executor {executor}"
     for stream in ("stdout", "stderr") if stderr is None else ("stderr" if stderr else "stdout",):
-        printed = False
+        printed, shown = False, LogText(level, escape=not raw and sys.stdout.isatty())
         for part in watch.log(client, job_id, executor, stream, follow, once):
             if stderr is None and stream == "stderr" and not printed:
                 once(f"{whose} printed nothing to stdout; this is its stderr")
@@ -122,8 +145,9 @@ def _log(
             if output == "json":
                 print(visible_json(json.dumps({"stream": stream, **part}, ensure_ascii=False)))
             else:
-                sys.stdout.write(part["text"])
+                sys.stdout.write(shown.add(part["text"]))
             sys.stdout.flush()
+        sys.stdout.write(shown.end())
         if printed:
             return
 

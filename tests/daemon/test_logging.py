@@ -60,3 +60,18 @@ def test_libraries_log_through_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 10
     assert "socket.accept() out of system resource" in lines[0]
     assert "asyncio" in lines[0]
+
+
+def test_nobody_steers_the_terminal_of_whoever_reads_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of jobs are escaped, and none looks like another line."""
+    configure_logging("info", 1000.0)
+    evil = "a\x1b]52;c;x\x07\u202eb"
+    structlog.get_logger("x").warning(f"of a library: {evil}", error=f"{evil}\n2026 [info] all is well")
+    try:
+        raise ValueError(evil)
+    except ValueError:
+        structlog.get_logger("x").exception("it failed")
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first.count("a\\x1b]52;c;x\\x07\\u202eb") == 2
+    assert "all is well" in first
+    assert [evil[1] in line or evil[-2] in line for line in (first, *more)] == [False] * (1 + len(more))

@@ -193,7 +193,8 @@ class Cast:
         """Serve seven bytes at a time, so that a log takes several requests."""
         who = "driver" if executor is None else str(executor.number)
         data = self.logs.get(f"{who} {stream}", "").encode()[offset:][: min(limit, 7)]
-        return LogChunk(data.decode(), offset + len(data), job.ended and not data)
+        text = data.decode(errors="ignore")  # a character that is cut comes with the next part
+        return LogChunk(text, offset + len(text.encode()), job.ended and not data)
 
     def ui(self, job: JobRecord) -> DriverUi | None:
         """There is none."""
