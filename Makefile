@@ -11,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference settings docs-output bench filter airflow lock clean
+.PHONY: help install demo test chaos soak fuzz explore mutants lint openapi reference settings docs-output bench filter airflow lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
@@ -51,6 +51,9 @@ soak: $(READY)  ## Kill everything around interactive sessions of real Spark, th
 
 fuzz: $(READY)  ## Ask a daemon for an hour what nobody thought of (MINUTES, SEED, BEGIN)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --begin $(or $(BEGIN),0)
+
+explore: $(READY)  ## Draw random tests' examples anew for an hour (MINUTES)
+	$(BIN)/python -m tests.explore --minutes $(or $(MINUTES),60)
 
 mutants: $(READY)  ## Take every safeguard away, one at a time, and see that a test notices
 	$(BIN)/python -m tests.mutation $(if $(RESUME),--resume)

@@ -225,9 +225,7 @@ def _alibaba(source: Alibaba, count: int) -> Workload:
         kept = "alibaba: {gpus: true} keeps them"
         left_out.append(f"{path}: the GPUs of {counted(with_gpus, 'job')} ({kept})")
     if (sharing := sum(task.gpus > 0 and task.gpu_share < 1 for task in chosen)) and source.gpus:
-        left_out.append(
-            f"{path}: the part of a GPU that {counted(sharing, 'job')} had: each takes a whole"
-        )
+        left_out.append(f"{path}: the part of a GPU that {counted(sharing, 'job')} had: each takes a whole")
     if never := len(tasks) - len(ran):
         left_out.append(f"{path}: {counted(never, 'task')} of {len(tasks)} that never ran")
     return replace(made, left_out=tuple(left_out))

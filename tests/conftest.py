@@ -20,9 +20,13 @@ from agents.registry import POLICIES, create
 from framework.descendants import adopt_orphans, kill_below
 from tests.builders import make_request, make_view, make_vms
 
-# No test fails by a clock, however slowly a busy machine draws examples.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+# No test fails by a clock, however slowly a busy machine draws examples, nor by chance: examples are the same
+# each time, but for `make explore`.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("explore", settings.get_profile("any machine"), derandomize=False, print_blob=True)
+settings.load_profile("explore" if "STOKER_EXPLORE" in os.environ else "any machine")
 
 # No test speaks to strangers: to read who certifies them takes 30 ms for each of thousands of clients.
 os.environ.pop("SSL_CERT_FILE", None)
