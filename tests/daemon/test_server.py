@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from conf.schema import Config
@@ -15,6 +16,7 @@ from daemon.listening import listen
 from daemon.open_jobs import OpenJobs
 from daemon.store import Store, StoreError
 from tests.daemon.ports import free_port
+from tests.waiting import PATIENCE, until
 
 
 def test_answers_are_not_held_back() -> None:
@@ -81,3 +83,53 @@ def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.iterdir()}
     assert {"stoker.db", "host", "records"} <= set(modes)
     assert {name: mode for name, mode in modes.items() if mode and name != "jobs"} == {}
+
+
+_HANGING = """
+import threading
+from daemon import last_resort, server
+from daemon.candidate import Candidate
+from conf.schema import Config
+from pathlib import Path
+import sys
+
+last_resort.end_within.__defaults__ = (1.0,)
+run = Candidate.run
+
+def hang(self):
+    run(self)
+    threading.Event().wait()
+
+Candidate.run = hang
+folder = Path(sys.argv[1])
+config = Config(data_dir=str(folder / "data"), listen="127.0.0.1:0", mesos={"master": "127.0.0.1:9"})
+sys.exit(server.run(config, folder))
+"""
+
+
+def answers(url: str) -> bool:
+    """Whether the daemon serves."""
+    try:
+        return httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_it_ends_in_time_whatever_hangs(tmp_path: Path) -> None:
+    """A thread that never ends keeps it from nothing; the log names the thread, and the store is whole."""
+    command = [sys.executable, "-c", _HANGING, str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    said = ""
+    while "listening" not in said:
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+    url = said.split(" url=")[1].strip()
+    until(lambda: answers(url))
+    process.send_signal(signal.SIGTERM)
+    said += process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0, said
+    assert "ends by force: a thread hangs" in said
+    assert "scheduler" in said
+    Store(f"sqlite:///{tmp_path / 'data/stoker.db'}").close()
