@@ -44,6 +44,13 @@ class Crew:
             self._staff()
             self._changed.notify()
 
+    def waits(self, key: str) -> None:
+        """What is being done for a key has not begun yet: it has all of its patience before it."""
+        me = threading.current_thread()
+        with self._changed:
+            if key in self._busy and self._busy[key][1] is me:
+                self._busy[key] = (time.monotonic(), me)
+
     def overdue(self) -> list[str]:
         """Give up what has taken too long, with all that waits for the same key; the keys."""
         now = time.monotonic()

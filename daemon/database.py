@@ -123,13 +123,14 @@ class Database:
         with self._errors(), self._engine.begin() as connection:
             yield connection
 
-    def write(self, work: Callable[[Connection], Result]) -> Result:
+    def write(self, work: Callable[[Connection], Result], *, first: bool = False) -> Result:
         """Do the work in a transaction, on disk when this returns; StoreError when it could not be kept.
 
         `work` may be called again when the first try came to nothing, so it should only use its connection.
+        What has to be done `first` waits for no other work but what has begun.
         """
         with self._errors():
-            return self._writer.run(work)
+            return self._writer.run(work, first=first)
 
     def lock(self, *, shared: bool = False) -> None:
         """Keep other daemons out until this one closes or dies; StoreBusyError when one is there.
@@ -223,8 +224,9 @@ def notes(connection: Connection) -> dict[str, Any]:
 class _Write(Generic[Result]):
     """One piece of work, then its outcome; `called` is set when there is one, or when its turn has come."""
 
-    def __init__(self, work: Callable[[Connection], Result]) -> None:
+    def __init__(self, work: Callable[[Connection], Result], *, first: bool = False) -> None:
         self.work = work
+        self.first = first
         self.called = Event()
         self.done = False
         self._results: list[Result] = []
@@ -244,7 +246,10 @@ class _Write(Generic[Result]):
 
 
 class _Writer:
-    """Group commit: whoever has the turn does the work of all who wait, in one transaction."""
+    """Group commit: the thread that has the turn does all work that waits, in one transaction.
+
+    What has to come first is done before, in a transaction of its own, so that nothing else delays it.
+    """
 
     def __init__(self, transaction: Callable[[], contextlib.AbstractContextManager[Connection]]) -> None:
         self._transaction = transaction
@@ -252,8 +257,8 @@ class _Writer:
         self._taken = False
         self._waiting: list[_Write[Any]] = []
 
-    def run(self, work: Callable[[Connection], Result]) -> Result:
-        write = _Write(work)
+    def run(self, work: Callable[[Connection], Result], *, first: bool = False) -> Result:
+        write = _Write(work, first=first)
         with self._guard:
             self._waiting.append(write)
             waits, self._taken = self._taken, True
@@ -267,7 +272,13 @@ class _Writer:
         with self._guard:
             writes, self._waiting = self._waiting, []
         try:
-            self._commit(writes)
+            for first in (True, False):
+                batch = [write for write in writes if write.first is first]
+                if batch:
+                    self._commit(batch)
+                for write in batch:
+                    write.done = True
+                    write.called.set()
         finally:
             for write in writes:
                 write.done = True

@@ -25,7 +25,7 @@ from environment.model import events as ev
 from environment.model.losing import FRESH_STARTS
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.types import Job
-from framework.spark import DriverStatus, HostError
+from framework.spark import DriverStatus, HostError, TooLateError
 
 log = structlog.get_logger("drivers")
 
@@ -40,6 +40,8 @@ PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 LONGEST_PAUSE = 60.0
 #: Seconds between two questions whether something may be done.
 _ASK_AGAIN = 0.1
+#: Why a driver is not started yet that was about to be when the lease was about to end.
+_WAITS_FOR_LEASE = "its driver waits to be started until this daemon has renewed its lease"
 _LOOK = "a look at all drivers"  # no job's id
 
 
@@ -214,12 +216,13 @@ class HostDrivers:
 
     def _hand(self, job_id: str, work: Callable[[], None]) -> None:
         """Have this done, after what was handed over for the job before."""
-        self._crew.hand(job_id, lambda: self._when_allowed(work))
+        self._crew.hand(job_id, lambda: self._when_allowed(job_id, work))
 
     # ---- on threads of their own -------------------------------------------------------------------
 
-    def _when_allowed(self, work: Callable[[], None]) -> None:
+    def _when_allowed(self, job_id: str, work: Callable[[], None]) -> None:
         while boot_seconds() >= self._holds_until():
+            self._crew.waits(job_id)
             if self._closing.wait(_ASK_AGAIN):
                 return
         work()
@@ -229,7 +232,11 @@ class HostDrivers:
         if job.id in self._over:
             return  # it was ended while it waited for another try
         try:
-            status = self._launcher.start_driver(job, spec, tasks, self._holds_until())
+            status = self._launcher.start_driver(job, spec, tasks, self._holds_until)
+        except TooLateError:  # nothing has failed, and while this daemon leads it is no try
+            log.info("a driver's start waits for the lease", job=job.id)
+            self._put(ev.DriverDelayed(self._now(), job.id, _WAITS_FOR_LEASE))
+            self._hand(job.id, lambda: self._start(job, spec, tasks, tried))
         except HostError as error:
             self._try_again(job.id, str(error), tried, lambda: self._start(job, spec, tasks, tried + 1))
         except LaunchLostError as error:

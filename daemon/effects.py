@@ -3,7 +3,7 @@
 What is said is decided in the cluster model and stored before it comes here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from daemon.drivers import HostDrivers
 from daemon.launch_records import RecordsError
@@ -27,20 +27,30 @@ class Effects:
         drivers: HostDrivers,
         launcher: Launcher,
         machines: Machines | None,
-        may_act: Callable[[], bool],
+        sure: Callable[[], bool],
         fail: Callable[[str, str], None],
     ) -> None:
-        """`may_act` is asked before each launch; `fail` takes a job that cannot be launched, and why."""
+        """`sure` waits before each deed until this daemon leads for certain; False when it does not.
+
+        `fail` takes a job that cannot be launched, and why.
+        """
         self._model = model
         self._link = link
         self._drivers = drivers
         self._launcher = launcher
         self._machines = machines
-        self._may_act = may_act
+        self._sure = sure
         self._fail = fail
 
-    def execute(self, command: cmd.Command, subscription: int) -> None:
-        """Carry a command out that was decided under this subscription; returns at once."""
+    def carry_out(self, commands: Iterable[tuple[cmd.Command, int]]) -> bool:
+        """Carry commands out, each with the subscription under which it was decided; False if not all."""
+        for command, subscription in commands:
+            if not self._sure():
+                return False
+            self._execute(command, subscription)
+        return True
+
+    def _execute(self, command: cmd.Command, subscription: int) -> None:
         match command:
             case cmd.StartDriver(job_id=job_id):
                 self._start_driver(job_id)
@@ -70,8 +80,8 @@ class Effects:
 
     def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
         """See `framework.link.Describe`."""
-        if not self._may_act():
-            raise ValueError("another daemon may lead by now")
+        if not self._sure():
+            raise ValueError("this daemon does not lead any more, or stops")
         task = self._model.task(task_id)
         job = self._model.job(task.job_id) if task is not None else None
         if task is None or task.ended or job is None:

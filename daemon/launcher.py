@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,14 +202,18 @@ class Launcher:
         return process, f"{job.name}: executor {task.number}"
 
     def start_driver(
-        self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord], before: float = math.inf
+        self,
+        job: Job,
+        spec: JobSpec,
+        tasks: Sequence[ExecutorRecord],
+        before: Callable[[], float] = lambda: math.inf,
     ) -> DriverStatus:
         """Start the driver on this host, once, for the executors among these tasks.
 
-        Not from `before` on, seconds by CLOCK_BOOTTIME: then another daemon may lead.
-
-        HostError when this host could not; it may be tried again. LaunchLostError when it has never started,
-        and its executors wait for it nobody knows where. ValueError when it cannot be started.
+        Not from `before` on (seconds by CLOCK_BOOTTIME, asked at last): then another daemon may lead.
+        TooLateError when that was so. HostError when this host could not; it may be tried again.
+        LaunchLostError when it never started, and its executors wait for it nobody knows where. ValueError
+        when it cannot be started.
         """
         records = self._launches.records(job.id)
         try:

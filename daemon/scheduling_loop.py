@@ -148,7 +148,7 @@ class SchedulingLoop:
         )
         self._machines = None if provider is None else Machines(provider, self._inbox.put, may_act, now)
         self._effects = Effects(
-            self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
+            self._model, self._link, self._drivers, launcher, self._machines, self._tenure.sure, self._fail
         )
         self._waiting, self._chronicle = WaitingBook(), Chronicle()
         self._queues = QueueWatch(self._waiting, now, store.get)
@@ -284,8 +284,8 @@ class SchedulingLoop:
             self._journal.write(lines)
         if self._journal.full:
             self._journal.turn(encode(self._model.snapshot()))
-        for command, subscription in commands:
-            self._effects.execute(command, subscription)
+        if not self._effects.carry_out(commands):
+            return
         self._drivers.forget(self._model.job)
         if items:
             arrived = {item.event.job.id for item in items if isinstance(item.event, ev.JobSubmitted)}

@@ -29,7 +29,7 @@ _SAVE_AGAIN = 1.0
 class Tenure:
     """One term as the loop lives through it: from its first beat until it is deposed or told to stop.
 
-    `beat`, `renew`, `await_certainty` and `save` are for the loop's thread, the rest for any.
+    `beat`, `renew`, `sure`, `await_certainty` and `save` are for the loop's thread, the rest for any.
     """
 
     def __init__(self, term: Term, store: Store) -> None:
@@ -74,6 +74,14 @@ class Tenure:
             self._step_down(error)
         except StoreError as error:
             self._note(error)
+
+    def sure(self) -> bool:
+        """Renew what is due, and wait until it is certain that this daemon leads; False when it is not.
+
+        Before each deed: many of them together may take longer than a lease holds.
+        """
+        self.renew()
+        return self.await_certainty()
 
     def await_certainty(self) -> bool:
         """Wait until it is certain that no other daemon leads; False when one does, or when stopping."""

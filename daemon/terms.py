@@ -80,7 +80,7 @@ class Term:
             _put(connection, lease=_encode(lease))
 
         self._renew_at = now + self._seconds * _RENEWED  # also when it comes to nothing
-        self._database.write(work)
+        self._database.write(work, first=True)
         self._lease, self._holds_until = lease, now + self._seconds * _SAFE
 
     def fence(self, connection: Connection) -> None:

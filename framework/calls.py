@@ -17,6 +17,14 @@ log = structlog.get_logger("mesos")
 MOST_WAITING = 10_000
 
 
+#: Seconds between two questions whether a call may be made.
+_ASK_AGAIN = 0.1
+
+
+class FencedError(OSError):
+    """A call may not be made now: nothing, or not all of it, was sent, and so the master does nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueuedCall:
     """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
@@ -34,7 +42,7 @@ class Calls:
     """
 
     def __init__(self, may_call: Callable[[], bool], hangs: Callable[[str], None]) -> None:
-        """`may_call` is asked before each call.
+        """`may_call` is asked before each call, which waits until it may be made.
 
         `hangs` is told of one that was not answered in time; none is made after it.
         """
@@ -84,17 +92,34 @@ class Calls:
     def run(self) -> None:
         """Make calls until `close`."""
         while (call := self._next()) is not None:
-            if not self._may_call():
-                call.unsent("this daemon does not lead any more")
-                continue
             try:
-                call.make()
+                self._make(call)
             except Exception as error:  # whatever it is, the next call has to be made
                 # pymesos raises RuntimeError for whatever is not a 2xx.
                 log.warning("call failed", call=call.name, error=f"{type(error).__name__}: {error}"[:300])
                 if isinstance(error, TimeoutError):
                     self._hangs(f"it did not answer {call.name} in time")
                     self._await_close()
+
+    def _make(self, call: QueuedCall) -> None:
+        """Make a call when that is allowed: a lease that is renewed late is no reason to drop a launch."""
+        while True:
+            if self._may_call():
+                self._since = time.monotonic()
+                try:
+                    call.make()
+                except FencedError:
+                    pass  # the lease ended on the way
+                else:
+                    return
+            with self._changed:
+                self._since = None  # the master is not waited for
+                if not self._closed:
+                    self._changed.wait(_ASK_AGAIN)
+                why = self._closed
+            if why:
+                call.unsent(why)
+                return
 
     def _await_close(self) -> None:
         with self._changed:

@@ -16,6 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from framework import http_parser
+from framework.calls import FencedError
 from framework.translate import Json
 
 http_parser.install()
@@ -34,10 +35,6 @@ pymesos.logger.setLevel(logging.CRITICAL)
 
 #: What takes pymesos' callbacks; from here, so that nobody imports pymesos as it is.
 Scheduler = pymesos.Scheduler
-
-
-class FencedError(OSError):
-    """Nothing was sent."""
 
 
 class CallConnection(HTTPConnection):

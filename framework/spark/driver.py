@@ -10,10 +10,13 @@ import contextlib
 import json
 import math
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,12 +33,18 @@ _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "HADOOP
 _LONGEST = 1 << 14
 #: Seconds for the supervisor to start the driver, which takes it a tenth of one.
 _PATIENCE = 30.0
+#: How many are started at once: interpreters that start side by side keep each other from it.
+_AT_ONCE = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
 
 Process = Mapping[str, int | str]
 
 
 class HostError(OSError):
     """The driver could not be started because of the host, not because of the job: it may be tried again."""
+
+
+class TooLateError(HostError):
+    """The driver was not started, since another daemon might have led by then: no fault of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +91,18 @@ def start_driver(
     environ: Mapping[str, str],
     grace_seconds: float = 10.0,
     *,
-    before: float = math.inf,
+    before: Callable[[], float] = lambda: math.inf,
 ) -> DriverStatus:
     """Start a driver, once: where one was started before, that one's status is the answer.
 
     `stdout`, `stderr` and Spark's event log (`events/`) are left in its folder. The driver survives this
     process. `environ` is the daemon's environment; few variables of it reach the driver, and none of the
     driver's reach the supervisor. `grace_seconds` is how long it may take to end after `stop_driver`. From
-    `before` on (seconds by CLOCK_BOOTTIME) it is not started, even if this process stood still meanwhile.
+    `before` on (seconds by CLOCK_BOOTTIME, asked when all else is ready) it is not started, even if this
+    process stood still meanwhile.
 
-    HostError when it is too late, a folder or the supervisor could not be made, or there was no answer.
+    TooLateError when it is too late, HostError when a folder or the supervisor could not be made, or there
+    was no answer.
     """
     try:
         place.records.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -108,13 +119,19 @@ def start_driver(
         raise
     except OSError as error:
         raise HostError(str(error)) from error
+    if status.state == "absent" and supervisor.TOO_LATE in said:
+        raise TooLateError(supervisor.TOO_LATE)
     if status.state == "absent":
         raise HostError(f"cannot start a driver under {place.records}: {said.strip()[-1000:]}")
     return status
 
 
 def _run_supervisor(
-    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float, before: float
+    spec: ProcessSpec,
+    place: DriverPlace,
+    environ: Mapping[str, str],
+    grace_seconds: float,
+    before: Callable[[], float],
 ) -> str:
     """Let a supervisor start the driver; what it says is nothing when all is well."""
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
@@ -128,24 +145,43 @@ def _run_supervisor(
         "user": None if user is None else (user.uid, user.gid, *user.groups),
         "ports": place.ports,
         "groups": place.groups,
-        "before": before,
     }
     program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
-    with subprocess.Popen(
-        program,
-        env=inherited,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
+    with (
+        _AT_ONCE,
+        subprocess.Popen(
+            program, env=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process,
+    ):
         try:
+            said = _await_ready(process)
+            if said:
+                return said
+            task["before"] = before()
             # Its output ends when the supervisor lets go of the stream: then the driver is started.
-            return process.communicate(json.dumps(task), timeout=_PATIENCE)[0]
-        except subprocess.TimeoutExpired:
+            output, _ = process.communicate(json.dumps(task).encode(), timeout=_PATIENCE)
+        except (subprocess.TimeoutExpired, TimeoutError):
             process.kill()
             raise HostError(f"the driver's supervisor did not answer in {_PATIENCE:.0f} s") from None
+        return output.decode(errors="replace")
+
+
+def _await_ready(process: "subprocess.Popen[bytes]") -> str:
+    """Wait until a supervisor can be told what to start; what it says when it never can."""
+    out = process.stdout.fileno() if process.stdout else -1
+    said, deadline, poll = b"", time.monotonic() + _PATIENCE, select.poll()
+    poll.register(out, select.POLLIN)
+    while said != (ready := f"{supervisor.READY}\n".encode()):
+        if not ready.startswith(said):
+            rest, _ = process.communicate(timeout=_PATIENCE)
+            return (said + rest).decode(errors="replace")
+        if not poll.poll(1000 * max(0.0, deadline - time.monotonic())):
+            raise TimeoutError
+        # No more than that: what follows is read by others.
+        if not (part := os.read(out, len(ready) - len(said))):
+            return said.decode(errors="replace") or "its supervisor ended at once"
+        said += part
+    return ""
 
 
 def driver_status(records: Path) -> DriverStatus:

@@ -37,6 +37,9 @@ if __name__ == "__main__":
 
 from framework.descendants import adopt_orphans, become, below, identity, kill
 
+#: What it says when it can be told what to start, and when it is too late for that.
+READY = "ready"
+TOO_LATE = "it is too late to start it: another daemon may lead by now"
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
 
@@ -54,9 +57,13 @@ _FAULTS_OF_THE_JOB = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno
 
 def main(records: str) -> None:
     """Start the command and return at once; a process of its own sees it through."""
-    task = json.load(sys.stdin)
+    print(READY, flush=True)  # on a busy machine it takes long to come here, and leases are short
+    told = sys.stdin.read()
+    if not told:
+        return
+    task = json.loads(told)
     if time.clock_gettime(time.CLOCK_BOOTTIME) >= task["before"]:
-        print("it is too late to start it: another daemon may lead by now")
+        print(TOO_LATE)
         return
     if os.fork():
         return

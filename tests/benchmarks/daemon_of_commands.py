@@ -7,7 +7,7 @@ are looked at when the command is `true`, and never otherwise.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -38,7 +38,11 @@ class CommandLauncher(Launcher):
         return ProcessSpec(self.command, {}, {}), task.task_id
 
     def start_driver(
-        self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord], before: float = 0.0
+        self,
+        job: Job,
+        spec: JobSpec,
+        tasks: Sequence[ExecutorRecord],
+        before: Callable[[], float] = lambda: 0.0,
     ) -> DriverStatus:
         """Nothing."""
         return DriverStatus("running")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,15 @@ from environment.model import events as ev
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
-from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, driver_status, start_driver
+from framework.spark import (
+    DriverPlace,
+    DriverStatus,
+    HostError,
+    ProcessSpec,
+    TooLateError,
+    driver_status,
+    start_driver,
+)
 from framework.spark import launch as launch_module
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
@@ -549,12 +558,12 @@ def test_a_driver_that_finds_its_disk_full_is_launched_afresh(stage: Stage, bloc
 def test_a_driver_is_to_be_started_while_its_daemon_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until when that is goes along with the start, which a daemon that stands still would be late for."""
+    """Until when that is, is asked at the last moment: a daemon that stands still would be late for it."""
     store, launcher = Store(f"sqlite:///{tmp_path / 'stoker.db'}"), ShellLauncher(tmp_path)
     told: list[object] = []
 
-    def start_driver(*arguments: object) -> DriverStatus:
-        told.append(arguments[-1])
+    def start_driver(*arguments: Any) -> DriverStatus:
+        told.append(arguments[-1]())
         return DriverStatus("running")
 
     monkeypatch.setattr(launcher, "start_driver", start_driver)
@@ -565,6 +574,49 @@ def test_a_driver_is_to_be_started_while_its_daemon_leads(
     assert told == [1e9]
     drivers.close()
     store.close()
+
+
+def test_a_start_that_is_too_late_is_no_try(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the lease was about to end: the driver is started, and its executors are not given up."""
+    launcher, events, times = ShellLauncher(tmp_path), list[ev.Event](), 3 * len(drivers_module.PAUSES)
+    starts: list[int] = []
+
+    def start_driver(*_: Any) -> DriverStatus:
+        starts.append(1)
+        if len(starts) < times:
+            raise TooLateError("it is too late to start it")
+        return DriverStatus("running")
+
+    monkeypatch.setattr(launcher, "start_driver", start_driver)
+    drivers = HostDrivers(launcher, store, events.append, lambda _: (), requeue=False)
+    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    drivers.start(record.job)
+    until(lambda: len(starts) == times)
+    until(lambda: any(isinstance(event, ev.DriverStarted) for event in events))
+    assert {type(event) for event in events} == {ev.DriverStarted, ev.DriverDelayed}
+    drivers.close()
+
+
+def test_what_waits_for_the_lease_is_not_given_up(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is away for minutes costs no job its driver."""
+    monkeypatch.setattr(drivers_module, "PATIENCE", 0.5)
+    launcher, events, asked = ShellLauncher(tmp_path), list[ev.Event](), list[int]()
+
+    def holds_until() -> float:
+        asked.append(1)
+        return 0.0
+
+    drivers = HostDrivers(launcher, store, events.append, lambda _: (), holds_until, requeue=False)
+    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    drivers.start(record.job)
+    until(lambda: len(asked) > 10)  # a tenth of a second each
+    drivers.tend()
+    assert not events
+    drivers.close()
 
 
 def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from environment.model import commands as cmd
 from environment.model import events as ev
 from framework import link as link_module
-from framework.calls import Calls, QueuedCall
+from framework.calls import Calls, FencedError, QueuedCall
 from framework.session import Session
 from tests.daemon.conftest import ZooKeeper
 from tests.framework.embedded.running import Mesos, running
@@ -171,12 +171,51 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
     calls.put(call(4))
     thread = threading.Thread(target=calls.run, daemon=True)
     thread.start()
-    until(lambda: bool(unsent), "the last one is not made")
-    calls.close("over")
+    until(lambda: made == [0, 1, 2, 3] and not calls._waiting, "the last one is not made")
+    calls.close("another daemon leads")
     calls.put(call(5))
     thread.join()
     assert made == [0, 1, 2, 3]
-    assert unsent == [(4, "this daemon does not lead any more"), (5, "over")]
+    assert sorted(unsent) == [(4, "another daemon leads"), (5, "another daemon leads")]
+
+
+def test_a_call_waits_for_the_lease() -> None:
+    """One that ended before the call, or on the way, and is renewed; the master is not blamed meanwhile."""
+    asked, made, unsent = list[int](), list[str](), list[str]()
+
+    def may_call() -> bool:
+        asked.append(1)
+        return len(asked) > 2  # not at first
+
+    def fenced_once() -> None:
+        made.append("begun")
+        if len(made) == 1:
+            assert calls.pending(time.monotonic()) < PATIENCE
+            raise FencedError
+
+    calls = Calls(may_call, lambda _: None)
+    calls.put(QueuedCall("ACCEPT", fenced_once, unsent.append))
+    thread = threading.Thread(target=calls.run, daemon=True)
+    thread.start()
+    until(lambda: made == ["begun", "begun"], "it is made again")
+    calls.close("over")
+    thread.join()
+    assert not unsent
+    assert calls.pending(time.monotonic()) == 0
+
+
+def test_a_call_that_may_not_be_made_is_not_taken_for_a_master_that_hangs() -> None:
+    """However long that lasts; and it is told that it was not made."""
+    asked, unsent = list[int](), list[str]()
+    calls = Calls(lambda: bool(asked.append(1)), lambda _: None)
+    calls.put(QueuedCall("ACCEPT", lambda: None, unsent.append))
+    thread = threading.Thread(target=calls.run, daemon=True)
+    thread.start()
+    until(lambda: len(asked) > 2, "it is asked again and again")
+    assert calls.pending(time.monotonic() + 3600) == 0
+    calls.close("the daemon stops")
+    thread.join()
+    assert unsent == ["the daemon stops"]
 
 
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
