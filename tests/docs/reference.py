@@ -6,12 +6,14 @@ from pathlib import Path
 from tests.docs.api_reference import api_reference
 from tests.docs.cli_reference import cli_reference
 from tests.docs.config_reference import config_reference
+from tests.docs.spark_reference import spark_reference
 
 FOLDER = Path(__file__).parents[2] / "docs/reference"
 PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api_reference,
     "cli.md": cli_reference,
     "config.md": config_reference,
+    "spark.md": spark_reference,
 }
 
 if __name__ == "__main__":
