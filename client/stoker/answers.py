@@ -866,9 +866,9 @@ class JobOptions(TypedDict, total=False):
     main_class: str | None
     """The class whose main method is the job; of jars only."""
     py_files: Sequence[File]
-    """Python files and archives that it imports."""
+    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
     files: Sequence[File]
-    """Files put into the folder of each executor."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
     jars: Sequence[File]
     """Jars on the class path."""
     archives: Sequence[File]
@@ -947,9 +947,9 @@ class JobSpec(TypedDict):
     main_class: str | None
     """The class whose main method is the job; of jars only."""
     py_files: list[str]
-    """Python files and archives that it imports."""
+    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
     files: list[str]
-    """Files put into the folder of each executor."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
     jars: list[str]
     """Jars on the class path."""
     archives: list[str]
