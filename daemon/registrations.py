@@ -38,6 +38,8 @@ _FIELDS = frozenset(
         "spot",
     }
 )
+#: How settings begin that say something of executors.
+_OF_EXECUTORS = ("spark.executor", "spark.resources.discoveryPlugin")
 #: What Spark's amounts of an executor are that are no resources of agents.
 _OF_SPARK = frozenset({"cores", "memory", "memoryOverhead", "offHeap", "pyspark.memory"})
 #: Cores of an executor, as job files have it.
@@ -52,7 +54,7 @@ def registered_spec(asked: Registration, spark_for: Callable[[str], str]) -> Job
     except (PropertyError, ValueError) as error:
         raise RejectedError(422, "The application cannot be run", str(error)) from error
     fields = {key: value for key, value in found.items() if key in _FIELDS}
-    conf = {key: text for key, text in found.get("conf", {}).items() if key.startswith("spark.executor")}
+    conf = {key: text for key, text in found.get("conf", {}).items() if key.startswith(_OF_EXECUTORS)}
     conf.pop("spark.executor.id", None)  # the driver's own
     values = {
         **fields,

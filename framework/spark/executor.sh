@@ -1,7 +1,8 @@
 # A Spark executor: waits until the driver tells its application's id, then becomes the executor's JVM.
 # Arguments: driver's host, port and UI port; executor's id, address and cores; seconds after which it gives up; the
 # application's id where it is known, else nothing; the number of the executor's resource profile.
-# In: STOKER_UI_KEY, for which the driver's UI asks. Needs bash and what Spark itself needs, no curl and no Python.
+# In: STOKER_UI_KEY, for which the driver's UI asks; STOKER_RESOURCES, which resources beside cores and memory it has,
+# as Spark reads them, or nothing. Needs bash and what Spark itself needs, no curl and no Python.
 set -u
 host=$1 port=$2 ui_port=$3 executor=$4 address=$5 cores=$6 patience=$7 ui_key=$STOKER_UI_KEY
 unset STOKER_UI_KEY
@@ -61,8 +62,15 @@ scratch=${MESOS_SANDBOX:-$PWD}
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$scratch}"
 SPARK_EXECUTOR_OPTS=${SPARK_EXECUTOR_OPTS//"{{APP_ID}}"/$application}
 export SPARK_EXECUTOR_OPTS="${SPARK_EXECUTOR_OPTS//"{{EXECUTOR_ID}}"/$executor} \"-Djava.io.tmpdir=$scratch\""
+resources=()
+if [ -n "${STOKER_RESOURCES-}" ]; then
+  printf '%s' "$STOKER_RESOURCES" > "$scratch/resources.json" || exit 74 # EX_IOERR
+  resources=(--resourcesFile "$scratch/resources.json")
+fi
+unset STOKER_RESOURCES
 # Spark's scripts ask a JVM for the command, which is over before compiling with care is worth it.
 export SPARK_LAUNCHER_OPTS="${SPARK_LAUNCHER_OPTS--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
 exec "$SPARK_HOME/bin/spark-class" org.apache.spark.executor.CoarseGrainedExecutorBackend \
   --driver-url "spark://CoarseGrainedScheduler@$host:$port" --executor-id "$executor" \
-  --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId "$profile"
+  --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId "$profile" \
+  ${resources[@]+"${resources[@]}"}

@@ -26,6 +26,7 @@ from framework.spark.driver_properties import (
 from framework.spark.homes import SparkHome
 from framework.spark.memory import executor_cores
 from framework.spark.properties import properties_text
+from framework.spark.spark_resources import given_addresses
 from framework.spark.ui import ui_filter, ui_key
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
@@ -164,8 +165,10 @@ def executor_process(
 
     ValueError when memory is not enough for the executor.
     """
+    resources = given_addresses(application.conf) if executor.profile == 0 else ""
     environment = {
         **_executor_variables(application),
+        **({"STOKER_RESOURCES": resources} if resources else {}),
         **_spark_environment(spark, executor.address),
         "SPARK_LOCAL_HOSTNAME": executor.address,
         "SPARK_EXECUTOR_MEMORY": f"{executor_heap(application, size.memory_mib)}m",

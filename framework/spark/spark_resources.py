@@ -4,6 +4,7 @@ Spark calls a kind `gpu`, Mesos and Stoker `gpus`; all others have one name. How
 Mesos count GPUs is here, too.
 """
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -58,6 +59,29 @@ def executor_resources(
         return checked_resources(found)
     except ValueError as error:
         raise PropertyError(f"spark.executor.resource: {error}") from None
+
+
+def given_addresses(conf: Mapping[str, str]) -> str:
+    """The resources of an executor as a file for Spark has them, in JSON; empty where it finds them itself.
+
+    Each is numbered from 0 on, as what isolates GPUs shows them to a task. Without a file, or a script that
+    finds them, an executor would end at once.
+    """
+    if conf.get("spark.resources.discoveryPlugin", "").strip():
+        return ""
+    amounts = {
+        kind: int(amount)
+        for kind, amount in _amounts(conf, "executor").items()
+        if amount and not conf.get(f"spark.executor.resource.{kind}.discoveryScript", "").strip()
+    }
+    found = [
+        {
+            "id": {"componentName": "spark.executor", "resourceName": kind},
+            "addresses": [str(number) for number in range(amount)],
+        }
+        for kind, amount in sorted(amounts.items())
+    ]
+    return json.dumps(found) if found else ""
 
 
 def _amounts(properties: Mapping[str, str], whose: str) -> dict[str, float]:

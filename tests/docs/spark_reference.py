@@ -44,8 +44,8 @@ def spark_reference() -> str:
     lines += _older()
     lines += ["", "## Settings that pass", ""]
     lines += [
-        f"{passed.total()} settings of Spark {versions} go to the application as they are, and so does what no Spark declares "
-        "(`spark.hadoop.*`, `spark.executorEnv.*`):",
+        f"{passed.total()} settings of Spark {versions} go to the application as they are, and so does what "
+        "no Spark declares (`spark.hadoop.*`, `spark.executorEnv.*`):",
         "",
         "| settings | how many |",
         "| --- | --- |",

@@ -1,5 +1,6 @@
 """The commands of drivers and executors, as values."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,28 @@ def test_files_that_are_fetched_are_called_as_their_jobs_say() -> None:
     assert Uri("file:///data/conf.txt", extract=False, name="conf.txt") in process.uris
     assert process.argv[4:6] == ("--files", "renamed.txt")
     assert process.environment["STOKER_ALIASES"] == "conf.txt#renamed.txt"
+
+
+@pytest.mark.parametrize(
+    ("conf", "found"),
+    [
+        ({"spark.executor.resource.gpu.amount": "2"}, {"gpu": ["0", "1"]}),
+        ({"spark.executor.resource.gpu.amount": "0"}, {}),
+        (
+            {
+                "spark.executor.resource.gpu.amount": "2",
+                "spark.executor.resource.gpu.discoveryScript": "/find",
+                "spark.executor.resource.fpga.amount": "1",
+            },
+            {"fpga": ["0"]},
+        ),
+        ({"spark.executor.resource.gpu.amount": "2", "spark.resources.discoveryPlugin": "x.Y"}, {}),
+    ],
+)
+def test_executors_are_told_their_resources(conf: dict[str, str], found: dict[str, list[str]]) -> None:
+    """Those that Spark would look for in vain."""
+    text = make_executor(replace(APPLICATION, conf=conf)).environment.get("STOKER_RESOURCES", "[]")
+    assert {each["id"]["resourceName"]: each["addresses"] for each in json.loads(text)} == found
 
 
 def test_driver_settings_fix_what_the_launch_depends_on() -> None:

@@ -236,6 +236,49 @@ def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) 
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
+RESOURCES_APPLICATION = """
+import pathlib, sys
+from pyspark import SparkContext, TaskContext
+
+def has(_):
+    found = TaskContext.get().resources()
+    return sorted((name, each.addresses) for name, each in found.items())
+
+context = SparkContext()
+found = context.parallelize(range(2), 1).map(has).collect()
+pathlib.Path(sys.argv[1], "result.txt").write_text(repr(found[0]))
+"""
+
+
+@pytest.mark.slow
+def test_executors_have_the_resources_that_their_settings_name(cluster: Cluster, tmp_path: Path) -> None:
+    """Of each kind, also without a script that looks for them; what a script finds goes before."""
+    (tmp_path / "app.py").write_text(RESOURCES_APPLICATION)
+    script = tmp_path / "find.sh"
+    script.write_text("""echo '{"name": "fpga", "addresses": ["f7"]}'""")
+    script.chmod(0o755)
+    kinds = {
+        "spark.executor.resource.gpu.amount": "2",
+        "spark.task.resource.gpu.amount": "2",
+        "spark.executor.resource.fpga.amount": "1",
+        "spark.executor.resource.fpga.discoveryScript": str(script),
+        "spark.task.resource.fpga.amount": "1",
+    }
+    application = Application(
+        str(tmp_path / "app.py"), arguments=(str(tmp_path),), conf={**QUICK_JAVA, **kinds}
+    )
+    start_driver(
+        cluster.driver_spec(application), DriverPlace(tmp_path / "driver", cluster.records), os.environ
+    )
+    executors = [cluster.start_executor(application, number, f"127.0.1.{number}") for number in (1, 2)]
+    wait_until(lambda: driver_status(cluster.records).state != "running")
+    assert driver_status(cluster.records) == DriverStatus("ended", 0), (
+        tmp_path / "driver/stderr"
+    ).read_text()
+    assert (tmp_path / "result.txt").read_text() == repr([("fpga", ["f7"]), ("gpu", ["0", "1"])])
+    assert [executor.wait() for executor in executors] == [0, 0]
+
+
 def test_executor_tells_when_the_application_has_a_local_master(cluster: Cluster, tmp_path: Path) -> None:
     """An application that runs in its driver alone, here one fetched as on the cluster, is named as such."""
     (tmp_path / "local.py").write_text(LOCAL_APPLICATION)
