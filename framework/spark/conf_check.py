@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from framework.spark.spark_resources import executor_resources
-from framework.spark.spark_values import number
+from framework.spark.spark_values import number, seconds
 from framework.spark.treatments import treatment
 
 #: Options of Java that Spark looks through, and where it wants a heap to be given.
@@ -19,6 +19,8 @@ _JAVA_OPTIONS = {
 }
 #: Parts of a heap.
 _FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
+#: How long Spark waits for an executor, and how often it hears one: the default, and what a number alone is.
+_HEARTBEAT = {"spark.network.timeout": (120.0, "s"), "spark.executor.heartbeatInterval": (10.0, "ms")}
 #: Spark masks settings whose names match, in its UI and its event log; this is its own default.
 REDACTED = "(?i:secret|password|token|access[.]?key)"
 
@@ -35,6 +37,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     for key, instead in _JAVA_OPTIONS.items():
         if key in conf:
             _check_java_options(key, conf[key], instead)
+    _check_heartbeat(conf)
     for key in _FRACTIONS:
         if (text := conf.get(key, "").strip()) and not 0 <= number(key, text) <= 1:
             raise ValueError(f"conf: {key} should be between 0 and 1 (was {text})")
@@ -70,6 +73,21 @@ def _check_name(key: str, value: str) -> None:
         f"; a job's field for it is {found.why}" if found.does == "maps" else f", and no job may: {found.why}"
     )
     raise ValueError(f"conf: {key} is reserved: Stoker sets it{ends}")
+
+
+def _check_heartbeat(conf: Mapping[str, str]) -> None:
+    said = {key: conf.get(key, "").strip() for key in _HEARTBEAT}
+    if not any(said.values()):
+        return
+    timeout, interval = (
+        seconds(key, text, unit) if (text := said[key]) else usual
+        for key, (usual, unit) in _HEARTBEAT.items()
+    )
+    if timeout <= interval:
+        raise ValueError(
+            f"conf: spark.network.timeout of {timeout:g} s should be more than "
+            f"spark.executor.heartbeatInterval of {interval:g} s"
+        )
 
 
 def _check_java_options(key: str, options: str, instead: str) -> None:

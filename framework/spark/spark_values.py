@@ -32,10 +32,10 @@ def size_mib(name: str, text: str) -> int:
     return size_bytes(name, text, "m") >> 20
 
 
-def seconds(name: str, text: str) -> float:
-    """Seconds of a text such as 90s or 30m; a number alone is one of seconds. PropertyError for others."""
+def seconds(name: str, text: str, unit: str = "s") -> float:
+    """Seconds of a text such as 90s or 30m; a number alone is one of `unit`s. PropertyError for others."""
     found = _TIME.fullmatch(text.lower())
-    factor = _SECONDS.get(found[2] or "s") if found else None
+    factor = _SECONDS.get(found[2] or unit) if found else None
     if found is None or factor is None or not int(found[1]):
         raise PropertyError(f"{name}={text}: should be seconds, or a time such as 90s, 30m, 2h or 1d")
     return int(found[1]) * factor

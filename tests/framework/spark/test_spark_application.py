@@ -119,6 +119,8 @@ def test_ordinary_application_is_accepted() -> None:
         ({"spark.memory.fraction": "1.5"}, "spark.memory.fraction should be between 0 and 1"),
         ({"spark.memory.storageFraction": "half"}, "storageFraction=half: should be a number"),
         ({"spark.hadoop.fs.s3a.secret.key": "x "}, "begins or ends with a blank"),
+        ({"spark.network.timeout": "5"}, "spark.network.timeout of 5 s should be more than .* of 10 s"),
+        ({"spark.executor.heartbeatInterval": "120000"}, "of 120 s should be more than .* of 120 s"),
         ({"spark.mesos.executor.docker.image": "x"}, "docker.image: the daemon's config decides"),
         ({"spark.driver.cores": "2"}, "a job's field for it is driver, as in driver: "),
     ],
@@ -134,5 +136,6 @@ def test_other_options_of_java_are_taken() -> None:
     conf = {
         "spark.driver.extraJavaOptions": "-Dspark.a=b -Xss4m",
         "spark.executor.extraJavaOptions": "-XX:+UseG1GC",
+        "spark.executor.heartbeatInterval": "20000",
     }
     Application(app="/apps/app.py", conf=conf).check()
