@@ -28,7 +28,7 @@ from daemon.application_records import ApplicationRecord, application_key
 from daemon.arrivals import ClientDriver, SubmittedSpec
 from daemon.contract import RejectedError
 from daemon.draining import are_late
-from daemon.failures import failure_line
+from daemon.failures import ended, failure_line
 from daemon.intake import Intake
 from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
@@ -200,7 +200,7 @@ class Applications:
         code = goodbye.exit_code
         if code is not None:
             error = failure_line(goodbye.error.encode("utf-8", "replace"), b"", None)
-            why = f"its driver exited with code {code}{error}"
+            why = ended(code, error)
         elif goodbye.signal:
             state, why = "killed", f"its driver was ended by {goodbye.signal}"
         elif goodbye.stopped:

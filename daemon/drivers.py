@@ -17,6 +17,7 @@ import structlog
 
 from conf.schema import JobSpec
 from daemon.crew import Crew
+from daemon.failures import ended
 from daemon.launch_records import LaunchLostError
 from daemon.launcher import Launcher
 from daemon.store import Store, StoreError
@@ -342,8 +343,8 @@ class HostDrivers:
             return
         message = _reason(status)
         if status.exit_code and not message:
-            said = self._launcher.failure(job_id, self._kept_spec(job_id))
-            message = f"its driver exited with code {status.exit_code}{said}"
+            said = self._launcher.failure(job_id, self._kept_spec(job_id), status.exit_code)
+            message = ended(status.exit_code, said)
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
         event = ev.DriverEnded(self._now(), job_id, status.exit_code, message)

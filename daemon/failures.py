@@ -10,20 +10,35 @@ from conf.characters import visible
 from conf.masking import masked_text, secrets_in, without
 from conf.schema import JobSpec
 from framework.spark import last_words
+from framework.spark.exits import exit_words, signal_of
 
 #: Characters of the line that are shown; the log has all of it.
 _LONGEST = 300
 
 
-def failure_line(stderr: bytes, stdout: bytes, spec: JobSpec | None, secrets: Sequence[str] = ()) -> str:
+def ended(code: int, said: str = "") -> str:
+    """Why a driver that ended with this code did so, and what `failure_line` found."""
+    return f"its driver exited with code {exit_words(code)}{said}"
+
+
+def failure_line(
+    stderr: bytes,
+    stdout: bytes,
+    spec: JobSpec | None,
+    secrets: Sequence[str] = (),
+    code: int | None = None,
+) -> str:
     """What a reason says, behind the exit code, of what a driver printed last; empty when that is nothing.
 
     It is a single line in which nothing is hidden from its reader, cut where it is long. Neither `secrets`
-    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.masking` finds.
+    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.masking` finds. Of a
+    driver that a signal ended (by its exit `code`) only an error is told: it had no time to say why.
     """
     if spec is not None:
         secrets = (*secrets, *secrets_in({**spec.conf, **spec.env}, spec.args))
     words = last_words(stderr, stdout)
+    if not words.error and code is not None and signal_of(code):
+        return ""
     kind, colon, said = words.text.partition(": ")
     if not words.error or not kind.replace(".", "").isidentifier():
         kind, colon, said = "", "", words.text

@@ -27,6 +27,7 @@ from daemon.job_schemas import (
     ToldBody,
     TookBody,
 )
+from daemon.next_steps import next_step
 from daemon.schemas import interval_body
 from environment.model.growing import wanted
 from environment.model.records import ExecutorRecord, JobRecord
@@ -147,6 +148,7 @@ def _job_body(
         after=[AfterBody(job=one.job, name=one.name, when=one.when) for one in job.after],
         labels=dict(job.labels),
         reason=record.reason if reason is None else reason,
+        next_step=next_step(job.id, record.state, record.reason),
         min_executors=job.fewest if job.dynamic is None else job.dynamic.min,
         min_cpus=job.cpus if job.min_cpus is None else job.min_cpus,
         wanted_executors=None if job.dynamic is None else sum(asked.total for asked in wanted(record)),

@@ -139,6 +139,8 @@ class JobBody(Body):
     """How far it is."""
     reason: Said
     """Why it is in that state, in words."""
+    next_step: Said
+    """What to do about it where it has failed; else empty."""
     warnings: list[Said]
     """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None

@@ -289,21 +289,23 @@ class Launcher:
                 return found[0].decode(errors="replace")[:300]
         return ""
 
-    def failure(self, job_id: str, spec: JobSpec | None) -> str:
-        """What a reason says of a driver that failed on this host; see `failure_line`."""
+    def failure(self, job_id: str, spec: JobSpec | None, code: int | None = None) -> str:
+        """What a reason says of a driver that failed on this host with this code; see `failure_line`."""
         tails = {"stderr": b"", "stdout": b""}
         for stream in tails:
             with contextlib.suppress(OSError):
                 tails[stream] = read_tail(self.folder(job_id), f"driver/{stream}", TAIL)
-        return self.failure_in(job_id, spec, **tails)
+        return self.failure_in(job_id, spec, **tails, code=code)
 
-    def failure_in(self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes) -> str:
+    def failure_in(
+        self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None
+    ) -> str:
         """What a reason says of the ends of what the job's driver printed; see `failure_line`."""
         secrets: tuple[str, ...] = ()
         with contextlib.suppress(OSError, ValueError, StoreError):
             if launch := self.applications.launch(job_id):
                 secrets = launch.secret, ui_key(launch.secret)
-        return failure_line(stderr, stdout, spec, secrets)
+        return failure_line(stderr, stdout, spec, secrets, code)
 
     def stop_driver(self, job_id: str) -> None:
         """Ask the driver on this host to end."""

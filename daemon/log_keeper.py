@@ -20,6 +20,7 @@ from environment.model import events as ev
 from environment.model.records import ExecutorRecord
 from framework.sandboxes import Sandbox, read_end
 from framework.spark import TAIL
+from framework.spark.exits import meaning_of
 from framework.translate import Json
 
 log = structlog.get_logger("logs")
@@ -79,7 +80,9 @@ class LogKeeper:
             if event.task_id in self._held:
                 return  # the agent tells it again, as nobody has acknowledged it
             self._held[event.task_id] = (time.monotonic() + _HELD, event, status)
-        self._crew.hand(event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id)))
+        self._crew.hand(
+            event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id, event.exit_code))
+        )
 
     def due(self) -> bool:
         """Whether it is time to `refresh`."""
@@ -124,8 +127,12 @@ class LogKeeper:
             _, event, status = held
             self._emit(replace(event, message=f"{event.message}{why}"), status)
 
-    def _why(self, task_id: str) -> str:
-        """What a reason says of a driver that failed; empty when that cannot be had."""
+    def _why(self, task_id: str, code: int | None) -> str:
+        """What a reason says of a driver that failed with this code, behind the words of its agent."""
+        return f"{'' if code is None else meaning_of(code)}{self._said(task_id, code)}"
+
+    def _said(self, task_id: str, code: int | None) -> str:
+        """What a reason says of what the driver printed; empty when that cannot be had."""
         job_id = task_id.partition(".")[0]
         try:
             task = next(task for task in self._store.executors(job_id) if task.task_id == task_id)
@@ -135,7 +142,7 @@ class LogKeeper:
         except (OSError, StoreError, StopIteration) as error:
             log.warning("why a driver failed cannot be read", task=task_id, why=str(error))
             return ""
-        return self._launcher.failure_in(job_id, spec, stderr, stdout)
+        return self._launcher.failure_in(job_id, spec, stderr, stdout, code)
 
     def _keep(self, task: ExecutorRecord) -> None:
         try:

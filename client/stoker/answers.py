@@ -647,6 +647,8 @@ class Job(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    next_step: str
+    """What to do about it where it has failed; else empty."""
     warnings: list[str]
     """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None
@@ -757,6 +759,8 @@ class JobDetail(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    next_step: str
+    """What to do about it where it has failed; else empty."""
     warnings: list[str]
     """What its user should know at once, in the answer to its submission; else empty."""
     place: int | None

@@ -13,6 +13,7 @@ from conf.masking import masked_urls
 from daemon.cluster_status import PoolStatus, VmStatus
 from daemon.contract import BudgetStatus, PolicyStatus
 from daemon.foresight.expected import Estimate
+from daemon.next_steps import error_first
 from daemon.problems import printable
 from environment.model.records import JobRecord
 from environment.model.states import JobState
@@ -45,10 +46,10 @@ class JobRow:
 
 def job_row(record: JobRecord) -> JobRow:
     """The row of a job."""
-    job = record.job
+    job, reason = record.job, _said(error_first(record.reason))[:_LONGEST]
     values = (
         job.id, _said(job.name or job.id), _said(job.type), _said(job.owner), _said(job.queue), record.state,
-        _said(record.reason)[:_LONGEST], job.executors, job.cpus, job.memory_mib, job.priority, job.deadline,
+        reason, job.executors, job.cpus, job.memory_mib, job.priority, job.deadline,
         job.submitted_at, record.started_at, record.finished_at, round(record.cost, 6),
     )  # fmt: skip
     return JobRow(job.id, job.owner, record.state, record.cost, dumped(values))

@@ -21,7 +21,20 @@ _SAFE = frozenset({"GET", "HEAD"})
 _JOB = re.compile(r"\bjob-[1-9][0-9]*\b")
 #: What of an answer the daemon words, and may name jobs; all else is told as its users said it.
 WORDED = frozenset(
-    ["reason", "why", "message", "note", "to", "of", "given_up", "faults", "lacks", "provider", "no_estimate"]
+    [
+        "reason",
+        "next_step",
+        "why",
+        "message",
+        "note",
+        "to",
+        "of",
+        "given_up",
+        "faults",
+        "lacks",
+        "provider",
+        "no_estimate",
+    ]
 )
 Shown = TypeVar("Shown", bound=BaseModel)
 

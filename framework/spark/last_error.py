@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from framework.spark.boilerplate import meaningful
+
 #: Bytes at the end of a log that are looked at, and characters of a line.
 TAIL = 1 << 16
 _LONGEST = 2000
@@ -22,6 +24,22 @@ _JAVA = re.compile(
     rf'(?:Caused by: |: |Exception in thread "[^"]{{0,200}}" )?({_NAME}(?:Error|Exception)\b.*)'
 )
 _CAUSE = "Caused by: "
+_STACK = re.compile(
+    r"\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception "
+)
+#: Lines of an exception's message that are looked at.
+_MESSAGE = 50
+#: What stands before a traceback of an error that ended nothing.
+_IGNORED = re.compile(r"Exception ignored in|--- Logging error ---")
+_CRASH = re.compile(
+    r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
+    r"There is insufficient memory for the Java Runtime|Terminating due to java\.lang\.OutOfMemoryError.*|"
+    r"java\.lang\.OutOfMemoryError.*|"
+    r"Error occurred during initialization of VM|Fatal Python error: .*)"
+)
+#: What of that says all by itself.
+_WHOLE = ("Terminating", "java.", "Fatal Python")
+_ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal )?error: \S", re.IGNORECASE)
 _OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
 
 
@@ -33,14 +51,21 @@ class LastWords(NamedTuple):
 
 
 def last_words(stderr: bytes, stdout: bytes) -> LastWords:
-    """What a driver said last of why it failed, in the last `TAIL` bytes of what it printed.
+    """The line that says best why a driver failed, in the last `TAIL` bytes of what it printed.
 
-    That is the last line of the last Python traceback (Spark prints what a Python driver complains of to
-    stdout); where that only tells of Java, or there is none, the last exception of Java, or what caused it;
-    else the last line that is no log entry below ERROR.
+    That is the end of the last Python traceback (Spark prints what a Python driver complains of to stdout);
+    where that only tells of Java, or there is none, the last exception of Java, or what caused it; else what
+    a JVM or an interpreter said when it crashed; else the last line that calls itself an error; else, as no
+    error, the last line that is neither a log entry below ERROR nor boilerplate.
     """
-    complaints, output = _lines(stderr), _lines(stdout)
-    for found in (_python(output), _python(complaints), _java(complaints)):
+    complaints, output = meaningful(_lines(stderr)), meaningful(_lines(stdout))
+    for found in (
+        _python(output),
+        _python(complaints),
+        _java(complaints),
+        _crash(complaints) or _crash(output),
+        _error(complaints) or _error(output),
+    ):
         if found:
             return LastWords(found, error=True)
     return LastWords(_plain(complaints) or _plain(output), error=False)
@@ -53,7 +78,11 @@ def _lines(tail: bytes) -> list[str]:
 
 
 def _python(lines: Sequence[str]) -> str | None:
-    starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    starts = [
+        number
+        for number, line in enumerate(lines)
+        if line.endswith(_TRACEBACK) and not (number and _IGNORED.match(lines[number - 1]))
+    ]
     if not starts:
         # A mistake in the syntax of the program itself has no traceback.
         return next((line for line in reversed(lines) if re.match(r"\w{1,50}Error: ", line)), None)
@@ -61,10 +90,31 @@ def _python(lines: Sequence[str]) -> str | None:
     number = next((number for number, line in enumerate(rest) if line and not line[0].isspace()), None)
     if number is None:
         return None  # it is cut off
+    block = list(takewhile(lambda line: not _LOGGED.match(line), rest[number + 1 :]))
     if rest[number].startswith(_OF_JAVA):
-        block = takewhile(lambda line: not _LOGGED.match(line), rest[number + 1 :])
-        return _java(list(block)) or rest[number]
-    return rest[number]
+        return _java(block) or rest[number]
+    return _with_end(rest[number], block)
+
+
+def _with_end(first: str, after: Sequence[str]) -> str:
+    """An exception's first line, with the last one of its message where that has several."""
+    message = list(takewhile(lambda line: line.strip() and not _STACK.match(line), after[:_MESSAGE]))
+    return f"{first} ... {message[-1].strip()}" if message else first
+
+
+def _crash(lines: Sequence[str]) -> str | None:
+    """What a JVM or a Python that crashed says of it."""
+    for number, line in enumerate(lines):
+        if not (found := _CRASH.match(line)):
+            continue
+        said = (each.lstrip("# ").strip() for each in lines[number + 1 : number + 5])
+        more = next(filter(None, said), "")
+        return found[1] if not more or found[1].startswith(_WHOLE) else f"{found[1].rstrip(':.')}: {more}"
+    return None
+
+
+def _error(lines: Sequence[str]) -> str | None:
+    return next((line.strip() for line in reversed(lines) if _ERROR.match(line)), None)
 
 
 def _java(lines: Sequence[str]) -> str | None:

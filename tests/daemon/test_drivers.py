@@ -194,6 +194,11 @@ def test_records_that_vanish_fail_the_job(stage: Stage) -> None:
         ),
         ("echo key=SECRET SECRET >&2; exit 1", "its driver exited with code 1; it printed last: key=*** ***"),
         ("exit 3", "its driver exited with code 3"),
+        (
+            "echo my program >&2; kill -9 $$",
+            "its driver exited with code 137 (SIGKILL: usually sent by the kernel when memory is short, "
+            "as dmesg says, by a limit of its container, or by kill -9)",
+        ),
         ("rm stderr; ln -s ../../../stoker.db stderr; exit 3", "its driver exited with code 3"),
         ("rm stderr; mkfifo stderr; exit 3", "its driver exited with code 3"),
         ("rm stderr; truncate -s 1T stderr; exit 3", "its driver exited with code 3"),

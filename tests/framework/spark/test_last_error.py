@@ -112,3 +112,134 @@ def test_it_is_found_in_time(printed: bytes) -> None:
     began = time.process_time()
     assert len(last_words(printed, printed).text) <= 2000
     assert time.process_time() - began < 1.0
+
+
+BANNER = r"""Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
+Setting default log level to "WARN".
+To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).
+Welcome to
+      ____              __
+     / __/__  ___ _____/ /__
+    _\ \/ _ \/ _ `/ __/  '_/
+   /___/ .__/\_,_/_/ /_/\_\   version 3.5.9
+      /_/
+
+Using Python version 3.11.7 (main, Dec  4 2023 18:10:11)
+Spark context Web UI available at http://127.0.0.1:4040
+SparkSession available as 'spark'.
+=========================
+*** Nightly import 4.2 ***
+[Stage 0:>                                                          (0 + 1) / 2]
+"""
+
+SUBMIT = """Error: Unrecognized option: --qeue
+
+Usage: spark-submit [options] <app jar | python file | R file> [app arguments]
+Usage: spark-submit --kill [submission ID] --master [spark://...]
+
+Options:
+  --master MASTER_URL         spark://host:port, mesos://host:port, yarn,
+                              k8s://https://host:port, or local (Default: local[*]).
+  --help, -h                  Show this help message and exit.
+
+ Cluster deploy mode only:
+  --driver-cores NUM          Number of cores used by the driver, only in cluster mode
+                              (Default: 1).
+
+ Spark on YARN only:
+  --queue QUEUE_NAME          The YARN queue to submit to (Default: "default").
+"""
+
+ARGPARSE = """usage: app.py [-h] --rows ROWS [--queue QUEUE]
+              [--size SIZE]
+app.py: error: the following arguments are required: --rows
+"""
+
+CRASHED = """#
+# A fatal error has been detected by the Java Runtime Environment:
+#
+#  SIGSEGV (0xb) at pc=0x00007f1c2d3e4f50, pid=4711, tid=4712
+#
+# JRE version: OpenJDK Runtime Environment (17.0.9+9) (build 17.0.9+9)
+# Problematic frame:
+# C  [libfast.so+0x1f50]  sum+0x10
+#
+# If you would like to submit a bug report, please visit:
+#   https://bugreport.java.com/bugreport/crash.jsp
+#
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "line"),
+    [
+        (SUBMIT, "Error: Unrecognized option: --qeue"),
+        (BANNER + SUBMIT, "Error: Unrecognized option: --qeue"),
+        (ARGPARSE, "app.py: error: the following arguments are required: --rows"),
+        (
+            "Unrecognized VM option 'UseG2GC'\nError: Could not create the Java Virtual Machine.\n"
+            "Error: A fatal exception has occurred. Program will exit.\n",
+            "Unrecognized VM option 'UseG2GC'",
+        ),
+        (
+            "Error occurred during initialization of VM\nToo small maximum heap\n",
+            "Error occurred during initialization of VM: Too small maximum heap",
+        ),
+        (
+            "Error: Could not find or load main class a.B\n"
+            "Caused by: java.lang.ClassNotFoundException: a.B\n",
+            "java.lang.ClassNotFoundException: a.B",
+        ),
+        (
+            CRASHED,
+            "A fatal error has been detected by the Java Runtime Environment: "
+            "SIGSEGV (0xb) at pc=0x00007f1c2d3e4f50, pid=4711, tid=4712",
+        ),
+        (
+            "#\n# There is insufficient memory for the Java Runtime Environment to continue.\n"
+            "# Native memory allocation (mmap) failed to map 2097152 bytes\n",
+            "There is insufficient memory for the Java Runtime: "
+            "Native memory allocation (mmap) failed to map 2097152 bytes",
+        ),
+        (
+            BANNER + "Terminating due to java.lang.OutOfMemoryError: Java heap space\n",
+            "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+        ),
+        (
+            "Fatal Python error: Aborted\n\nCurrent thread",
+            "Fatal Python error: Aborted",
+        ),
+        (BANNER, ""),
+        (BANNER + "the input is empty\n" + BANNER, "the input is empty"),
+        ("the input is empty\n" + SUBMIT.partition("\n\n")[2], "the input is empty"),
+        ("the input is empty\n--queue QUEUE_NAME   x\n", "--queue QUEUE_NAME   x"),
+        (
+            PYTHON + "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\n"
+            "Traceback (most recent call last):\nBrokenPipeError: [Errno 32] Broken pipe\n",
+            "ZeroDivisionError: division by zero",
+        ),
+        (
+            "Traceback (most recent call last):\n  File 'a', line 1\n"
+            "ValueError: three rows are bad:\n  row 7\n  row 9\n",
+            "ValueError: three rows are bad: ... row 9",
+        ),
+        (
+            "Traceback (most recent call last):\n  File 'a', line 1\nAnalysisException: [NO] no table t;\n"
+            "'Project [*]\n+- 'UnresolvedRelation [t]\n\nJVM stacktrace:\n\tat a.b(C.scala:1)\n",
+            "AnalysisException: [NO] no table t; ... +- 'UnresolvedRelation [t]",
+        ),
+    ],
+)
+def test_the_cause_comes_before_boilerplate(printed: str, line: str) -> None:
+    """Banners, usage and hints say nothing of a failure, wherever they stand."""
+    assert last_words(printed.encode(), b"").text == line
+    assert last_words(b"", printed.encode()).text == line or "\tat " in printed or "Caused by" in printed
+
+
+@pytest.mark.parametrize("text", ["-", "- a", "/_/ version 1", "usage: a\n -a", "Error: ", "#", "a: ", " \t"])
+def test_boilerplate_is_found_in_time(text: str) -> None:
+    """However long its lines are, and however many there are."""
+    began = time.process_time()
+    for printed in (text * TAIL, f"{text * 500}a{text * 500}\n" * (TAIL // 100)):
+        last_words(printed.encode(), printed.encode())
+    assert time.process_time() - began < 10.0

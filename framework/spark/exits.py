@@ -1,0 +1,63 @@
+"""Meanings of exit codes: the signal that ended a driver, with its usual sender, and codes of Spark's."""
+
+import signal
+from collections.abc import Mapping
+from types import MappingProxyType
+
+#: Codes above this are left by a signal of the rest's number.
+_BY_SIGNAL = 128
+#: What usually sends a signal, by its name.
+_SENDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "SIGHUP": "sent when a terminal or session is closed",
+        "SIGINT": "sent by Ctrl-C",
+        "SIGQUIT": "sent by a user who wants a thread dump or a core",
+        "SIGILL": "a native library does not fit this processor",
+        "SIGTRAP": "a native library or a debugger stopped it",
+        "SIGABRT": "the JVM or a native library gave itself up: see hs_err_pid*.log and stderr",
+        "SIGBUS": "a file that was mapped became shorter, or the disk of /dev/shm is full",
+        "SIGFPE": "native code divided by zero",
+        "SIGKILL": "usually sent by the kernel when memory is short, as dmesg says, by a limit of "
+        "its container, or by kill -9",
+        "SIGSEGV": "native code read or wrote where it must not: see hs_err_pid*.log",
+        "SIGPIPE": "what read its output was gone",
+        "SIGTERM": "usually sent by kill, by the end of a session, or when its machine is shut down",
+        "SIGXCPU": "its limit of CPU time by ulimit -t is used up",
+        "SIGXFSZ": "a file reached the limit of its size by ulimit -f",
+        "SIGSYS": "a filter of system calls forbids what it asked for",
+    }
+)
+#: What Spark, the shell, and the script that starts drivers say by a code.
+_MEANINGS: Mapping[int, str] = MappingProxyType(
+    {
+        50: "Spark's code for an exception that nothing caught",
+        51: "Spark's code for an exception while another was handled",
+        52: "Spark's code for OutOfMemoryError: the heap is too small",
+        53: "Spark's code for a folder that it could not make",
+        101: "Spark's code for a main class that is not there",
+        126: "what a shell says of a program that cannot be run",
+        127: "what a shell says of a program that is not there",
+    }
+)
+
+
+def signal_of(code: int) -> str:
+    """Name of the signal that ended a driver with this exit code; empty when none did."""
+    try:
+        return signal.Signals(code - _BY_SIGNAL).name if code > _BY_SIGNAL else ""
+    except ValueError:
+        return ""
+
+
+def meaning_of(code: int) -> str:
+    """The meaning of a code in brackets, a blank before them: ` (SIGKILL: ...)`; empty where it has none."""
+    if name := signal_of(code):
+        sender = _SENDERS.get(name, "")
+        return f" ({name}: {sender})" if sender else f" ({name})"
+    meaning = _MEANINGS.get(code)
+    return "" if meaning is None else f" ({meaning})"
+
+
+def exit_words(code: int) -> str:
+    """The code and what it means."""
+    return f"{code}{meaning_of(code)}"
