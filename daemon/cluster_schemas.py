@@ -91,6 +91,9 @@ class ClusterBody(Body):
     """By what jobs are put in order, one behind the other; empty: first come, first served."""
     queues: int
     """How many queues that take jobs share them; 0 where a job's queue is any name."""
+    note: Said
+    """What keeps jobs waiting that no VM and no policy changes: that the machine under an embedded cluster
+    carries no more executors and drivers at once. Empty where nothing does."""
 
 
 class HealthBody(Body):
@@ -134,6 +137,7 @@ def cluster_body(cluster: ClusterStatus, job_ids: Collection[str] | None = None)
         provider=cluster.provider.trouble,
         order=list(cluster.order),
         queues=cluster.queues,
+        note=cluster.note,
     )
 
 

@@ -1,5 +1,6 @@
 """The VMs and the pools of others as users see them: what the scheduler tells of its cluster."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -75,3 +76,21 @@ class ClusterStatus:
     #: By what jobs are put in order, one behind the other, where queues share them; and how many take jobs.
     order: tuple[str, ...] = ()
     queues: int = 0
+    #: How many executors and drivers the machine under an embedded cluster carries at once (None: any
+    #: number), and whether a job waits since it carries no more.
+    jvms: int | None = None
+    crowded: bool = False
+
+    @property
+    def note(self) -> str:
+        """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
+        cores = math.fsum(vm.cpus for vm in self.vms if not vm.pool)
+        cores += math.fsum(pool.max * pool.cpus for pool in self.pools)
+        if not self.crowded or self.jvms is None or self.jvms >= cores:
+            return ""
+        carried = "1 JVM" if self.jvms == 1 else f"{self.jvms} JVMs"
+        return (
+            f"Jobs wait for this machine, not for VMs: it carries {carried} (executors and drivers) at once, "
+            f"and the cluster on it has {cores:g} cores. No policy and no VM changes that: a larger machine "
+            "does, a Mesos of several machines, or mesos.jvms, if this one carries more."
+        )

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from conf.carrying import carried
 from daemon.amounts import flat, flat_free
-from daemon.job_schemas import GaveBody, TookBody
+from daemon.job_schemas import EstimateBody, GaveBody, TookBody
 from daemon.schemas import Body, Said
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import JobRecord
@@ -104,6 +104,11 @@ class ExplanationBody(Body):
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    estimate: EstimateBody | None
+    """When it is expected to start and end, and what it will cost; null where it does not wait, or where
+    nothing is known."""
+    no_estimate: Said
+    """Why there is no estimate of a job that waits; empty where there is one, or nothing to be said."""
     gave: list[GaveBody]
     """What it gave to other jobs, and for which it was stopped; the last hundred."""
     took: list[TookBody]
@@ -113,7 +118,12 @@ class ExplanationBody(Body):
 
 
 def explanation_body(
-    record: JobRecord, reason: str, explanations: Sequence[Explanation], place: int | None = None
+    record: JobRecord,
+    reason: str,
+    explanations: Sequence[Explanation],
+    place: int | None = None,
+    estimate: EstimateBody | None = None,
+    no_estimate: str = "",
 ) -> ExplanationBody:
     """All decisions about a job."""
     decisions = [_decision_body(explanation) for explanation in explanations]
@@ -123,6 +133,8 @@ def explanation_body(
         record.job,
         reason=reason,
         place=place,
+        estimate=estimate,
+        no_estimate=no_estimate,
         gave=[GaveBody(**gave._asdict()) for gave in record.gave],
         took=[TookBody(**took._asdict()) for took in record.took],
         explanations=decisions,

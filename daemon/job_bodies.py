@@ -117,7 +117,8 @@ def log_body(chunk: LogChunk) -> LogBody:
     return carried(LogBody, chunk)
 
 
-def _estimate_body(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
+def estimate_of(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
+    """What is expected of a job, as long as it waits."""
     if estimate is None or record.state != "queued":
         return None
     return estimate_body(estimate)
@@ -155,7 +156,7 @@ def _job_body(
         **flat(job.size),
         duration=_between(record.started_at, record.finished_at),
         completion=_between(job.submitted_at, record.finished_at),
-        estimate=_estimate_body(record, estimate),
+        estimate=estimate_of(record, estimate),
         **others,
     )
 

@@ -135,7 +135,10 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         record = known(request, job_id)
         reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
         found, why = store.explanations(job_id), reason + _unreadable(store, job_id)
-        body = explanation_schemas.explanation_body(record, why, found, place)
+        estimate = job_bodies.estimate_of(record, scheduler.estimates().get(job_id))
+        body = explanation_schemas.explanation_body(
+            record, why, found, place, estimate, scheduler.no_estimate(record)
+        )
         return permit_of(request).redacted(body, {job_id})
 
     @app.get("/v1/jobs/{job_id}/logs")

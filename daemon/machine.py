@@ -15,6 +15,14 @@ _JVMS_A_CORE = 2
 #: Chosen: what a driver, or an executor of a small heap, really takes of memory.
 _JVM_MIB = 512
 
+#: Shipped clusters of pools by the cores of all their VMs.
+_CLUSTERS = (
+    (8, "clusters/laptop-8.yaml"),
+    (16, "clusters/laptop-16.yaml"),
+    (32, "clusters/laptop-32.yaml"),
+    (96, "clusters/demo.yaml"),
+)
+
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -40,6 +48,12 @@ def this_machine() -> ThisMachine:
         except (OSError, ValueError):  # not there, or `max`
             continue
     return ThisMachine(len(os.sched_getaffinity(0)), memory >> 20)
+
+
+def cluster_for(machine: ThisMachine) -> str:
+    """The shipped cluster that such a machine carries: of the largest with no more cores than JVMs, or so."""
+    fitting = [name for cores, name in _CLUSTERS if cores <= machine.jvms]
+    return fitting[-1] if fitting else _CLUSTERS[0][1]
 
 
 def jvms_at_once(config: Config) -> int | None:

@@ -22,6 +22,10 @@ class Picture:
     pools: tuple[PoolStatus, ...] = ()
     due: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
+    #: How many executors and drivers the machine carries at once (None: any number), and whether a job waits
+    #: for that.
+    jvms: int | None = None
+    crowded: bool = False
 
 
 def picture_of(model: ClusterModel, now: float, earlier: Picture, *, ordered: bool = False) -> Picture:
@@ -35,7 +39,8 @@ def picture_of(model: ClusterModel, now: float, earlier: Picture, *, ordered: bo
         standing = earlier.standing  # so that what was worked out of it is kept
     leases, notes = model.leases(), model.notes()
     vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
-    return Picture(vms, _pools(model, leases, notes), model.due(now), standing)
+    pools, jvms = _pools(model, leases, notes), model.options.jvms
+    return Picture(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
 
 
 def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:

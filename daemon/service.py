@@ -131,7 +131,13 @@ class Service(SchedulingLoop):
         sharing, queues = self._live_queues.sharing(), self._live_queues.queues()
         order = () if sharing is None else sharing.order
         return ClusterStatus(
-            self._picture.vms, self._picture.pools, provider, order, len(queues.leaves) if queues else 0
+            self._picture.vms,
+            self._picture.pools,
+            provider,
+            order,
+            len(queues.leaves) if queues else 0,
+            self._picture.jvms,
+            self._picture.crowded,
         )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:

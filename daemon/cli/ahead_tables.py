@@ -32,6 +32,8 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
             "Nobody waits, so all policies do alike; --since plays the jobs of a time that is over."
         )
     fixed = [each["fixed"] for each in found if each["draws"]]
+    if answer["note"]:
+        yield from (render.wrapped(answer["note"]), "")
     how = "Means of the draws, and below them from where to where 9 of 10 are:"
     if answer["recorded"]:
         how = "Each took what it took:"

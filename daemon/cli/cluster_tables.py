@@ -16,6 +16,8 @@ def cluster(answer: Json, wide: bool) -> Iterator[RenderableType]:
     if not vms and not pools:
         yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."
         return
+    if answer["note"]:
+        yield from (render.wrapped(answer["note"]), "")
     everything = [*vms, *pools]
     others, noted = any(vm["resources"] for vm in everything), any(vm["note"] for vm in everything)
 

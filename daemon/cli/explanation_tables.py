@@ -27,6 +27,7 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
         yield f"Failure {number}: {views.attempt_line(attempt)}."
     if found["state"] == "failed":
         yield f"`stoker logs {found['id']} --stderr` shows what its driver complained of."
+    yield from _starts(found)
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
     yield from (f"It {word}: {text}." for word, text in views.given(found))
@@ -45,6 +46,14 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
         for _, alike in groupby(decision["choices"], key=_told_together):
             yield from _choice([*alike])
+
+
+def _starts(found: Json) -> Iterator[str]:
+    """When a job that waits is expected to start, or why nothing is expected."""
+    if expected := found.get("estimate"):
+        yield f"It is expected to start {views.between(expected['start'], render.clock)} (9 of 10 times)."
+    elif found["state"] == "queued" and found.get("no_estimate"):
+        yield f"When it starts is not known: {found['no_estimate']}."
 
 
 def _stands(job: Json) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """`stoker top`: how the cluster is and what runs and waits there, as it changes."""
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +22,14 @@ Json = Mapping[str, Any]
 _PAGE, _PAGES = 500, 20
 #: What is paid for of a VM.
 _PAID = ("up", "unreachable", "booting", "draining", "closing")
+#: So many jobs in a row that wait for the same are one line.
+_ALIKE = 3
+#: What a job says that waits for those before it alone (daemon/reasons.py).
+_BEHIND = re.compile(
+    r"\d+ jobs? (?:is|are) before it, first come first served; (\S+?)(?:, the first of them,)? "
+    r"waits because: (.*)",
+    re.DOTALL,
+)
 _RUNNING = ("placing", "starting", "running", "relaunching")
 
 
@@ -55,13 +65,15 @@ def top(
 
 def _look(client: "Client", rows: int) -> Json:
     """How things are: sums over VMs and jobs, and the first jobs that run and wait."""
-    vms = client.cluster()["vms"]
+    cluster = client.cluster()
+    vms = cluster["vms"]
     pages = [client.jobs(state, _PAGE) for state in _RUNNING]
     running = [job for page in pages for job in page["jobs"]]
     waiting, more = _queue(client, rows)
     paid = [vm for vm in vms if vm["state"] in _PAID]
     dearest = sorted(running, key=lambda job: -job["cost"])
     return {
+        "note": cluster["note"],
         "policy": client.policy()["name"],
         "vms": len(vms),
         "vms_in_use": sum(1 for vm in vms if vm["executors"]),
@@ -109,6 +121,8 @@ def picture(found: Json) -> "Iterator[str | RenderableType]":
         f"{found[of]}{' or more' if found[f'more_{of}'] else ''}" for of in ("running", "waiting")
     )
     yield f"{running} {'job' if running == '1' else 'jobs'} running, {waiting} waiting"
+    if found["note"]:
+        yield render.wrapped(found["note"])
     if found["running_jobs"]:
         yield ""
         yield _running(found["running_jobs"])
@@ -136,17 +150,40 @@ def _running(jobs: Sequence[Json]) -> "RenderableType":
     return render.table(columns, rows, right=("cost so far",))
 
 
+def _keeps(job: Json) -> str:
+    """What keeps a job waiting, without how many are before it."""
+    found = _BEHIND.fullmatch(job["reason"])
+    return f"behind {found[1]}: {found[2]}" if found else str(job["reason"])
+
+
 def _waiting(jobs: Sequence[Json]) -> "RenderableType":
     from daemon.cli import render, views
 
-    rows = (
-        (
-            job["id"],
-            job["name"],
-            job["owner"] or render.NONE,
-            views.between(job["estimate"]["start"], render.clock) if job["estimate"] else render.NONE,
-            job["reason"],
-        )
-        for job in jobs
-    )
+    rows = []
+    for _, group in groupby(jobs, key=_keeps):
+        alike = list(group)
+        if len(alike) >= _ALIKE:
+            told = [job["estimate"]["start"] for job in alike if job["estimate"]]
+            first = min((each["low"] for each in told), default=None)
+            last = max((each["high"] for each in told), default=None)
+            rows.append(
+                (
+                    f"{len(alike)} jobs",
+                    f"{alike[0]['id']} .. {alike[-1]['id']}",
+                    "",
+                    f"{render.clock(first)} to {render.clock(last)}" if told else render.NONE,
+                    _keeps(alike[0]),
+                )
+            )
+            continue
+        rows += [
+            (
+                job["id"],
+                job["name"],
+                job["owner"] or render.NONE,
+                views.between(job["estimate"]["start"], render.clock) if job["estimate"] else render.NONE,
+                job["reason"],
+            )
+            for job in alike
+        ]
     return render.table(("waits", "name", "owner", "starts", "why"), rows)

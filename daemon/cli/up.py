@@ -24,11 +24,24 @@ def up(
 ) -> int:
     """Run the daemon until SIGTERM or Ctrl-C.
 
+    Without a config it runs an embedded Mesos with as many VMs as this machine carries, opened as jobs need
+    them.
+
     Example: stoker up --config stoker.yaml
     """
-    loaded, folder = read_config(config, settings)
+    loaded, folder = read_config(config, _for_this_machine(settings or []) if config is None else settings)
     find_own_policies(config)
     return _run(loaded, folder, log_level)
+
+
+def _for_this_machine(settings: list[str]) -> list[str]:
+    """The settings, with the cluster that this machine carries, unless they say which."""
+    from daemon.machine import cluster_for, this_machine
+
+    said = {setting.partition("=")[0].strip() for setting in settings}
+    if said & {"mesos", "mesos.cluster", "mesos.master"}:
+        return settings
+    return [*settings, f"mesos.cluster={cluster_for(this_machine())}"]
 
 
 def _run(config: "Config", folder: Path, log_level: str) -> int:

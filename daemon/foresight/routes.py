@@ -35,7 +35,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             past=past,
             cases=[case.case for case in asked.cases] or [Case()],
         )
-        return ahead_body(present, found, permit)
+        return ahead_body(present, found, permit, scheduler.cluster().note)
 
 
 def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:

@@ -136,11 +136,13 @@ class Ahead(Body):
     """How many wait besides and are not played: they pause, are aside, or are far behind."""
     policies: list[PolicyAheadBody]
     """One for each that was asked for, in that order, case by case."""
+    note: Said
+    """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
     assumes: list[Said]
     """What all that assumes, in words."""
 
 
-def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ahead:
+def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit, note: str = "") -> Ahead:
     """The answer, as far as this person sees jobs."""
     names = {request.job.id: request.job.name for request in present.queue if permit.sees(request.job.owner)}
     more = (said for each in found for said in each.case.assumes(present))
@@ -149,6 +151,7 @@ def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ah
         recorded=present.recorded is not None,
         waiting=len({request.job.id for request in present.queue if not request.joins}),
         others=present.others,
+        note=note,
         policies=[_policy(each, names, permit) for each in found],
         assumes=list(dict.fromkeys((*always(present), *more))),
     )

@@ -200,6 +200,7 @@ class PageScene:
         found: dict[str, Any] = {
             "pools": pools_part(cluster.pools),
             "provider": cluster.provider.trouble,
+            "machine": cluster.note,
             "policy": policy_part(scheduler.policy()),
             "budget": budget_part(scheduler.budget()),
         }

@@ -192,6 +192,10 @@ class ClusterModel:
         """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
         return self._parts.line.head(self.now)
 
+    def beyond_room(self) -> str:
+        """The first job for which the machine under an embedded cluster has no room; empty: there is none."""
+        return self._parts.line.beyond_room
+
     def paused(self) -> Mapping[str, float]:
         """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
         return self._parts.setbacks.paused()

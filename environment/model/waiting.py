@@ -48,6 +48,7 @@ class WaitingLine:
     ) -> None:
         self._roster = roster
         self._room = room
+        self._beyond_room = ""
         self._setbacks = setbacks
         self._reservations = reservations
         self._stage = stage
@@ -359,8 +360,14 @@ class WaitingLine:
         let_in = tuple(self._room.let_in(waiting))
         there = {request.job.id for request in let_in}
         request = next((r for r in waiting if r.job.id not in there), None)
+        self._beyond_room = "" if request is None else request.job.id
         if request is not None:
             self.reasons.no_room(request, self._room.why_not(request, let_in))
+
+    @property
+    def beyond_room(self) -> str:
+        """The first job for which the machine under an embedded cluster had no room; empty: there is none."""
+        return self._beyond_room if self._beyond_room in self._queue else ""
 
     def explain_limits(self) -> None:
         """Jobs that a limit of their queue keeps back say so, and that it does not any more."""

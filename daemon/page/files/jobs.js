@@ -8,6 +8,8 @@ import { follow, state } from "./state.js";
 
 const narrow = matchMedia("(max-width: 720px)");
 const BEFORE = 6;
+/** So many jobs more are shown at once on a phone. */
+const PART = 50;
 
 export function show(main) {
   const filter = Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] ?? ""));
@@ -18,11 +20,13 @@ export function show(main) {
   const selects = Object.fromEntries(["state", "owner", "queue", "type"].map((name) => [name, h("select", { "aria-label": name, onchange: choose })]));
   const list = h("div.list", { role: "table", "aria-label": "Jobs", tabindex: "0" });
   const space = h("div.space", { role: "rowgroup" });
-  list.append(space);
+  const others = h("button.plain", { hidden: true, onclick: () => { most += PART; draw(); } });
+  list.append(space, others);
   main.append(h("section.panel.jobs", null,
     h("div.head", null, h("h2", null, "Jobs"), number, h("span.grow"), find, ...Object.values(selects)),
     h("div.names", { "aria-hidden": "true" }, ["", "Job", "State", "Why", "Owner · queue", "Size", "Time", "Cost"].map((name, i) => h(i > 4 ? "span.num" : "span", name === "Cost" ? { title: COST } : null, name))),
     list));
+  let most = PART;
   const pool = [];
   let options = "";
 
@@ -72,8 +76,11 @@ export function show(main) {
     const total = `${Math.max(found.length, 1) * height}px`;
     if (space.style.height !== total) space.style.height = total;
     list.setAttribute("aria-rowcount", found.length);
-    const first = Math.max(0, Math.floor(list.scrollTop / height) - BEFORE);
-    const last = Math.min(found.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + BEFORE);
+    // On a phone rows are as high as their names and reasons need, and there are as many as were asked for.
+    const first = narrow.matches ? 0 : Math.max(0, Math.floor(list.scrollTop / height) - BEFORE);
+    const last = Math.min(found.length, narrow.matches ? most : Math.ceil((list.scrollTop + list.clientHeight) / height) + BEFORE);
+    others.hidden = !narrow.matches || last >= found.length;
+    say(others, `and ${count(found.length - last)} more`);
     while (pool.length < last - first) {
       const made = newRow();
       pool.push(made);

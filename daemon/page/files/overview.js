@@ -3,10 +3,12 @@
 import { cluster } from "./cluster.js";
 import { fill, h, say } from "./dom.js";
 import { ENDED, clock, cores, count, duration, money, ofCores, percent } from "./format.js";
-import { chip, dot, expected } from "./parts.js";
+import { banner, chip, dot, expected, tell } from "./parts.js";
 import { follow, state } from "./state.js";
 
 const MOST = 12;
+/** So many jobs in a row that wait for the same are one row. */
+const ALIKE = 3;
 
 export function show(main) {
   const tiles = TILES.map(([name, , , href]) => ({ name, href, value: h("div.value"), note: h("div.note") }));
@@ -16,8 +18,10 @@ export function show(main) {
   const running = h("div.rows");
   const on = h("span.chip");
   const policy = h("div.body");
+  const machine = banner();
   main.append(
     h("section.tiles", { "aria-label": "Now" }, tiles.map((tile) => h(tile.href ? "a.panel.tile" : "div.panel.tile", tile.href ? { href: tile.href } : null, h("h3", null, tile.name), tile.value, tile.note))),
+    machine,
     vms.element,
     h("div.columns", null,
       h("section.panel", null, h("div.head", null, h("h2", null, "Queue"), waiting, h("span.grow"), h("a", { href: "#/jobs?state=queued" }, "All")), queue),
@@ -31,10 +35,13 @@ export function show(main) {
     if (what.jobs || what.all) {
       say(waiting, count(sums.queued));
       say(on, count(sums.on));
-      fill(queue, head().map(queued), sums.queued ? null : h("p.empty", null, "Nobody waits."));
+      fill(queue, head(), sums.queued ? null : h("p.empty", null, "Nobody waits."));
       fill(running, sums.newest.map(started), sums.on ? null : h("p.empty", null, state.loading ? "Loading …" : "Nothing runs."));
     }
-    if (what.parts || what.all) fill(policy, ...decides());
+    if (what.parts || what.all) {
+      fill(policy, ...decides());
+      tell(machine);
+    }
   };
   update({ all: true });
   return follow(update);
@@ -79,8 +86,38 @@ function summed() {
   return s;
 }
 
+/** The head of the queue, a row each; of those in a row that wait for the same, one row for all. */
 function head() {
-  return state.line.filter(Boolean).slice(0, MOST).map((id) => state.jobs.get(id)).filter(Boolean);
+  const rows = [];
+  const line = state.line.filter(Boolean).map((id) => state.jobs.get(id)).filter(Boolean);
+  for (let i = 0; i < line.length && rows.length < MOST;) {
+    let end = i + 1;
+    while (end < line.length && line[end].reason === line[i].reason) end++;
+    if (i > 0 && end - i >= ALIKE) rows.push(alike(line.slice(i, end), line[i - 1], line.length === end ? more(line.length) : 0));
+    else rows.push(...line.slice(i, end).map(queued));
+    i = end;
+  }
+  return rows.slice(0, MOST);
+}
+
+/** How many wait beyond those of which the order is told. */
+function more(told) {
+  let waiting = 0;
+  for (const job of state.jobs.values()) if (job.state === "queued") waiting++;
+  return Math.max(0, waiting - told);
+}
+
+/** One row for jobs that wait for the same, behind another. */
+function alike(jobs, before, beyond) {
+  const [first, last] = [jobs[0], jobs.at(-1)];
+  const places = [first, last].map((job) => state.place.get(job.id) ?? "");
+  const soon = expected(first.id);
+  const until = state.estimates[last.id]?.[1];
+  return h("a.row", { href: "#/jobs?state=queued" },
+    h("span.place", null, `${places[0]}–`),
+    h("span.what", null, h("b", null, `${count(jobs.length + beyond)} jobs behind ${before.id}`)),
+    h("span.why.whole", { title: jobs.slice(0, 20).map((job) => `${job.name} ${job.id}`).join("\n") }, first.reason),
+    h("span.num.soft", null, soon ? h("div.soon", { title: soon.whole }, soon.soon) : null, until && !beyond ? `the last by ${clock(until, false)}` : null));
 }
 
 function queued(job) {

@@ -16,6 +16,18 @@ export function dot(jobId) {
   return shown;
 }
 
+/** Where it is said that jobs wait for the machine, and not for VMs. */
+export function banner() {
+  return tell(h("p.panel.banner", { role: "status" }));
+}
+
+/** Say so, as it is now. */
+export function tell(shown) {
+  shown.textContent = state.machine;
+  shown.hidden = !state.machine;
+  return shown;
+}
+
 /** When a job that waits will start, in few words, and all that is expected of it; null where nothing is. */
 export function expected(jobId) {
   const found = state.estimates[jobId];

@@ -4,7 +4,7 @@ import { numberOf } from "./format.js";
 
 export const state = {
   jobs: new Map(), vms: new Map(), pools: [], line: [], place: new Map(),
-  estimates: {}, policy: null, budget: null, provider: "", me: null, loading: true, announced: 0,
+  estimates: {}, policy: null, budget: null, provider: "", machine: "", me: null, loading: true, announced: 0,
 };
 
 let columns = { jobs: [], vms: [] };
@@ -72,7 +72,7 @@ export function apply(told) {
     const job = state.jobs.get(id);
     if (job) job.cost = cost;
   }
-  for (const name of ["pools", "policy", "budget", "provider", "estimates"]) if (name in told) state[name] = told[name];
+  for (const name of ["pools", "policy", "budget", "provider", "machine", "estimates"]) if (name in told) state[name] = told[name];
   if (told.line) {
     state.line = told.line;
     state.place = new Map();
@@ -80,6 +80,6 @@ export function apply(told) {
   }
   changed({
     jobs: Boolean(told.jobs || told.gone || told.line || told.costs || told.estimates), vms: Boolean(told.vms || told.gone_vms),
-    parts: "policy" in told || "pools" in told || "budget" in told || "provider" in told,
+    parts: "policy" in told || "pools" in told || "budget" in told || "provider" in told || "machine" in told,
   });
 }

@@ -4,7 +4,8 @@
 import { ask, get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { clock, colour, count, duration, money, percent } from "./format.js";
-import { state } from "./state.js";
+import { banner, tell } from "./parts.js";
+import { follow, state } from "./state.js";
 
 const OFFERED = ["ff", "greedy", "aep", "reinforce", "lookahead"];
 const ORDERS = ["", "fifo", "priority", "fair", "deadline", "shortest"];
@@ -30,11 +31,12 @@ export function show(main) {
   if (wanted in PLAYED) when.value = wanted;
   const status = h("span.soft", { role: "status" });
   const answer = h("div.answer");
+  const machine = banner();
   main.append(h("section.panel", null,
     h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "Nothing is touched by asking: jobs are played, in a simulation.")),
     h("div.body.asking", null, h("div", null, h("h3", null, "Policies"), policies),
       h("div", null, h("h3", null, "VMs more or fewer"), sliders), 
-      h("div.chosen-of", null, state.me?.sees === "own" ? null : h("label", null, h("h3", null, "Jobs"), when), h("label", null, h("h3", null, "Order"), order)), status)), answer);
+      h("div.chosen-of", null, state.me?.sees === "own" ? null : h("label", null, h("h3", null, "Jobs"), when), h("label", null, h("h3", null, "Order"), order)), status)), machine, answer);
   let over = false;
   let pause = 0;
   let asked = 0;
@@ -83,7 +85,8 @@ export function show(main) {
   }
 
   begin();
-  return () => { over = true; clearTimeout(pause); };
+  const end = follow(() => tell(machine));
+  return () => { over = true; end(); clearTimeout(pause); };
 }
 
 function slider(type, changed) {

@@ -69,6 +69,8 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
     pools: tuple[PoolStatus, ...] = ()
+    #: How many JVMs its machine carries, if jobs wait for that.
+    carries: int | None = None
     expected: dict[str, Estimate] = field(default_factory=dict)
     foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
     #: What a submission that was tried would send: bytes by hash.
@@ -130,7 +132,7 @@ class Cast:
 
     def cluster(self) -> ClusterStatus:
         """Two VMs, and pools when a test says so."""
-        return ClusterStatus(VMS, self.pools)
+        return ClusterStatus(VMS, self.pools, jvms=self.carries, crowded=self.carries is not None)
 
     def charge(self) -> float:
         """Nothing is charged here."""

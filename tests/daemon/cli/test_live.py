@@ -20,6 +20,7 @@ from daemon.cli import live, render, top, watch
 from daemon.cli.client import Client, UnreachableError
 from daemon.reasons import ToldReason, told_of
 from tests.daemon.cli.conftest import Daemon
+from tests.daemon.small_scheduler import ESTIMATE
 from tests.waiting import PATIENCE, until
 
 Capture = pytest.CaptureFixture[str]
@@ -144,6 +145,39 @@ def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [job["id"] for job in found["waiting_jobs"]] == waiting[:2]
     assert (found["waiting"], found["more_waiting"]) == (3, False)
+
+
+def test_those_that_wait_for_the_same_are_one_line_of_top(daemon: Daemon, capsys: Capture) -> None:
+    """The head says why; of those behind it, how many they are and whom they wait for."""
+    head, *others = [submitted(daemon) for _ in range(6)]
+    daemon.cast.put(head, "queued", "no VM has room")
+    assert daemon.run("top") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == [head, "5"]
+    assert lines[-1].startswith(f"5 jobs   {others[0]} .. {others[-1]}")
+    assert lines[-1].endswith(f"behind {head}: no VM has room")
+
+
+def test_a_small_machine_is_told_by_all_who_show_the_cluster(daemon: Daemon, capsys: Capture) -> None:
+    """While jobs wait for it."""
+    daemon.cast.carries = 1
+    submitted(daemon)
+    capsys.readouterr()
+    for command in (["cluster"], ["top"], ["what-if", "--draws", "1", "--seconds", "60"]):
+        assert daemon.run(*command) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "Jobs wait for this machine, not for VMs: it carries 1 JVM" in said
+
+
+def test_explain_says_when_a_job_is_expected_to_start(daemon: Daemon, capsys: Capture) -> None:
+    """Or why nothing is expected."""
+    job_id = submitted(daemon)
+    capsys.readouterr()
+    assert daemon.run("explain", job_id) == 0
+    assert "When it starts is not known: " in capsys.readouterr().out
+    daemon.cast.expected = {job_id: ESTIMATE}
+    assert daemon.run("explain", job_id) == 0
+    assert "It is expected to start " in capsys.readouterr().out
 
 
 def test_top_finds_the_head_of_the_queue_behind_older_jobs(

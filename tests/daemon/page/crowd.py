@@ -43,6 +43,8 @@ class Crowd(SmallScheduler):
 
     #: Whether its VMs are always there, and of no pool.
     fixed = False
+    #: How many JVMs its machine carries, if jobs wait for that.
+    carries: int | None = None
 
     def __init__(self, store: Store, vms: int, jobs: int, seed: int = 1) -> None:
         super().__init__(store)
@@ -184,7 +186,8 @@ class Crowd(SmallScheduler):
     def cluster(self) -> ClusterStatus:
         """The VMs as they are now, each a new value, as the loop's picture has them."""
         if self.fixed:
-            return ClusterStatus(tuple(replace(vm, pool="", state="up") for vm in self._picture))
+            vms = tuple(replace(vm, pool="", state="up") for vm in self._picture)
+            return ClusterStatus(vms, jvms=self.carries, crowded=self.carries is not None)
         pools = tuple(
             PoolStatus(
                 f"{kind}-pool",
@@ -200,7 +203,8 @@ class Crowd(SmallScheduler):
             )
             for kind, cpus, memory, price in TYPES
         )
-        return ClusterStatus(tuple(self._picture), pools)
+        crowded = self.carries is not None
+        return ClusterStatus(tuple(self._picture), pools, jvms=self.carries, crowded=crowded)
 
     def budget(self) -> BudgetStatus | None:
         """A tenth of it is spent."""

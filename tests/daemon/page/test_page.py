@@ -107,8 +107,76 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         well(page, url)
 
 
+def apart(crowd: Crowd) -> None:
+    """Each of the jobs that wait has a reason of its own."""
+    for number, job_id in enumerate(crowd.waiting[1:]):
+        record = crowd.store.job(job_id)
+        assert record is not None
+        crowd.store.save(Changes((replace(record, reason=f"waits for its turn, {number}"),), ()))
+
+
+def test_jobs_that_wait_for_the_same_are_one_row(chromium: Browser, crowd: Crowd) -> None:
+    """How many, and behind which; the head has its own."""
+    first, *others = crowd.waiting
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees(f"{len(others)} jobs behind {first}")
+        page.until("document.querySelectorAll('.columns section:first-child a.row').length === 2")
+        crowd.expected = {others[0]: _in_hours(1, 2), others[-1]: _in_hours(5, 6)}
+        page.sees("starts in ")
+        page.sees("the last by ")
+        well(page, url)
+
+
+def test_a_small_machine_is_told_where_jobs_wait_for_it(chromium: Browser, crowd: Crowd) -> None:
+    """On the overview and where other policies and VMs are played; gone when none waits any more."""
+    crowd.carries = 4
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("it carries 4 JVMs", ".banner")
+        page.go(f"{url}/#/what-if")
+        page.sees("it carries 4 JVMs", ".banner")
+        crowd.carries = None
+        page.until("document.querySelector('.banner').hidden")
+        page.go(url)
+        page.sees("Cluster")
+        assert page.run("document.querySelector('.banner').hidden")
+        well(page, url)
+
+
+def test_a_phone_shows_names_and_errors_uncut(chromium: Browser, crowd: Crowd) -> None:
+    """However long, on the overview and in the list, of which there is more when it is asked for."""
+    long = " ".join(f"part-{number}" for number in range(24))
+    record = crowd.store.jobs(states=("running",), limit=1)[0]
+    of = replace(record, job=replace(record.job, name=f"name {long}"), reason=f"KeyError: {long}")
+    crowd.store.save(Changes((of,), ()))
+    crowd.submit_some(40)
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs", width=390, height=860)
+        page.sees(record.job.id, ".list")
+        cut = (
+            "[...document.querySelectorAll('.job:not([hidden]) *, .row *')].filter((one) => "
+            "one.offsetParent && getComputedStyle(one).overflow !== 'visible' && "
+            "(one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)).length"
+        )
+        assert f"KeyError: {long}" in page.text(".list")
+        assert page.run(cut) == 0
+        assert page.run("document.documentElement.scrollWidth") == 390
+        shown = "document.querySelectorAll('.job:not([hidden])').length"
+        assert page.run(shown) == 50
+        page.click(".list > button")
+        page.until(f"{shown} === 100")
+        page.until("document.querySelector('.list > button').hidden")
+        page.go(url)
+        page.sees(f"name {long}", ".columns")
+        assert page.run(cut) == 0
+        assert page.run("document.documentElement.scrollWidth") == 390
+        well(page, url)
+
+
 def test_the_queue_stands_in_columns_and_its_number_leads_to_it(chromium: Browser, crowd: Crowd) -> None:
     """Reasons begin one below the other, however long others have waited; the tile shows who waits."""
+    apart(crowd)
     with served(app_of(crowd)) as url:
         page = chromium.page(url)
         page.sees("waits for its turn")

@@ -32,7 +32,9 @@ def test_jobs_are_let_in_while_there_is_room() -> None:
     assert sum(map(len, launched(here.decide()).values())) == 4
     assert here.model.requests() == ()
     assert not here.model.ready_to_decide()
+    assert here.model.beyond_room() == ""
     here.wait(1.0)
+    assert here.model.beyond_room() == "job-3"
     assert here.job("job-3").reason == (
         "this machine carries 7 JVMs at once (mesos.jvms): "
         "the jobs before it take 6, and it needs 3 with its driver"
