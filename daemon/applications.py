@@ -37,6 +37,7 @@ from daemon.store import Store, StoreError
 from environment.model import events as ev
 from environment.model.growing import bounded
 from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.words import counted
 from framework.spark.backend_jar import BackendJarError
 from framework.spark.memory import (
     executor_cores,
@@ -158,7 +159,7 @@ class Applications:
         """
         job = self._session(job_id, key).record.job
         if job.dynamic is None:
-            return f"{job_id} keeps its {job.executors} executors, as dynamic allocation is off"
+            return f"{job_id} keeps its {counted(job.executors, 'executor')}, as dynamic allocation is off"
         spec = self._store.spec(job_id)
         usual = _DEFAULT_HEAP_MIB if spec is None else self._launcher.heap_mib(spec)
         own = {"cores": executor_cores(job.size.cpus), "memory": usual}

@@ -15,6 +15,7 @@ import structlog
 from daemon.terms import boot_seconds
 from environment.model.accounts import Account
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.words import times
 
 log = structlog.get_logger("clock")
 
@@ -58,7 +59,7 @@ class Clock:
         if abs(self._ahead) <= _JUMP:
             return ""
         where = "behind" if self._ahead < 0 else "ahead of"
-        since = f"; that one jumped {self.jumps} times" if self.jumps else ""
+        since = f"; that one jumped {times(self.jumps)}" if self.jumps else ""
         return f"the daemon's time is {abs(self._ahead):.0f} s {where} this machine's clock{since}"
 
     def now(self) -> float:

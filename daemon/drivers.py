@@ -26,6 +26,7 @@ from environment.model import events as ev
 from environment.model.losing import FRESH_STARTS
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.types import Job
+from environment.words import times
 from framework.spark import DriverStatus, HostError, TooLateError
 
 log = structlog.get_logger("drivers")
@@ -288,7 +289,7 @@ class HostDrivers:
         """Give a launch up that the host has failed, for another one with other ports."""
         count = self._fresh_starts[job_id] = self._fresh_starts.get(job_id, 0) + 1
         if count > FRESH_STARTS:
-            self._failed(job_id, f"this host failed its driver {count} times; the last time: {why}")
+            self._failed(job_id, f"this host failed its driver {times(count)}; the last time: {why}")
             return
         pause = min(2.0 ** (count - 1), LONGEST_PAUSE)
         log.warning("a driver is launched afresh", job=job_id, why=why, count=count, pause=pause)

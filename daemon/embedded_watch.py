@@ -11,6 +11,7 @@ import structlog
 
 from conf.loader import ConfigError
 from daemon.embedded import HUNG_GRACE, Embedded, EmbeddedError
+from environment.words import times
 
 log = structlog.get_logger("daemon")
 
@@ -66,8 +67,8 @@ class EmbeddedWatch:
                 f"it has not answered for {PERIOD * self._unanswered:g} s; "
                 f"after {after:g} s it is ended, its tasks with it, and started again"
             )
-        times = f", started again {self._restarts} times" if self._restarts else ""
-        return f"ok{times}"
+        again = f", started again {times(self._restarts)}" if self._restarts else ""
+        return f"ok{again}"
 
     def _watch(self) -> None:
         pause, since = FIRST_PAUSE, time.monotonic()

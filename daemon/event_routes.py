@@ -9,18 +9,20 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from pydantic import Field
 
+from conf.characters import LONGEST_NAME
 from daemon import queries, schemas
 from daemon.chronicle import Kind
 from daemon.event_rows import Numbered
+from daemon.naming import find_job
 from daemon.store import Store
-from daemon.users.permits import Permit, no_such_job, permit_of
+from daemon.users.permits import Permit, permit_of
 
 
 class EventsQuery(queries.Query):
     """Which events: without `since` and `after`, the last that there are."""
 
-    job: queries.JobId | None = None
-    """Only those of this job."""
+    job: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None = None
+    """Only those of this job, by its id or its name."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Only those from this time on."""
     after: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
@@ -62,14 +64,10 @@ def add_events(app: FastAPI, store: Store) -> None:
     def events(request: Request, query: Annotated[EventsQuery, Query()]) -> EventList:
         """Tell what happened to a job, or to all and to the cluster."""
         permit = permit_of(request)
-        if query.job is not None:
-            record = store.job(query.job)
-            if record is None:
-                raise no_such_job(query.job)
-            permit.check(record)
+        of = None if query.job is None else find_job(store, permit, query.job).job.id
         found = store.events.read(
             query.limit,
-            job_id=query.job,
+            job_id=of,
             since=query.since,
             after=query.after,
             owners=permit.owners(()) or (),

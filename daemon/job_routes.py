@@ -16,16 +16,17 @@ from daemon import explanation_schemas, job_bodies, job_schemas, queries
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
 from daemon.foresight.expected import notes_of
 from daemon.groups import GroupSum
+from daemon.naming import find_job
 from daemon.reasons import told_of
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
-from daemon.users.permits import Permit, no_such_job, permit_of
+from daemon.users.permits import Permit, permit_of
 from environment.model.records import ExecutorRecord, JobRecord
 
 #: A group in a path.
 GroupName = Annotated[str, Path(description="The group's name, or an array's id, such as array-12.")]
 #: A job in a path.
-JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
+JobName = Annotated[str, Path(description="The job's id, such as job-17, or its name.")]
 
 
 def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
@@ -33,12 +34,8 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     uis = SparkUi()
 
     def known(request: Request, job_id: str) -> JobRecord:
-        """The job, where whoever asks may do this with it."""
-        record = store.job(job_id)
-        if record is None:
-            raise no_such_job(job_id)
-        permit_of(request).check(record)
-        return record
+        """The job by its id or its name, where the asker may do this with it."""
+        return find_job(store, permit_of(request), job_id)
 
     def known_group(name: str, owners: Collection[str] | None) -> GroupSum:
         found = None if owners is None else store.group(name, owners)
@@ -99,6 +96,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def job(request: Request, job_id: JobName) -> job_schemas.JobDetail:
         """Show a job with its executors."""
         record = known(request, job_id)
+        job_id = record.job.id
         reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
@@ -117,8 +115,8 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
     def kill(request: Request, job_id: JobName) -> job_schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
-        killed = job_bodies.job_body(scheduler.kill(known(request, job_id).job.id))
-        return permit_of(request).redacted(killed, {job_id})
+        job_id = known(request, job_id).job.id
+        return permit_of(request).redacted(job_bodies.job_body(scheduler.kill(job_id)), {job_id})
 
     @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
     def decommission(
@@ -126,13 +124,15 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     ) -> job_schemas.JobBody:
         """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
-        told = scheduler.decommission(known(request, job_id).job.id, numbers, asked.reason)
+        job_id = known(request, job_id).job.id
+        told = scheduler.decommission(job_id, numbers, asked.reason)
         return permit_of(request).redacted(job_bodies.job_body(told), {job_id})
 
     @app.get("/v1/jobs/{job_id}/explain")
     def explain(request: Request, job_id: JobName) -> explanation_schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(request, job_id)
+        job_id = record.job.id
         reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
         found, why = store.explanations(job_id), reason + _unreadable(store, job_id)
         estimate = job_bodies.estimate_of(record, scheduler.estimates().get(job_id))
@@ -147,6 +147,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     ) -> job_schemas.LogBody:
         """Read part of the driver's log, or of an executor's."""
         record, executor = known(request, job_id), None
+        job_id = record.job.id
         if query.executor is not None:
             found = [task for task in store.executors(job_id) if task.number == query.executor]
             if not found:
@@ -163,6 +164,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     async def ui(job_id: JobName, path: str, request: Request) -> Response:
         """Show a page of the Spark UI of the job's driver, while it runs."""
         record = await run_in_threadpool(known, request, job_id)
+        job_id = record.job.id
         shown = await run_in_threadpool(scheduler.ui, record)
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")

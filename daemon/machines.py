@@ -19,6 +19,7 @@ from daemon.crew import Crew
 from daemon.notices import Notices
 from environment.model import events as ev
 from environment.model.leases import Lease
+from environment.words import times
 from framework.providers.contract import Machine, Notice, Provider, ProviderError, Refusal, Wanted
 
 log = structlog.get_logger("machines")
@@ -255,7 +256,7 @@ class Machines:
                 return
             errand.tries += 1
             what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
-            self._troubles[errand.key] = f"{what} came to nothing {errand.tries} times: {why}"
+            self._troubles[errand.key] = f"{what} came to nothing {times(errand.tries)}: {why}"
         pause = _pause(errand.tries)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)

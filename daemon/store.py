@@ -290,6 +290,12 @@ class Store:
         query = _JOB.where(jobs.c.number.in_(numbers))
         return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))
 
+    def named(self, name: str, owners: Collection[str], most: int) -> list[JobRecord]:
+        """The newest jobs of this name, of these owners (all without)."""
+        whose = jobs.c.owner.in_(owners or sa.select(jobs.c.owner).distinct().scalar_subquery())
+        query = _JOB.where(whose, jobs.c.name == name).order_by(jobs.c.number.desc()).limit(most)
+        return self._jobs(query)
+
     def group(self, name: str, owners: Collection[str] = ()) -> GroupSum | None:
         """What became of the jobs of a group, or of an array, of these owners; None when there are none."""
         with self._database.read() as connection:

@@ -13,7 +13,7 @@ from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
-from environment.words import clock
+from environment.words import clock, counted
 
 #: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
 _CLOSED_NAMED = 3
@@ -45,7 +45,7 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
         needed = (
             f"{request.count}" if request.fewest == request.count else f"{request.fewest} to {request.count}"
         )
-        return (f"{len(place.placement)} executors placed, {needed} needed",)
+        return (f"{counted(len(place.placement), 'executor')} placed, {needed} needed",)
     if len(place.sizes) not in (0, len(place.placement)):
         return (f"{len(place.sizes)} sizes for {len(place.placement)} executors",)
     if wrong := tuple(_wrong_sizes(request, place)):
@@ -156,7 +156,7 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
     """
     asked = request.size
     if not view.vms:
-        return f"no VM is known now for {request.count} executors of {asked}"
+        return f"no VM is known now for {counted(request.count, 'executor')} of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
     lacks = {_lack(name): view.free.get(name) < asked.get(name) for name in asked}
     closed_to = view.closed_to(request) if view.closes_some(request) else np.zeros(len(view.vms), np.bool_)
@@ -189,8 +189,8 @@ def _lack(name: str) -> str:
 def _short(asked: Resources, room: int, count: int, fewest: int, counts: Mapping[str, int], vms: int) -> str:
     short = " and ".join(f"{number} {what}" for what, number in counts.items() if number)
     enough = f" ({fewest} are enough)" if fewest < count else ""
-    found = f"room for {min(room, count)} of {count} executors of {asked}{enough}"
-    return f"{found}; of {vms} VMs, {short}" if short else found
+    found = f"room for {min(room, count)} of {counted(count, 'executor')} of {asked}{enough}"
+    return f"{found}; of {counted(vms, 'VM')}, {short}" if short else found
 
 
 def nowhere(use: SpotUse, vms: Iterable[Vm], barred: Callable[[Vm], str]) -> str:

@@ -13,6 +13,7 @@ from environment.rounds import Verdict
 from environment.sizing import told
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView
+from environment.words import counted
 
 #: On clusters with more VMs than this, only so many of those not chosen are listed; the rest is counted.
 CANDIDATES_LISTED = 50
@@ -72,7 +73,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
     decision, request, view = verdict.decision, verdict.request, verdict.view
     if isinstance(decision, Place):
         placed = _by_vm([view.vms[index].name for index in decision.placement])
-        count = f"{len(decision.placement)} of {request.job.begins_with} executors"
+        count = f"{len(decision.placement)} of {counted(request.job.begins_with, 'executor')}"
         fewer = len(decision.placement) < request.count
         kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
         if request.grows:

@@ -30,6 +30,7 @@ import numpy as np
 
 from conf.assumptions import UNKNOWN_DURATION
 from environment.types import FloatArray, Job, PlacementRequest
+from environment.words import times
 
 #: Of so many jobs is known what they have borne, before it is seen which of them wait no more.
 _KEPT = 1024
@@ -70,7 +71,7 @@ class PatienceLimits:
     def told(self, oldest: str, number: int) -> str:
         """Whom a job overtakes that so many older ones stand before, in words; `oldest` is the first's id."""
         passed = oldest if number == 1 else f"{number} older jobs"
-        return f"{passed} (the oldest is overtaken {self.overtaken_at_most} times at most)"
+        return f"{passed} (the oldest is overtaken {times(self.overtaken_at_most)} at most)"
 
 
 @cache

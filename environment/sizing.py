@@ -20,6 +20,7 @@ from environment.policy import Sizer
 from environment.resources import CPUS, THOUSANDTHS, Resources
 from environment.types import FloatArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView
+from environment.words import counted
 
 #: For each that waits, how many a job holds up: itself, and one that comes meanwhile. Chosen: of 1 to 8, from
 #: 2 on there is no difference in burst (docs/results/sizes.md).
@@ -218,9 +219,9 @@ def told(view: ClusterView, request: PlacementRequest, place: Place) -> str:
     cores, most = sum(size.cpus for size in given), job.cpus * job.executors
     each = f"{min(size.cpus for size in given):g}" if len({*given}) == 1 else "fewer"
     return (
-        f"{len(given)} of {job.executors} executors with {each} of {job.cpus:g} cpus: it is expected to take "
-        f"{now:.0f} s instead of {asked:.0f} s, and ${now * cores * per_core:.4f} of these VMs' cores "
-        f"instead of ${asked * most * per_core:.4f}"
+        f"{len(given)} of {counted(job.executors, 'executor')} with {each} of {job.cpus:g} cpus: it is "
+        f"expected to take {now:.0f} s instead of {asked:.0f} s, and ${now * cores * per_core:.4f} of these "
+        f"VMs' cores instead of ${asked * most * per_core:.4f}"
     )
 
 

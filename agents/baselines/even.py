@@ -8,6 +8,7 @@ import numpy as np
 from environment.check import shortage
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
+from environment.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Even:
         share = -(-request.count // vms)
         chosen = np.flatnonzero(view.room_for(request) >= share)[:vms]
         if len(chosen) < vms:
-            found = f"{len(chosen)} of {vms} VMs have room for {share} executors each"
+            found = f"{len(chosen)} of {vms} VMs have room for {counted(share, 'executor')} each"
             return Wait(f"{found}: {shortage(view, request)}")
         placement = tuple(int(chosen[executor % vms]) for executor in range(request.count))
         why = tuple(f"{view.vms[i].name} is one of {vms} that share the job evenly" for i in placement)

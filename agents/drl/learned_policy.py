@@ -17,6 +17,7 @@ from environment.patience import Patience, PatienceLimits
 from environment.policy import Policy
 from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
+from environment.words import times
 
 if TYPE_CHECKING:
     from agents.drl.player import LearnedPlayer
@@ -202,7 +203,7 @@ def told_placed(limits: PatienceLimits, passed_over: int, fit: int, overtakes: s
     """
     said = f"; it overtakes {overtakes}" if overtakes else ""
     if not overtakes and passed_over >= max(1, limits.wait_limit):
-        return f"; passed over {passed_over} times though it fits, it may wait no longer"
+        return f"; passed over {times(passed_over)} though it fits, it may wait no longer"
     return f"; of the {fit} jobs that fit it is the best to place now{said}" if fit > 1 else said
 
 

@@ -13,6 +13,7 @@ import httpx
 from stoker import flows
 from stoker.errors import JobFailedError
 from stoker.flows import Done, Flow, Pause, Request
+from stoker.pages import JobPage
 from stoker.settings import settings
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         Health,
         Job,
         JobDetail,
-        JobList,
         JobOptions,
         MadeToken,
         Me,
@@ -118,9 +118,9 @@ class AsyncStoker:
         labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
-    ) -> JobList:
+    ) -> JobPage:
         """See `Stoker.jobs`."""
-        return await self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before))
+        return JobPage(await self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before)))
 
     async def job(self, job_id: str) -> JobDetail:
         """See `Stoker.job`."""

@@ -17,6 +17,7 @@ import httpx
 from stoker import flows
 from stoker.errors import JobFailedError
 from stoker.flows import Done, Flow, Pause, Request
+from stoker.pages import JobPage
 from stoker.settings import settings
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         Health,
         Job,
         JobDetail,
-        JobList,
         JobOptions,
         MadeToken,
         Me,
@@ -137,9 +137,12 @@ class Stoker:
         labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
-    ) -> JobList:
-        """The jobs, the newest first: of these states, owners, queues, types, group, labels, before that."""
-        return self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before))
+    ) -> JobPage:
+        """The jobs, the newest first: of these states, owners, queues, types, group, labels, before that.
+
+        `for job in client.jobs()` goes over them; `next` of the answer is `before` of the next page.
+        """
+        return JobPage(self.run(flows.jobs(state, owner, queue, type, group, labels, limit, before)))
 
     def job(self, job_id: str) -> JobDetail:
         """A job with its executors."""

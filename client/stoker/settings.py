@@ -65,11 +65,11 @@ def settings(
 
     StokerError when the URL is none, or the file with the token cannot be read, or everybody may.
     """
-    place = _checked(url or os.environ.get(URL) or DEFAULT_URL)
-    file = token_file or os.environ.get(TOKEN_FILE)
+    place = _checked((url or "").strip() or os.environ.get(URL, "").strip() or DEFAULT_URL)
+    file = token_file or os.environ.get(TOKEN_FILE, "").strip()
     if token is None and file:
         token = _read_token(Path(file).expanduser())
-    ca = ca or os.environ.get(CA) or None
+    ca = ca or os.environ.get(CA, "").strip() or None
     return Settings(place, token, None if ca is None else os.fspath(ca), timeout)
 
 

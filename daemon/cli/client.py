@@ -343,6 +343,7 @@ def login_name() -> str:
 
 
 def _checked(url: str) -> str:
+    url = url.strip()
     parts = urlsplit(url)
     try:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

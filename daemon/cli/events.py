@@ -9,7 +9,7 @@ import typer
 
 from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
-from daemon.cli.groups import is_group
+from daemon.cli.groups import is_group, named
 from daemon.cli.job_list import moment
 from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
 
@@ -44,10 +44,10 @@ def events(
     """
     from daemon.cli import watch
 
-    if job_id is not None and is_group(job_id):
-        raise CommandError(f"{job_id} is no job's id, such as job-12; without one, all events are told")
     begin = None if since is None else moment(since, datetime.now().astimezone())
     with connect(url, token_file, ca) as client:
+        if job_id is not None and is_group(job_id := named(client, job_id)):
+            raise CommandError(f"{job_id} is no job's id or name; without one, all events are told")
         for event in watch.events(client, job_id, begin, follow, notice):
             if output == "json":
                 print(visible_json(json.dumps(event, ensure_ascii=False)))

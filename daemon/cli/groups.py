@@ -5,6 +5,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from daemon.cli.errors import CommandError
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
@@ -34,6 +35,26 @@ def member(array_id: str, index: int) -> str | None:
     return f"job-{int(match[1]) + index}" if match else None
 
 
+def named(client: "Client", name: str) -> str:
+    """The name, where it is an id, a group's or an array's; of a job that is called so, its id."""
+    from daemon.cli.client import RefusedError
+
+    if not is_group(name):
+        return name
+    try:
+        client.group(name)
+    except RefusedError as error:
+        if error.status != 404:
+            raise
+        try:
+            return str(client.job(name)["id"])
+        except RefusedError as other:
+            if other.status != 404:
+                raise
+            raise CommandError(f"there is no job, group or array {name}") from None
+    return name
+
+
 def wait(
     job_ids: JobIds,
     url: Url = DEFAULT_URL,
@@ -46,7 +67,7 @@ def wait(
     Example: stoker wait job-7 job-8 nightly
     """
     with connect(url, token_file, ca) as client:
-        return max([wait_for(client, name, output) for name in job_ids])
+        return max([wait_for(client, named(client, name), output) for name in job_ids])
 
 
 def wait_for(client: "Client", name: str, output: str) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from conf.characters import visible_json
 from daemon.cli.errors import CommandError
-from daemon.cli.groups import is_group, member
+from daemon.cli.groups import is_group, member, named
 from daemon.cli.log_lines import Level, LogText
 from daemon.cli.shared_options import (
     DEFAULT_URL,
@@ -43,8 +43,9 @@ def job(
 
     Example: stoker job job-7 -o yaml
     """
-    whole = is_group(job_id)
     with connect(url, token_file, ca) as client:
+        job_id = named(client, job_id)
+        whole = is_group(job_id)
         answer = client.group(job_id) if whole else client.job(job_id)
 
     def tables(_: bool) -> "Iterable[RenderableType]":
@@ -97,22 +98,22 @@ def logs(
     """
     if output == "json" and (level is not None or raw):
         raise CommandError("--level and --raw go with text: -o json has all of the log, escaped")
-    named = [_named(job_id, index) for job_id in job_ids]
     with connect(url, token_file, ca) as client:
-        for job_id in named:
-            if len(named) > 1:
+        wanted = [_whose(client, job_id, index) for job_id in job_ids]
+        for job_id in wanted:
+            if len(wanted) > 1:
                 notice(f"the log of {job_id}:")
             _log(client, job_id, executor, stderr, follow, output, level, raw)
 
 
-def _named(job_id: str, index: int | None) -> str:
+def _whose(client: "Client", job_id: str, index: int | None) -> str:
     """The id of the job of which the log is asked for."""
     if index is not None:
         if (found := member(job_id, index)) is None:
             raise CommandError(f"--index goes with the id of an array, such as array-12, not {job_id}")
         return found
-    if is_group(job_id):
-        raise CommandError(f"{job_id} is no job's id; of an array, --index says which job's log")
+    if is_group(job_id := named(client, job_id)):
+        raise CommandError(f"{job_id} is no job's id or name; of an array, --index says which job's log")
     return job_id
 
 
@@ -188,7 +189,9 @@ def describe(
     from daemon.cli import watch
 
     with connect(url, token_file, ca) as client:
-        found, why = client.job(job_id), client.explain(job_id)
+        found = client.job(job_id)
+        job_id = found["id"]
+        why = client.explain(job_id)
         happened = list(watch.events(client, job_id, None, False, notice))
     if output == "json":
         print_json({"job": found, "explanation": why, "events": happened})

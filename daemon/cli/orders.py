@@ -9,7 +9,7 @@ from conf.characters import visible
 from conf.masking import MASK
 from conf.uploaded import uploaded
 from daemon.cli.errors import CommandError
-from daemon.cli.groups import is_group
+from daemon.cli.groups import is_group, named
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
@@ -47,7 +47,7 @@ def kill(
     with connect(url, token_file, ca) as client:
         for job_id in job_ids:
             try:
-                _kill(client, job_id, output)
+                _kill(client, named(client, job_id), output)
             except CommandError as error:
                 if len(job_ids) == 1:
                     raise
@@ -109,6 +109,7 @@ def retry(
     }
     with connect(url, token_file, ca) as client:
         job = client.job(job_id)
+        job_id = job["id"]
         spec = _again(job, {key: value for key, value in flags.items() if value is not None})
         spec["conf"] = {**spec.get("conf", {}), **_settings(conf or [])}
         _check_uploads(client, job_id, spec)

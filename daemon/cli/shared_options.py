@@ -62,9 +62,11 @@ ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where 
 Many = list[str] | None
 JobIds = Annotated[
     list[str],
-    typer.Argument(metavar="ID...", help="Ids of jobs, of arrays, or names of groups.", show_default=False),
+    typer.Argument(
+        metavar="ID...", help="Ids or names of jobs, ids of arrays, names of groups.", show_default=False
+    ),
 ]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id or name.", show_default=False)]
 
 
 def option(flag: str, text: str, metavar: str | None = None) -> Any:

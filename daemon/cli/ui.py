@@ -52,6 +52,7 @@ def ui(
 
     with connect(url, token_file, ca) as client:
         job = client.job(job_id)
+        job_id = job["id"]
         if job["state"] in ENDED:
             raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows what it was")
         if not job.get("ui"):

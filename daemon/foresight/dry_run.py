@@ -238,7 +238,8 @@ def _assumed(jobs: Sequence[Job], present: Present) -> list[str]:
     if any(after.when == "success" for after in _open(job)):
         more.append("what it comes after finishes: it would not run if that failed")
     if job.at_most is not None and job.at_most < len(jobs):
-        more.append(f"{job.at_most} jobs of its array run at once (at_most), then the next")
+        run = "job of its array runs" if job.at_most == 1 else "jobs of its array run"
+        more.append(f"{job.at_most} {run} at once (at_most), then the next")
     if _comes_later(job):
         more.append("who runs and waits when it may begin is who runs and waits now, as far as they go on")
     if job.driver is not None:

@@ -21,6 +21,7 @@ from environment.model.records import Asked, JobRecord
 from environment.model.roster import Roster
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest
+from environment.words import counted
 
 
 class Lack(NamedTuple):
@@ -43,7 +44,8 @@ def bounded(job: Job, asked: Iterable[Asked]) -> tuple[tuple[Asked, ...], str]:
         if total > job.executors:
             of = f" of resource profile {profile}" if profile else ""
             over.append(
-                f"its driver asks for {total} executors{of}, and its max is {job.executors}: it gets no more"
+                f"its driver asks for {counted(total, 'executor')}{of}, and its max is {job.executors}: "
+                "it gets no more"
             )
         found[profile] = Asked(profile, size if profile else job.size, min(total, job.executors))
     found.setdefault(0, Asked(0, job.size, 0))

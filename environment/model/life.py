@@ -21,6 +21,7 @@ from environment.model.supply import Supply
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
+from environment.words import counted
 
 
 class JobLives:
@@ -162,7 +163,7 @@ class JobLives:
     def _executors_of(self, job: JobRecord) -> str:
         """Its executors in words: how many there are when it was started on fewer than it asks for."""
         number, asked = len(self._roster.executors(job)), job.job.begins_with
-        return "its executors" if number == asked else f"{number} of its {asked} executors"
+        return "its executors" if number == asked else f"{number} of its {counted(asked, 'executor')}"
 
     def look_whether_all_run(self, job: JobRecord) -> None:
         """See whether it has begun to run, or runs again."""

@@ -13,7 +13,7 @@ from environment.dependencies import After
 from environment.model.records import JobRecord
 from environment.model.roster import Roster
 from environment.model.turn import Turn
-from environment.words import clock
+from environment.words import clock, counted
 
 #: So many of those that are waited for are named.
 _NAMED = 3
@@ -102,7 +102,8 @@ class Releases:
             return False
         if most is not None and len(self._going.get(array, ())) >= most:
             self._in_line.setdefault(array, {})[job.job.id] = None
-            self._roster.explain(job, f"{most} jobs of {array} may run at once (at_most), and do")
+            what = f"{counted(most, 'job')} of {array} may run at once (at_most)"
+            self._roster.explain(job, f"{what}, and {'does' if most == 1 else 'do'}")
             return False
         del self._unmet[job.job.id]
         job.released_at = at

@@ -15,6 +15,7 @@ from environment.sharing.cover import cover, room
 from environment.sharing.holders import BoolArray, Holders
 from environment.types import FloatArray, IntArray, PlacementRequest
 from environment.view import ClusterView
+from environment.words import counted
 
 #: How often it is looked anew for executors that may be taken together.
 _TRIES = 8
@@ -87,7 +88,7 @@ class Chooser:
         if most < count:
             raise NothingTakenError(
                 f"even if all gave way from whom it may take there would be room for {max(most, 0)} of "
-                f"{self._request.count} executors of {self._request.size}"
+                f"{counted(self._request.count, 'executor')} of {self._request.size}"
             )
         need += count - self._fewest()
         rows = self._elastic(elastic, need, self._free)

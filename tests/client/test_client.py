@@ -359,3 +359,28 @@ def test_a_dry_run_sends_nothing(call: Call, daemon: Daemon, app: Path, tmp_path
         call("dry_run", tmp_path / "gone.py")
     assert daemon.cast.store.jobs() == []
     assert not list((tmp_path / "uploads").glob("*"))
+
+
+def test_a_page_of_jobs_is_gone_over(daemon: Daemon, app: Path) -> None:
+    """`for job in client.jobs()`: its jobs, and it is still what the API answers; by both clients."""
+
+    async def later() -> list[str]:
+        async with AsyncStoker() as client:
+            return [job["id"] for job in await client.jobs()]
+
+    with Stoker() as client:
+        ids = [client.submit(app)["id"] for _ in range(3)]
+        page = client.jobs(limit=2)
+        assert [job["id"] for job in page] == [job["id"] for job in page["jobs"]] == ids[:0:-1]
+        assert [job["id"] for job in client.jobs(before=page["next"])] == ids[:1]
+        assert json.loads(json.dumps(page)) == {"jobs": page["jobs"], "next": page["next"]}
+    assert asyncio.run(later()) == ids[::-1]
+
+
+def test_blanks_around_addresses_are_none_of_them(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As editors and shells leave them; by the client and by the commands."""
+    for blanks in ("  %s", "%s \n", "\t%s\t"):
+        monkeypatch.setenv("STOKER_URL", blanks % daemon.url)
+        with Stoker() as client:
+            assert list(client.jobs()) == []
+        assert daemon.run("jobs") == 0

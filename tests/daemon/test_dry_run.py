@@ -172,7 +172,7 @@ def test_a_job_that_waits_says_why(house: House) -> None:
     before = house.kept()
     tried = house.post("/v1/jobs/dry-run", {"cpus": 2, "executors": 1, "count": 3, "deadline": "1s"}).json()
     assert (tried["placement"], tried["dollars_per_hour"]) == ([], None)
-    assert tried["job"]["reason"].startswith("room for 0 of 1 executors of 2 cpus")
+    assert tried["job"]["reason"].startswith("room for 0 of 1 executor of 2 cpus")
     assert "job-1000" not in json.dumps(tried)
     estimate = tried["job"]["estimate"]
     assert estimate["at"] < estimate["start"]["low"] < estimate["end"]["low"]
@@ -256,7 +256,7 @@ def test_of_an_array_so_many_are_played_at_once(house: House) -> None:
     assert free == pytest.approx(all_of_them, rel=0.1)  # time passes between the two
     assert one > 1.2 * free
     assert [each["no_estimate"] for each in tried] == ["", "", ""]
-    assert any(said.startswith("1 jobs of its array run at once") for said in tried[2]["assumes"])
+    assert any(said.startswith("1 job of its array runs at once") for said in tried[2]["assumes"])
 
 
 def test_what_is_not_played_says_so(house: House) -> None:

@@ -15,7 +15,7 @@ VIEW = make_view(make_vms(2, cpus=4, memory_mib=4096), free_cpus=[2, 0.5], free_
     [
         ("an exact fit is no fault", Place("job-1", (0, 0)), ()),
         ("another job", Place("job-2", (0, 0)), ("decided about job-2, which does not wait; job-1 is next",)),
-        ("too few executors", Place("job-1", (0,)), ("1 executors placed, 2 needed",)),
+        ("too few executors", Place("job-1", (0,)), ("1 executor placed, 2 needed",)),
         ("too many executors", Place("job-1", (0, 0, 0)), ("3 executors placed, 2 needed",)),
         ("a VM beyond the last", Place("job-1", (0, 2)), ("VM 2 is not one of the 2 VMs",)),
         ("a VM before the first", Place("job-1", (-1, 0)), ("VM -1 is not one of the 2 VMs",)),

@@ -137,7 +137,7 @@ def test_a_later_job_is_checked_as_the_first_is() -> None:
     assert verdict.faults == ("vm-1 has 2 cpus free, 3 needed",)
     assert (verdict.request.job.id, type(verdict.decision)) == ("a", Wait)
     verdict = decide_once(lambda *_: Place("b", (0,)), VIEW, requests(1, 3))
-    assert verdict.faults == ("1 executors placed, 3 needed",)
+    assert verdict.faults == ("1 executor placed, 3 needed",)
 
 
 def test_a_later_job_whose_driver_has_no_room_is_named() -> None:

@@ -16,6 +16,11 @@ export function count(number) {
   return number.toLocaleString("en-US");
 }
 
+/** 1 executor, 3 executors. */
+export function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 export function cores(number) {
   return Number.isInteger(number) ? String(number) : number.toFixed(1);
 }

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { copy, fill, h } from "./dom.js";
 import { executors } from "./executors.js";
-import { COST, ENDED, clock, count, duration, errorFirst, memory, money, ofCores } from "./format.js";
+import { COST, ENDED, clock, count, counted, duration, errorFirst, memory, money, ofCores } from "./format.js";
 import { kill } from "./jobs.js";
 import { logs } from "./logs.js";
 import { chip, dot, facts } from "./parts.js";
@@ -87,7 +87,7 @@ function summary(job) {
         ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],
         job.priority ? ["Priority", String(job.priority)] : null,
         job.losses ? ["Executors lost", count(job.losses)] : null,
-        job.retried ? ["Started again", `${job.retried} times`] : null,
+        job.retried ? ["Started again", counted(job.retried, "time")] : null,
         job.exit_code === null ? null : ["Exit code", String(job.exit_code)],
         spec.app ? ["Application", h("span.mono", null, [spec.app, ...(spec.args ?? [])].join(" "))] : null,
         ENDED.has(job.state) ? ["History", h("span.mono", null, `stoker history ${job.id}`)] : null,

@@ -2,7 +2,7 @@
 
 import { cluster } from "./cluster.js";
 import { fill, h, say } from "./dom.js";
-import { ENDED, clock, cores, count, duration, money, ofCores, percent } from "./format.js";
+import { ENDED, clock, cores, count, counted, duration, money, ofCores, percent } from "./format.js";
 import { banner, chip, dot, expected, tell } from "./parts.js";
 import { follow, state } from "./state.js";
 
@@ -51,7 +51,7 @@ const TILES = [
   ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.away && `${s.away} out of reach`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
   ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
   ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
-  ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`, "#/jobs?state=running"],
+  ["Running", (s) => count(s.on), (s) => counted(s.executors, "executor"), "#/jobs?state=running"],
   ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits"), "#/jobs?state=queued"],
   ["Ended", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
 ];

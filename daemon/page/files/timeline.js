@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { fill, h, say } from "./dom.js";
-import { clock, colour, duration, numberOf } from "./format.js";
+import { clock, colour, counted, duration, numberOf } from "./format.js";
 
 const POLL = 20_000;
 const LANE = 9;
@@ -42,7 +42,7 @@ export function show(main) {
     if (!told) return;
     const drawn = paint(canvas, told, picture.clientWidth);
     boxes = drawn.boxes;
-    say(note, told.tasks.length ? `${told.left_out ? "the newest " : ""}${told.tasks.length} tasks of ${told.jobs.length} jobs` : "nothing ran");
+    say(note, told.tasks.length ? `${told.left_out ? "the newest " : ""}${counted(told.tasks.length, "task")} of ${counted(told.jobs.length, "job")}` : "nothing ran");
     const newest = [...told.jobs].sort((a, b) => numberOf(b.id) - numberOf(a.id)).slice(0, 14);
     fill(legend, newest.map((job) => {
       const dot = h("i.dot");

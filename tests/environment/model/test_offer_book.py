@@ -96,7 +96,7 @@ def test_what_is_offered_in_part_can_be_used_in_part() -> None:
         "vm-1 has only 2 cpus offered yet of what is free",
     )
     assert shortage(view, make_request(1, cpus=3)) == (
-        "room for 0 of 1 executors of 3 cpus and 1024 MiB; of 1 VMs, 1 are offered only in part yet"
+        "room for 0 of 1 executor of 3 cpus and 1024 MiB; of 1 VM, 1 are offered only in part yet"
     )
     after = view.with_placement(make_request(2), (0, 0))
     assert (after.free_cpus.tolist(), after.usable_cpus.tolist()) == ([2], [0])
@@ -198,11 +198,11 @@ def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> Non
     world.model = ClusterModel(world.model.options)
     world.restore(kept)
     world.subscribe()
-    assert waiting(world, 1) == "no VM is known now for 1 executors of 1 cpus and 1024 MiB"
+    assert waiting(world, 1) == "no VM is known now for 1 executor of 1 cpus and 1024 MiB"
     assert [vm.name for vm in world.model.vms()] == ["vm-1"]
     world.send(ev.VmsMeasured(world.now, (VmSize(ONE.id, Resources.of(8.0, 16384)),)))
     assert world.model.view().free_cpus.tolist() == [4]
-    assert waiting(world, 1).endswith(f"of 1 VMs, 1 {NO_OFFER}")
+    assert waiting(world, 1).endswith(f"of 1 VM, 1 {NO_OFFER}")
 
 
 def test_all_of_it_is_in_a_snapshot(world: World) -> None:
