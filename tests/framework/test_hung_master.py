@@ -207,7 +207,12 @@ def test_a_call_waits_for_the_lease() -> None:
 def test_a_call_that_may_not_be_made_is_not_taken_for_a_master_that_hangs() -> None:
     """However long that lasts; and it is told that it was not made."""
     asked, unsent = list[int](), list[str]()
-    calls = Calls(lambda: bool(asked.append(1)), lambda _: None)
+
+    def may_call() -> bool:
+        asked.append(1)
+        return False
+
+    calls = Calls(may_call, lambda _: None)
     calls.put(QueuedCall("ACCEPT", lambda: None, unsent.append))
     thread = threading.Thread(target=calls.run, daemon=True)
     thread.start()

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from framework.calls import FencedError
 from framework.link import MesosLink
-from framework.pymesos_driver import CallConnection, FencedError, SchedulerDriver
+from framework.pymesos_driver import CallConnection, SchedulerDriver
 from framework.session import Session, SessionOptions
 from tests.framework.embedded.running import Mesos, running
 from tests.waiting import until

@@ -424,7 +424,7 @@ def test_a_slow_start_of_the_supervisor_takes_nothing_of_the_lease(
     program = tmp_path / "slow.py"
     command = f"[sys.executable, '-I', '-S', {supervisor_module.__file__!r}, sys.argv[1]]"
     program.write_text(f"import os, sys, time\ntime.sleep(1)\nos.execv(sys.executable, {command})\n")
-    monkeypatch.setattr(driver_module.supervisor, "__file__", str(program))
+    monkeypatch.setattr(supervisor_module, "__file__", str(program))
     began = time.clock_gettime(time.CLOCK_BOOTTIME)
     asked: list[float] = []
 
