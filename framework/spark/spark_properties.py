@@ -163,38 +163,42 @@ def _executors(given: "_Given") -> dict[str, Any]:
         cores = max(1.0, float(most // instances)) if most and instances and not dynamic else 1.0
     if most is not None and most < cores:
         raise PropertyError(f"spark.executor.cores={cores:g} is more than spark.cores.max={most:g}")
-    if (task := given("spark.task.cpus", values.factor, keep=True)) is not None and task > executor_cores(
-        cores
-    ):
+    task = given("spark.task.cpus", values.factor, keep=True)
+    if task is not None and task > executor_cores(cores):
         raise PropertyError(f"spark.task.cpus={task:g} is more than spark.executor.cores={cores:g}")
     within = None if most is None else int(most // cores)
-    count = None if dynamic else instances or within
     gpus = given("spark.mesos.executor.gpus", values.whole(0)), given("spark.mesos.gpus.max", values.whole(0))
-    resources = executor_resources(given.left, count or 1, *gpus)
-    sizes = {"cpus": cores, "resources": resources}
     if dynamic:
-        return {**sizes, "executors": _bounds(given, instances, within)}
+        allowed = {} if within is None else {"spark.cores.max": within}
+        if all(gpus):
+            allowed["spark.mesos.gpus.max"] = max((gpus[1] or 0) // (gpus[0] or 1), 1)
+        bounds = _bounds(given, instances, allowed)
+        resources = executor_resources(given.left, bounds["max"], *gpus)
+        return {"cpus": cores, "resources": resources, "executors": bounds}
+    count = instances or within
+    resources = executor_resources(given.left, count or 1, *gpus)
     given.taken(_DYNAMIC)  # Spark does not look at them either
     if instances is not None and within is not None and instances > within:
         raise PropertyError(
             f"spark.executor.instances={instances} of {cores:g} cores each are {instances * cores:g} cores, "
             f"more than spark.cores.max={most:g}"
         )
-    return {**sizes, "executors": count}
+    return {"cpus": cores, "resources": resources, "executors": count}
 
 
-def _bounds(given: "_Given", instances: int | None, within: int | None) -> dict[str, int]:
-    """Bounds of dynamic allocation; with `within` executors all cores that the job may have are used."""
+def _bounds(given: "_Given", instances: int | None, allowed: Mapping[str, int]) -> dict[str, int]:
+    """Bounds of dynamic allocation; other settings have so many executors `allowed`, each by its name."""
     fewest = given(f"{_DYNAMIC}minExecutors", values.whole(0)) or 0
     said = given(f"{_DYNAMIC}maxExecutors", values.whole(1))
     asked = given(f"{_DYNAMIC}initialExecutors", values.whole(0)) or 0
-    most = min(bound for bound in (said, within, MOST_EXECUTORS) if bound is not None)
+    most = min((*allowed.values(), MOST_EXECUTORS if said is None else min(said, MOST_EXECUTORS)))
     initial = max(fewest, asked, instances or 0)
     if initial > most:
         names = {fewest: f"{_DYNAMIC}minExecutors", asked: f"{_DYNAMIC}initialExecutors"}
         name = names.get(initial, "spark.executor.instances")
         bound = f"{_DYNAMIC}maxExecutors={said}" if most == said else "a job may have"
-        bound = f"spark.cores.max allows, {most}" if most == within != said else bound
+        within = next((name for name, number in allowed.items() if number == most != said), None)
+        bound = f"{within} allows, {most}" if within is not None else bound
         raise PropertyError(f"{name}={initial} is more than {bound}")
     return {"min": fewest, "max": most, "initial": initial}
 

@@ -87,7 +87,7 @@ def test_python_with_all_that_it_brings(daemon: Daemon, submit: SparkSubmit, bro
     done = submit(*quick(), *ours, *shown(0, daemon.stage.url), folder=brought)
     assert done.code == 0
     assert "State of driver" in done.text
-    assert "without effect, as Stoker sets them itself: spark.ui.port" in done.text
+    assert "without effect: spark.ui.port (Stoker serves the pages of drivers)" in done.text
     job = daemon.ended(done.job)
     assert (job["state"], job["name"], job["type"], job["retries"]) == (
         "finished",

@@ -429,6 +429,19 @@ def test_resources_are_those_of_executors(given: dict[str, str], resources: dict
     assert job_properties(given).fields.get("resources") == resources
 
 
+def test_gpus_bound_executors_that_are_asked_for() -> None:
+    """Of all executors that there may be, each has its share; with a number for each there are no more."""
+    dynamic = {f"{DYNAMIC}enabled": "true", "spark.mesos.gpus.max": "5"}
+    shared = job_properties({**dynamic, f"{DYNAMIC}maxExecutors": "2"}).fields
+    assert (shared["executors"]["max"], shared["resources"]) == (2, {"gpus": 2.0})
+    each = job_properties({**dynamic, "spark.mesos.executor.gpus": "2"}).fields
+    assert (each["executors"]["max"], each["resources"]) == (2, {"gpus": 2.0})
+    with pytest.raises(PropertyError, match=r"spark\.mesos\.gpus\.max=5: is less than one for each of 10000"):
+        job_properties(dynamic)
+    with pytest.raises(PropertyError, match=r"=4 is more than spark\.mesos\.gpus\.max allows, 2"):
+        job_properties({**dynamic, "spark.mesos.executor.gpus": "2", f"{DYNAMIC}minExecutors": "4"})
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
