@@ -28,6 +28,7 @@ from framework.descendants import identity, kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
+from framework.stop_signals import unblocked
 
 HOST = "127.0.0.1"
 
@@ -243,7 +244,7 @@ def _spawn(
         command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
         command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []
         command += [f"--isolation-bandwidth={isolation.bandwidth_mbit}"] if isolation.bandwidth_mbit else []
-    with (folder / "log").open("ab") as log:
+    with (folder / "log").open("ab") as log, unblocked():
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

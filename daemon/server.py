@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,12 +30,14 @@ from daemon.listening import listen, say_who_may_ask, token_of, url_of
 from daemon.logging import configure_logging, say_suppressed
 from daemon.notify import Notifier
 from daemon.rights import Rights, rights_of
+from daemon.running_mark import RunningMark
 from daemon.store import Store, StoreFullError
 from daemon.tls import Certificate
 from daemon.users.directory import Directory
 from daemon.users.examining import lacks_admin
 from daemon.users.users_file import users_path
 from framework.spark import SparkHomes
+from framework.stop_signals import Sender, told_of
 
 log = structlog.get_logger("daemon")
 
@@ -55,18 +58,21 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     data_dir = _data_dir(config)
     rights = _rights(config, data_dir)
     with ExitStack() as stack:
+        mark, failures = RunningMark(data_dir), list[BaseException]()
+        stack.enter_context(told_of(partial(_told_to_stop, mark)))
         certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(listen(config))
         token = token_of(config)
         store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
+        mark.begin()
+        stack.callback(lambda: failures or mark.end())
         directory = _directory(config, config_dir, store, token, stack)
         url = url_of(config, listener)
         setting = DaemonSetting(config, config_dir, data_dir, rights, url)
         candidate = stack.enter_context(candidacy(setting, store, _settling))
         log.info("listening", url=url, page=f"{url}/", data_dir=str(data_dir), policy=config.policy.name)
         say_who_may_ask(config, token)
-        failures: list[BaseException] = []
         loop = threading.Thread(target=_loop, args=(candidate, failures), name="scheduler")
         loop.start()
         stack.callback(loop.join)
@@ -96,7 +102,17 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         ending = app.state.stream.close
         serve(app, listener, config.http, certificate.context if certificate else lambda: None, look, ending)
         notifier.stopping()
+    log.info("stopped", exit_code=1 if failures else 0)
     return 1 if failures else 0
+
+
+def _told_to_stop(mark: RunningMark, sender: Sender) -> None:
+    """Log who ends the daemon: whoever looks later has to know an order from a crash."""
+    failed = sender.pid == os.getpid()
+    why = "its scheduling loop failed" if failed else f"{sender.signal} was sent"
+    log.warning("told to stop", why=why, **sender._asdict())
+    if not failed:
+        mark.end()
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from environment.simulation.learned_errors import Errors
 from environment.simulation.outlook import Followed, JobOutlook
 from environment.sizing import Sizes
 from environment.view import ClusterView
+from framework.stop_signals import unblocked
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
 _TURN = 30.0
@@ -281,12 +282,13 @@ class _Worker:
         process = self._running[0] if self._running else None
         if process is None or process.poll() is not None:
             self.close()
-            process = subprocess.Popen(
-                [sys.executable, "-m", "daemon.foresight.worker", *looked_in()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
+            with unblocked():
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "daemon.foresight.worker", *looked_in()],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
+                )
             self._running.append(process)
         try:
             if process.stdin is None or process.stdout is None:

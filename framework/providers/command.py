@@ -22,6 +22,7 @@ from conf.loader import ConfigError, build
 from conf.schema import CommandProvider, Name, Strict, Text
 from framework.providers.contract import Machine, Notice, ProviderError, Refusal, Wanted
 from framework.providers.joining import Door, joining
+from framework.stop_signals import unblocked
 
 #: Why a program says that nothing was opened. After any other code but 0 nobody knows whether something was.
 REFUSALS: Mapping[int, Refusal] = {10: "capacity", 11: "quota", 12: "invalid"}
@@ -190,10 +191,11 @@ def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> 
     with os.fdopen(os.memfd_create("request", os.MFD_CLOEXEC), "w+b") as stdin:
         stdin.write(request)
         stdin.seek(0)
-        process = subprocess.Popen(
-            program, cwd=folder, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
+        with unblocked():
+            process = subprocess.Popen(
+                program, cwd=folder, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
     with process:
         try:
             said = _Said(process)

@@ -26,6 +26,7 @@ from framework.descendants import identity
 from framework.hostile_files import UntrustedFileError, read_whole
 from framework.spark import supervisor
 from framework.spark.launch import ProcessSpec
+from framework.stop_signals import unblocked
 
 # What a driver takes over from the daemon's environment. Credentials of the daemon are none of its business.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "HADOOP_CONF_DIR")
@@ -147,12 +148,11 @@ def _run_supervisor(
         "groups": place.groups,
     }
     program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
-    with (
-        _AT_ONCE,
-        subprocess.Popen(
+    with unblocked():
+        process = subprocess.Popen(
             program, env=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as process,
-    ):
+        )
+    with _AT_ONCE, process:
         try:
             said = _await_ready(process)
             if said:

@@ -1,9 +1,13 @@
 """What `stoker up` puts together, where it is not plain from the outside."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -73,6 +77,77 @@ def test_a_daemon_whose_loop_fails_says_so_by_its_exit_code(tmp_path: Path) -> N
     # 1; or by the signal, had it not begun to serve yet.
     assert done.returncode in (1, -signal.SIGTERM), done.stderr
     assert "the scheduling loop failed" in done.stderr
+    assert "told to stop" in done.stderr
+    assert "why='its scheduling loop failed'" in done.stderr
+
+
+_SERVING = """
+import sys
+from pathlib import Path
+from conf.schema import Config
+from daemon import server
+
+data, port = sys.argv[1:]
+config = Config(listen="127.0.0.1:0", data_dir=data, mesos={"master": f"127.0.0.1:{port}"})
+sys.exit(server.run(config, Path(data)))
+"""
+
+
+def await_answer(url: str) -> None:
+    """Return once a daemon answers; pytest's own time limit ends a wait without end."""
+    while True:
+        with suppress(httpx.TransportError):
+            httpx.get(f"{url}/healthz", trust_env=False)
+            return
+        time.sleep(0.05)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
+    """A daemon that serves, and what it has logged until then."""
+    command = [sys.executable, "-c", _SERVING, str(folder), str(free_port())]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr is not None
+        logged: list[str] = []
+        try:
+            for line in daemon.stderr:
+                logged.append(line)
+                if "listening" in line:
+                    break
+            await_answer(logged[-1].partition(" url=")[2].strip())
+            yield daemon, logged
+        finally:
+            daemon.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_daemon_that_is_told_to_stop_says_by_whom(tmp_path: Path, number: signal.Signals) -> None:
+    """Which process, of which user, by which command; at 3 am a stop differs from a crash."""
+    with serving(tmp_path) as (daemon, _):
+        daemon.send_signal(number)
+        assert daemon.stderr is not None
+        logged = daemon.stderr.read()
+    (line,) = (line for line in logged.splitlines() if "told to stop" in line)
+    for word in (f"signal={number.name}", f"pid={os.getpid()}", f"uid={os.getuid()}", "command="):
+        assert word in line, line
+    assert "pytest" in line
+    assert ("stopped" in logged.replace("told to stop", "")) is (number != signal.SIGHUP)
+
+
+def test_a_daemon_that_crashed_is_told_of_by_the_next(tmp_path: Path) -> None:
+    """And one that was stopped is not."""
+    with serving(tmp_path) as (daemon, logged):
+        assert "was not stopped" not in "".join(logged)
+        killed = daemon.pid
+        daemon.kill()
+        daemon.wait()
+    with serving(tmp_path) as (daemon, logged):
+        (line,) = (line for line in logged if "the daemon before was not stopped" in line)
+        assert f"pid={killed}" in line
+        daemon.terminate()
+        daemon.wait()
+    with serving(tmp_path) as (_, logged):
+        assert "was not stopped" not in "".join(logged)
 
 
 def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""Mark of a running daemon in its data folder: one that is found at the start was left by a crash."""
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+
+import structlog
+
+from framework.hostile_files import UntrustedFileError, read_whole
+
+log = structlog.get_logger("daemon")
+
+_NAME = "running"
+_LARGEST = 1 << 12
+
+
+class RunningMark:
+    """The mark of this daemon, from `begin` until it is told to stop or has ended in order."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir
+
+    def begin(self) -> None:
+        """Log a warning where the daemon before ended without being told to, and leave a mark."""
+        left = _left(self._folder)
+        if left is not None:
+            pid, begun = left
+            log.warning(
+                "the daemon before was not stopped: it crashed, was killed, or its machine went down",
+                pid=pid,
+                running_since=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
+            )
+        with contextlib.suppress(OSError):  # a full disk is no reason not to run
+            said = json.dumps({"pid": os.getpid(), "begun": time.time()})
+            (self._folder / _NAME).write_text(said)
+
+    def end(self) -> None:
+        """Leave no mark: what follows is no crash."""
+        with contextlib.suppress(OSError):
+            (self._folder / _NAME).unlink(missing_ok=True)
+
+
+def _left(data_dir: Path) -> tuple[int, float] | None:
+    """Process id and start time in a mark whose daemon is gone; None without one."""
+    try:
+        said = json.loads(read_whole(data_dir, _NAME, _LARGEST))
+        pid, begun = int(said["pid"]), float(said["begun"])
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return pid, begun
+    except (OSError, UntrustedFileError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    return (pid, begun) if pid == os.getpid() else None

@@ -1,0 +1,104 @@
+"""Signals that end this process: waited for by one thread, which hears who sent each, and blocked elsewhere.
+
+A handler of Python's is not told the sender. What is started here would inherit that they are blocked, so it
+is started within `unblocked`.
+"""
+
+import os
+import pwd
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from conf.characters import visible
+from conf.masking import masked_arguments
+
+STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+#: Characters of a sender's command that are told.
+_LONGEST = 200
+#: What `si_code` says of a signal that no process sent.
+_OF_KERNEL = 0x80
+
+
+class Sender(NamedTuple):
+    """The process that sent a signal; `command` says in words where it is not known, or gone."""
+
+    signal: str
+    pid: int
+    uid: int
+    user: str
+    command: str
+
+
+@contextmanager
+def told_of(tell: Callable[[Sender], None]) -> Iterator[None]:
+    """Have `tell` hear of each such signal before it has its effect; within this, in the main thread alone.
+
+    Threads that are started within have them blocked, too.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    threading.Thread(target=_listen, args=(tell,), name="signals", daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def unblocked() -> Iterator[None]:
+    """Let what this thread starts within be ended by these signals."""
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _listen(tell: Callable[[Sender], None]) -> None:
+    while True:
+        info = signal.sigwaitinfo(STOPS)
+        try:
+            tell(sender_of(info))
+        finally:
+            # Whatever the signal does is done as ever: by a handler in the main thread, or by the kernel.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {info.si_signo})
+            signal.raise_signal(info.si_signo)
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+
+
+def sender_of(info: signal.struct_siginfo) -> Sender:
+    """The sender of a signal, as far as the kernel tells it and the process is still there."""
+    name = signal.Signals(info.si_signo).name
+    if info.si_code == _OF_KERNEL or info.si_pid == 0:
+        why = "the kernel: a key of its terminal or its end" if info.si_code == _OF_KERNEL else _OUTSIDE
+        return Sender(name, info.si_pid, info.si_uid, _user(info.si_uid), why)
+    return Sender(name, info.si_pid, info.si_uid, _user(info.si_uid), _command(info.si_pid))
+
+
+_OUTSIDE = "a process outside of this one's container"
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _command(pid: int) -> str:
+    """The command of a process, without secrets; `this process` for ourselves."""
+    if pid == os.getpid():
+        return "this process"
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+        command = " ".join(masked_arguments(words)) or Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "gone already"
+    command = visible(command)
+    return command if len(command) <= _LONGEST else f"{command[: _LONGEST - 4]} ..."
