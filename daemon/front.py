@@ -8,7 +8,6 @@ import ssl
 import threading
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -16,7 +15,6 @@ import uvicorn
 from conf.schema import Http
 from daemon.connections import Acceptor, Connections, Visit, allow_many_files
 from daemon.http_connection import Connection
-from daemon.last_resort import end_within
 
 #: Seconds that open requests get when the server stops.
 _STOP_SECONDS = 3
@@ -32,13 +30,12 @@ def serve(
     look: Callable[[], None] = lambda: None,
     ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. The process ends soon after that, whatever hangs (`last_resort`).
+    """Serve until SIGTERM or SIGINT.
 
     `tls` gives the context for the next connection, None for plain HTTP; `look` is called twice a second,
     `ending` before open requests are waited for.
     """
     server = make_server(app, listener, limits, tls, look, ending)
-    server.asked = end_within
     # uvicorn raises the signals that ended it once more; by then they have had their effect.
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,7 +50,7 @@ def make_server(
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     look: Callable[[], None] = lambda: None,
     ending: Callable[[], None] = lambda: None,
-) -> "_Server":
+) -> uvicorn.Server:
     """The server, to be run; one in another thread ends by its `should_exit`."""
     allow_many_files()
     settings = uvicorn.Config(
@@ -82,19 +79,12 @@ class _Server(uvicorn.Server):
         ending: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        #: Called when a signal asks the server to end, in the signal's handler.
-        self.asked: Callable[[], None] = lambda: None
         self._ending = ending
         self._listener = listener
         self._limits = limits
         self._tls = tls
         self._look = look
         self._connections = Connections(limits)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
-        self.asked()
-        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 (uvicorn's)
         """Accept connections, by our own rules."""

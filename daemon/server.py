@@ -26,6 +26,7 @@ from daemon.assembly import DaemonSetting, candidacy
 from daemon.audit import Audit
 from daemon.candidate import Candidate
 from daemon.front import serve
+from daemon.last_resort import end_within
 from daemon.listening import listen, say_who_may_ask, token_of, url_of
 from daemon.logging import configure_logging, say_suppressed
 from daemon.notify import Notifier
@@ -107,7 +108,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
 
 
 def _told_to_stop(mark: RunningMark, sender: Sender) -> None:
-    """Log who ends the daemon: whoever looks later has to know an order from a crash."""
+    """Log the sender, so that an order differs from a crash, and see to it that the daemon ends in time."""
+    end_within()
     failed = sender.pid == os.getpid()
     why = "its scheduling loop failed" if failed else f"{sender.signal} was sent"
     log.warning("told to stop", why=why, **sender._asdict())
