@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
@@ -67,7 +67,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
         mark.begin()
-        stack.callback(lambda: failures or mark.end())
+        stack.callback(_end_mark, mark, failures)
         directory = _directory(config, config_dir, store, token, stack)
         url = url_of(config, listener)
         setting = DaemonSetting(config, config_dir, data_dir, rights, url)
@@ -105,6 +105,12 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         notifier.stopping()
     log.info("stopped", exit_code=1 if failures else 0)
     return 1 if failures else 0
+
+
+def _end_mark(mark: RunningMark, failures: Sequence[BaseException]) -> None:
+    """Leave none, unless the scheduling loop failed: the next daemon tells of that."""
+    if not failures:
+        mark.end()
 
 
 def _told_to_stop(mark: RunningMark, sender: Sender) -> None:

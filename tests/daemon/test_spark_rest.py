@@ -109,7 +109,7 @@ def door(scheduler: SmallScheduler) -> Door:
 @pytest.mark.parametrize("key", ["appArgs", "sparkProperties", "environmentVariables"])
 def test_lists_are_bounded(door: Door, key: str) -> None:
     """As those of a job file."""
-    many = ["a"] * 10_001 if key == "appArgs" else {f"spark.{n}": "a" for n in range(2001)}
+    many: Any = ["a"] * 10_001 if key == "appArgs" else {f"spark.{n}": "a" for n in range(2001)}
     says = refused(door.create(**{key: many}), 422)
     assert f"{key}: should have at most {len(many) - 1} entries, and has {len(many)}" in says
 
