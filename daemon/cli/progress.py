@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conf.characters import visible
@@ -28,6 +28,8 @@ class _State:
     done: int = 0
     total: int = 0
     what: str = ""
+    #: When nothing was done yet for the last time: loading and preparing before that say nothing of the rest.
+    since: float = field(default_factory=time.monotonic)
 
 
 @contextlib.contextmanager
@@ -61,6 +63,8 @@ def _lines() -> Iterator[Report]:
 
     def report(done: int, total: int, what: str) -> None:
         state.done, state.total, state.what = done, total, what
+        if done == 0:
+            state.since = time.monotonic()
 
     def tell() -> None:
         pause = FIRST
@@ -85,5 +89,6 @@ def _line(state: _State, seconds: float) -> str:
     what = f": {state.what}" if state.what else ""
     left = ""
     if 0 < state.done < state.total:
-        left = f", about {render.duration(seconds / state.done * (state.total - state.done))} left"
+        each = (time.monotonic() - state.since) / state.done
+        left = f", about {render.duration(each * (state.total - state.done))} left"
     return f"{done}{what}; after {render.duration(seconds)}{left}"

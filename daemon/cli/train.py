@@ -93,17 +93,25 @@ def train(
             )
     except (ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(str(error)) from None
+    except ArithmeticError as error:  # it diverged
+        raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(f"--out {folder}: {error.strerror or error}") from None
     print((folder / "card.md").read_text(encoding="utf-8"))
-    print(f"The policy is in {folder}.")
+    from daemon.cli.trained import what_came, what_next
+
+    with progress_bar() as progress:
+        progress(0, 0, "playing the evaluation's workloads by greedy")
+        came = list(what_came(spec, folder))
+    print("\n".join([*came, f"The policy is in {folder}.", *what_next(spec, folder)]))
 
 
 def _in_a_line(record: "TrainingRecord") -> str:
     """How a run stands: return -31.2, loss 0.0412, entropy 1.31 | 812 steps/s | best 29.9 at iteration 40."""
     told = [f"{name} {value:.4g}" for name, value in record.training.items() if name != "steps"]
     parts = [", ".join(told), f"{record.steps_per_second:.0f} steps/s" if record.steps_per_second else ""]
-    best = f"best evaluation {record.best_loss:.4g} of iteration {record.best_iteration}"
+    best = f"best evaluation (return lost a job, less is better) {record.best_loss:.4g} of iteration "
+    best += str(record.best_iteration)
     return " | ".join([*filter(None, parts), best])
 
 

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -62,6 +63,10 @@ class Learner(Protocol):
     def close(self) -> None:
         """End the threads."""
         ...
+
+
+class DivergedError(ArithmeticError):
+    """Training came to what is no number; the text says when, and what to change."""
 
 
 @dataclass
@@ -213,7 +218,13 @@ def _learn(
         if run.iteration >= spec.iterations:
             return run, best
         last = perf_counter()
-        run.iteration, told = learner.learn(run.iteration)
+        at = run.iteration
+        try:
+            run.iteration, told = learner.learn(at)
+        except tf.errors.InvalidArgumentError as error:
+            raise _diverged(at, "TensorFlow found what is no number", spec) from error
+        if wrong := next((name for name, value in told.items() if not isfinite(value)), None):
+            raise _diverged(at, f"its {wrong} is {told[wrong]:g}", spec)
         if spec.averaging > 0:
             average = _averaged(average, learner.network.weights_as_arrays(), spec.averaging)
         run.iteration = min(run.iteration, spec.iterations)
@@ -221,6 +232,15 @@ def _learn(
         report(run.iteration, spec.iterations, "training")
         now = perf_counter()
         _tell(listeners, run, spec, told, now - began, told["steps"] / (now - last), evaluated=False)
+
+
+def _diverged(iteration: int, what: str, spec: TrainingSpec) -> DivergedError:
+    """What to say where an iteration came to what is no number."""
+    rate = spec.learning_rate.at(iteration / spec.iterations)
+    return DivergedError(
+        f"training diverged at iteration {iteration}: {what}. Take a smaller learning_rate (it was "
+        f"{rate:.3g}) or gradient_norm, and begin anew with another --out"
+    )
 
 
 def _is_due(run: _Run, spec: TrainingSpec) -> bool:

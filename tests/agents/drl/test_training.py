@@ -1,6 +1,7 @@
 """Training: all the way from a file to a policy folder, on a cluster so small that the best is known."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from agents.drl.network import Flat, SharedWeights, first_flat, first_shared, ne
 from agents.registry import PolicyError, create
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.training import TrainingSpec
+from daemon.cli import main
 from profiles.workload import Workload, WorkloadJob
 from profiles.workload_files import write_workload
 
@@ -507,3 +509,41 @@ def test_what_is_wrong_with_a_file_is_said(text: str, message: str) -> None:
     """With the key, and what would be right."""
     with pytest.raises(ConfigError, match=message):
         parse(text, TrainingSpec, "here.yaml")
+
+
+def file_of(values: dict[str, Any], folder: Path) -> str:
+    """A training file with these values."""
+    path = folder / "train.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return str(path)
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+def test_a_training_that_diverges_is_one_line(
+    algorithm: str, tiny: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which says at which iteration, and what to change; the exit code is that of bad input."""
+    rate = {"learning_rate": {"first": 1e30, "last": 1e30}, "gradient_norm": None}
+    config = file_of({**tiny, **SHORT[algorithm], **rate, "iterations": 60}, tmp_path)
+    assert main(["train", "--config", config, "--out", str(tmp_path / "out")]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "diverged" in line]
+    assert len(said) == 1
+    assert re.search(
+        r"training diverged at iteration \d+: .*smaller learning_rate \(it was 1e\+30\)", said[0]
+    )
+
+
+def test_train_says_what_came_beside_greedy_and_what_is_next(
+    tiny: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The evaluation with its unit, and which way is better."""
+    config = file_of({**tiny, **SHORT["reinforce"]}, tmp_path)
+    out = tmp_path / "out"
+    assert main(["train", "--config", config, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "It is minus the return per job, in the reward's own unit: less is better." in said
+    workload = next(iter(tiny["workloads"]))
+    assert re.search(rf"On {workload}, seeds \d+ to \d+: \$.*; under greedy \$", said)
+    assert said.rstrip().splitlines()[-1] == f"  policy: {{name: reinforce, model: {out}}}"
+    command = next(line for line in said.splitlines() if line.startswith("  stoker evaluate "))
+    assert main([*command.split()[1:], "--seeds", "1"]) == 0

@@ -31,6 +31,18 @@ def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.Mo
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
 
 
+def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time since the first of it began."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    state = progress._State()
+    now[0] += 60.0  # loading
+    state.since = now[0]
+    now[0] += 10.0
+    state.done, state.total = 2, 6
+    assert progress._line(state, 70.0) == "2 of 6; after 1 min 10 s, about 20.0 s left"
+
+
 def test_what_is_over_at_once_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """As most that is tried out."""
     with progress.progress_bar() as report:
@@ -43,5 +55,6 @@ def test_a_line_of_training() -> None:
     training = {"return": -31.25, "loss": 0.0412, "steps": 800.0, "entropy": 1.3}
     record = TrainingRecord(3, 60, 4.0, 2400, 812.3, training, {}, 29.9, False, 28.5, 2)
     assert _in_a_line(record) == (
-        "return -31.25, loss 0.0412, entropy 1.3 | 812 steps/s | best evaluation 28.5 of iteration 2"
+        "return -31.25, loss 0.0412, entropy 1.3 | 812 steps/s | "
+        "best evaluation (return lost a job, less is better) 28.5 of iteration 2"
     )
