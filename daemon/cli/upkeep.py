@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from conf.characters import visible
 from daemon.cli.configured import (
     ConfigFile,
     Settings,
@@ -22,7 +23,10 @@ from daemon.cli.configured import (
     url_of,
 )
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import Output, print_json
+from daemon.cli.shared_options import Ca, Output, TokenFile, print_json
+
+if TYPE_CHECKING:
+    from daemon.examination import DoctorReport
 
 _PG_DUMP = "use its own tools: pg_dump --format=custom --file=FILE DATABASE"
 _PG_RESTORE = "use its own tools: pg_restore --clean --dbname=DATABASE FILE, while no daemon runs"
@@ -91,23 +95,36 @@ def doctor(
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what can be mended; stop the daemon first.")
     ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", envvar="STOKER_URL", help="A daemon to be looked at as well: is it ready?"),
+    ] = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> int:
-    """Look store, data folder and Sparks through, and ask who opens VMs; 1 when something is wrong.
+    """Check job store, data folder, Spark installations and provider of VMs; 1 when something is wrong.
+
+    With --url or STOKER_URL it checks that daemon as well; where there is no data folder here, only that.
 
     Example: stoker doctor --config stoker.yaml
     """
     import os
-    from dataclasses import asdict
 
+    from daemon.cli.daemon_check import look_at_daemon
     from daemon.database import StoreError
     from daemon.doctor import Doctor
+    from daemon.examination import DoctorReport
     from daemon.host_checks import look_at_sparks
     from daemon.providing import foreign_provider
     from daemon.users.examining import look_at_users
     from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)
+    if url and config is None and not Path(loaded.data_dir).expanduser().is_dir():
+        there = DoctorReport()
+        look_at_daemon(there, url, token_file, ca)
+        return _told(there, output)
     data_dir = data_dir_of(loaded)
     options = loaded.provider
     tell = _progress("looked at")
@@ -126,13 +143,22 @@ def doctor(
         report = examination.examine()
         look_at_sparks(report, SparkHomes(loaded.spark, os.environ))
         look_at_users(report, loaded, folder, url_of(loaded, data_dir))
+        if url:
+            look_at_daemon(report, url, token_file, ca)
     except (StoreError, OSError) as error:
         raise CommandError(str(error)) from None
+    return _told(report, output)
+
+
+def _told(report: "DoctorReport", output: str) -> int:
+    """Print a report; the exit code."""
+    from dataclasses import asdict
+
     if output == "json":
         print_json({"well": report.well, **asdict(report)})
         return 0 if report.well else 1
     for finding in report.findings:
-        print(f"{finding.check}: {finding.what}")
+        print(visible(f"{finding.check}: {finding.what}"))
         print(f"  {'mended' if finding.mended else finding.advice}")
     looked_at = ", ".join(f"{number} {check}" for check, number in report.looked_at.items())
     left = sum(not finding.mended for finding in report.findings)

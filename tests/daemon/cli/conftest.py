@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,6 +70,7 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
     pools: tuple[PoolStatus, ...] = ()
+    healthy: bool = True
     #: How many JVMs its machine carries, if jobs wait for that.
     carries: int | None = None
     expected: dict[str, Estimate] = field(default_factory=dict)
@@ -215,8 +217,8 @@ class Cast:
         return Stages(0.0)
 
     def health(self) -> Health:
-        """All is well."""
-        return Health(True, {"mesos": "subscribed"})
+        """All is well, unless a test says otherwise."""
+        return Health(self.healthy, {"mesos": "subscribed" if self.healthy else "not connected"})
 
     # what tests do with it
 
@@ -318,7 +320,9 @@ def served(
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        app = create_app(cast, cast.store, token=token, version="1.2.3", users=users, directory=directory)
+        app = create_app(
+            cast, cast.store, token=token, version=version("stoker"), users=users, directory=directory
+        )
         server = make_server(app, listener, Http())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

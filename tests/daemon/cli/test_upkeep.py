@@ -12,6 +12,7 @@ from daemon.cli import main
 from daemon.store import Store
 from daemon.users.directory import Directory
 from environment.model.cluster_model import Changes
+from tests.daemon.cli.conftest import Daemon
 from tests.daemon.test_store import submit, url_of
 
 
@@ -130,3 +131,20 @@ def test_doctor_looks_at_users(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ]  # fmt: skip
     main([*arguments, "users={file: nowhere.yaml}"])
     assert "nowhere.yaml: cannot be read: No such file" in capsys.readouterr().out
+
+
+def test_the_doctor_looks_at_the_daemon_of_the_environment(
+    daemon: Daemon, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is kept here, at that alone: whether it answers and is ready."""
+    nowhere = ["doctor", "--set", f"data_dir={tmp_path / 'nowhere'}"]
+    assert main(nowhere) == 0
+    assert "Looked at: 1 daemon." in capsys.readouterr().out
+    daemon.cast.healthy = False
+    assert main(nowhere) == 1
+    assert "it is not ready: " in capsys.readouterr().out
+    monkeypatch.setenv("STOKER_URL", "http://127.0.0.1:9")
+    assert main(nowhere) == 1
+    assert "daemon: http://127.0.0.1:9: " in capsys.readouterr().out
+    monkeypatch.delenv("STOKER_URL")
+    assert main(nowhere) == 2
