@@ -33,6 +33,8 @@ class Ahead(TypedDict):
     """How many wait besides and are not played: they pause, are aside, or are far behind."""
     policies: list[PolicyAhead]
     """One for each that was asked for, in that order, case by case."""
+    note: str
+    """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
     assumes: list[str]
     """What all that assumes, in words."""
 
@@ -215,6 +217,10 @@ class Cluster(TypedDict):
     """By what jobs are put in order, one behind the other; empty: first come, first served."""
     queues: int
     """How many queues that take jobs share them; 0 where a job's queue is any name."""
+    note: str
+    """What keeps jobs waiting that no VM and no policy changes: that the machine under an embedded cluster
+    carries no more executors and drivers at once. Empty where nothing does.
+    """
 
 
 class Comparison(TypedDict):
@@ -496,6 +502,12 @@ class Explanation(TypedDict):
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    estimate: Estimate | None
+    """When it is expected to start and end, and what it will cost; null where it does not wait, or where
+    nothing is known.
+    """
+    no_estimate: str
+    """Why there is no estimate of a job that waits; empty where there is one, or nothing to be said."""
     gave: list[Gave]
     """What it gave to other jobs, and for which it was stopped; the last hundred."""
     took: list[Took]
@@ -1155,6 +1167,10 @@ class PolicyAhead(TypedDict):
     """The policy's name."""
     options: dict[str, Any]
     """Its options."""
+    fixed: bool
+    """Whether no VM of the case comes and goes. Its bill is then the same under every policy, and `dollars`
+    is the price of VMs while executors hold them (Islam 2022, eq. 4).
+    """
     draws: int
     """How many draws were played."""
     dollars: Interval | None
@@ -1488,6 +1504,8 @@ class Today(TypedDict):
     """What all VMs that could be there would have cost, on all the time, whether or not a daemon ran."""
     fixed_per_hour: float
     """What these cost an hour."""
+    elastic: bool
+    """Whether any VM comes and goes. Where none does, no policy changes what is paid."""
 
 
 class Token(TypedDict):
