@@ -51,7 +51,11 @@ def test_up_without_a_config_takes_that_cluster_unless_told(
 ) -> None:
     """A config file, or a setting, says which cluster there is, or that Mesos is elsewhere."""
     asked: list[str] = []
-    run = lambda config, *_: asked.append(config.mesos.cluster) or 0  # noqa: E731
+
+    def run(config: Config, *_: object) -> int:
+        asked.append(config.mesos.cluster)
+        return 0
+
     monkeypatch.setattr(up, "_run", run)
     own = cluster_for(this_machine())
     assert up.up() == 0

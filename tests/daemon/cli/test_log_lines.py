@@ -117,7 +117,7 @@ def test_sparks_own_lines_are_left_out_by_level(module: Any, level: Any, kept: l
 def test_the_end_of_a_line_of_windows_is_none_of_a_terminal_s_business() -> None:
     """It is one line end, also where a part ends between its characters; another return is escaped."""
     for module in (log_lines, of_client):
-        shown = module.LogText(escape=True)  # type: ignore[attr-defined]
+        shown = module.LogText(escape=True)
         assert "".join([shown.add("a\r"), shown.add("\nb\rc"), shown.add("\r"), shown.end()]) == "a\nb\\rc\\r"
 
 
