@@ -74,7 +74,7 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
         assert {e["state"] for e in again} <= {"launching", "running"}
         ready = daemon.get("/readyz")
         assert ready is not None
-        assert ready.json()["checks"]["embedded mesos"] == "ok, started again 1 times"
+        assert ready.json()["checks"]["embedded mesos"] == "ok, started again once"
         new = find_embedded(daemon.folder / "data")
         assert new is not None
         assert (new.pid != old.pid, new.address, new.secret) == (True, old.address, old.secret)
@@ -98,7 +98,7 @@ def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: 
         assert watch.state == "ok"
         os.kill(worker, signal.SIGSTOP)
         until(lambda: "it has not answered for" in watch.state, lambda: watch.state)
-        until(lambda: watch.state == "ok, started again 1 times", lambda: watch.state)
+        until(lambda: watch.state == "ok, started again once", lambda: watch.state)
         assert watch.took_its_tasks()
         assert (watch.embedded.pid != first.pid, watch.embedded.address) == (True, first.address)
         assert watch.embedded.answers()

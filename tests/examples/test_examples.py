@@ -26,12 +26,16 @@ def test_a_policy_learns_in_numpy() -> None:
 
 
 def test_the_notebook_compares_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is of format 4.5 and without outputs; its cells are run one after the other, with less to do."""
+    """It is of format 4.5 and has outputs; its cells are run one after the other, with less to do."""
     book = json.loads((EXAMPLES / "compare_policies.ipynb").read_text(encoding="utf-8"))
     assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in book["cells"]}) == len(book["cells"])
     codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in codes)
+    assert [cell["execution_count"] for cell in codes] == list(range(1, len(codes) + 1))
+    shown = [out["data"] for cell in codes for out in cell["outputs"]]
+    assert sum("image/png" in data for data in shown) == 2
+    assert {"text/plain": ["50"]} in shown
+    assert "-m venv .venv-notebook" in "".join(book["cells"][0]["source"])
     monkeypatch.setattr(mpl, "rcParams", mpl.rcParams.copy())
     mpl.use("Agg")
     found: dict[str, Any] = {}

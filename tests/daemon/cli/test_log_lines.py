@@ -15,6 +15,7 @@ from stoker.errors import JobFailedError
 from conf.characters import visible
 from daemon.cli import log_lines
 from tests.daemon.cli.conftest import Daemon
+from tests.test_packaging import REPOSITORY
 from tests.waiting import PATIENCE
 
 Capture = pytest.CaptureFixture[str]
@@ -57,8 +58,11 @@ def on_a_terminal(*command: str) -> bytes:
 
 
 @pytest.mark.parametrize("program", ["daemon.cli", "stoker"])
-def test_no_job_steers_the_terminal_of_a_reader(daemon: Daemon, program: str, tmp_path: Path) -> None:
+def test_no_job_steers_the_terminal_of_a_reader(
+    daemon: Daemon, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it printed is escaped on a terminal, as it is with --raw, and as it is in a pipe."""
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY / "client"))
     (tmp_path / "count.py").write_text("")
     assert daemon.run("submit", str(tmp_path / "count.py")) == 0
     daemon.cast.place("job-1")

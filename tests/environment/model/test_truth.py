@@ -27,8 +27,8 @@ from tests.builders import make_job, make_vm
 from tests.environment.model.random_walks import ACTIONS, Chaos
 
 VMS = (make_vm("vm-1", 4, 8192), make_vm("vm-2", 4, 4096), make_vm("vm-3", 8, 2048), make_vm("vm-4", 2, 2048))
-_ASKED = r"of (?P<asked>\d+) executors of (?P<cpus>[\d.]+) cpus and (?P<memory>\d+) MiB"
-_ROOM = re.compile(rf"room for (?P<room>\d+) {_ASKED}(; of (?P<vms>\d+) VMs, (?P<lacks>[^;]+))?(; .+)?")
+_ASKED = r"of (?P<asked>\d+) executors? of (?P<cpus>[\d.]+) cpus and (?P<memory>\d+) MiB"
+_ROOM = re.compile(rf"room for (?P<room>\d+) {_ASKED}(; of (?P<vms>\d+) VMs?, (?P<lacks>[^;]+))?(; .+)?")
 _LEFT_OUT = re.compile(
     r"is left out (until .+|while .+ tries it), its last (?P<launches>\d+) launches never ran: .+"
 )
