@@ -16,6 +16,8 @@ class Bars(NamedTuple):
     reserved_for: tuple[str, ...]
 
 
+#: How a job uses spot VMs, and where it never ends, that is barred from none for how they are had.
+ANYWHERE: tuple[SpotUse, tuple[str, ...]] = ("allowed", ())
 #: Of VMs that bar only jobs that are to be on spot VMs.
 NOBODY = Bars(False, "", ())
 

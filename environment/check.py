@@ -9,6 +9,7 @@ from operator import or_
 import numpy as np
 
 from conf.schema import SpotUse
+from environment import last_resort
 from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
 from environment.types import Place, PlacementRequest, Vm
@@ -172,7 +173,8 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         found = "; ".join((found, *view.limits))
     whys = [why for index in np.flatnonzero(closed_to).tolist() if (why := closed(view, index, request))]
     more = f" (and {len(whys) - _CLOSED_NAMED} more)" if len(whys) > _CLOSED_NAMED else ""
-    return "; ".join((found, *whys[:_CLOSED_NAMED])) + more
+    resort = [why] if view.extras and (why := last_resort.told(view, request)) else []
+    return "; ".join((found, *resort, *whys[:_CLOSED_NAMED])) + more
 
 
 def told_shortage(

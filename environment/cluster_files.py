@@ -52,7 +52,14 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
         resources = Resources.of(pool.cpus, pool.memory, pool.resources)
         said = pool.spot
         spot = None if said is None else SpotTerms(said.interruptions_per_hour, said.notice)
-        terms = Terms(pool.name, pool.boot, pool.billing.minimum, pool.billing.granularity, spot=spot)
+        terms = Terms(
+            pool.name,
+            pool.boot,
+            pool.billing.minimum,
+            pool.billing.granularity,
+            spot=spot,
+            reserved_for=pool.reserved_for,
+        )
         price = _price(pool)
         for number in range(1, pool.max + 1):
             name, of = f"{pool.name}-{number}", replace(terms, always=number <= pool.min)

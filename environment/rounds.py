@@ -166,6 +166,7 @@ class Fitting(Sequence[PlacementRequest]):
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
         alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.uses)
+        alike += _told_apart(self._view, request)
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]
@@ -205,17 +206,24 @@ def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> 
     fits = []
     for request in requests:
         # Most jobs of a long queue are alike; how long they take matters where VMs will go.
-        alike = request.kind, request.job.expected_duration if view.leaves_at else None
+        alike = request.kind, _told_apart(view, request)
         if alike not in found:
             found[alike] = has_room(view, request)
         fits.append(found[alike])
     return fits
 
 
+def _told_apart(view: ClusterView, request: PlacementRequest) -> tuple[float | None, ...]:
+    """What besides its kind decides for how many of a request's executors VMs have room."""
+    if view.extras:
+        return request.job.expected_duration, request.entered_at
+    return (request.job.expected_duration,) if view.leaves_at else ()
+
+
 def _limited_by_room(view: ClusterView, request: PlacementRequest) -> bool:
     """Whether all VMs that have room for the request's executors are a place for them."""
     job = request.job
-    return (job.driver is None or request.joins) and not view.closes_some(request)
+    return (job.driver is None or request.joins) and not (view.extras or view.closes_some(request))
 
 
 def _room_beside(view: ClusterView, request: PlacementRequest, driver: Resources, most: int) -> int:

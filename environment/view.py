@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.barring import Bars
+from environment.barring import ANYWHERE, Bars
 from environment.growth import Grown, expected_of
 from environment.kernel.belief import expected_end
+from environment.last_resort import extras_of, last_resort
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
@@ -23,8 +24,6 @@ from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 
 _BASIC = frozenset(BASIC)
-#: What a job uses that is barred from no VM.
-_ANY: tuple[str, tuple[str, ...]] = ("allowed", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +240,8 @@ class ClusterView:
             limits.append(self.offered.ports // EXECUTOR_PORTS)
         if self.closes_some(request):
             limits.append(np.where(self.closed_to(request), 0, np.iinfo(np.int64).max))
+        if self.extras and (resort := last_resort(self, request)) is not None:
+            limits.append(resort)
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
 
     def closes_some(self, request: PlacementRequest) -> bool:
@@ -260,14 +261,29 @@ class ClusterView:
         )
         return np.fromiter(closed, np.bool_, len(self.vms)) | barred
 
+    @property
+    def reserves(self) -> bool:
+        """Whether some of its VMs are reserved for jobs that ask for what they have."""
+        return any(bars.reserved_for for bars in self._bars[0])
+
     def _may_bar(self, job: Job) -> bool:
         """Whether some of its VMs could bar the job for what they are, found quickly."""
-        return job.uses != _ANY or any(bars.reserved_for for bars in self._bars[0])
+        return job.uses != ANYWHERE or self.reserves
 
     def _barred(self, job: Job) -> "NDArray[np.bool_]":
         """Which VMs bar the job for what they are; bool [N]."""
         kinds, of = self._bars
         return np.array([bool(job.barred(vm)) for vm in kinds.values()], np.bool_)[of]
+
+    @cached_property
+    def paid(self) -> "NDArray[np.bool_]":
+        """Which VMs are paid for only while they are there: those of pools that come and go; bool [N]."""
+        return np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
+
+    @cached_property
+    def extras(self) -> "Mapping[str, NDArray[np.bool_]]":
+        """Which VMs have what only some jobs ask for, such as gpus, by its name; bool [N] each."""
+        return extras_of(self.vms)
 
     @cached_property
     def _bars(self) -> tuple[Mapping[Bars, Vm], IntArray]:
@@ -351,7 +367,7 @@ class ClusterView:
         room = self.usable.contains(job.driver)
         if job.driver_barred(spot=True):
             room = room & ~self.spot
-        if any(bars.reserved_for for bars in self._bars[0]):
+        if self.reserves:
             room = room & ~self._barred(replace(job, spot="allowed", unending_on=()))
         return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
 
@@ -378,12 +394,6 @@ class ClusterView:
         return view
 
 
-#: What a view has in common with one of the same VMs.
-_KEPT = (
-    *(part.name for part in fields(ClusterView)),
-    "prices_per_hour",
-    "spot",
-    "_bars",
-    "capacity",
-    "index",
-)
+#: What a view has in common with one of the same VMs: what it was made of, and what is computed of them.
+_OF_VMS = ("prices_per_hour", "spot", "paid", "extras", "_bars", "capacity", "index")
+_KEPT = (*(part.name for part in fields(ClusterView)), *_OF_VMS)

@@ -27,6 +27,7 @@ from agents.estimates import (
 from agents.smallest import smallest
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
+from environment.barring import ANYWHERE as ANY_USE
 from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.patience import Patience, PatienceLimits
@@ -195,7 +196,7 @@ class Greedy:
             self._patience.limits.patience_with(job),
             request.joins,
             self._kinds.setdefault((request.kind, job.expected_duration), len(self._kinds)),
-            size.thousandths.keys() <= _BASIC and not request.avoided and job.spot == "allowed",
+            size.thousandths.keys() <= _BASIC and not request.avoided and job.uses == ANY_USE,
         )
 
     def _read_running(self, running: RunningJob) -> _Running:
@@ -300,7 +301,8 @@ def _alike(kinds: Sequence[int]) -> IntArray:
 
 def _all_open(view: ClusterView) -> bool:
     """Whether no VM is closed to anybody, and nothing but what is free limits what is placed there."""
-    return view.offered is None and not (view.left_out or view.leaves_at)
+    limited = view.left_out or view.leaves_at or view.extras or view.reserves
+    return view.offered is None and not limited
 
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:

@@ -164,7 +164,7 @@ class Overtaking:
     ) -> _Asked | None:
         """What the policy would do with the request; None when it would have it wait."""
         size = (request.size, request.avoided, request.job.uses)
-        if view.leaves_at or size not in rooms:
+        if view.leaves_at or view.extras or size not in rooms:
             rooms[size] = view.room_for(request)
         if np.minimum(rooms[size], request.count).sum() < request.count:
             return None

@@ -2,9 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from conf.schema.fields import Cpus, Memory, Name, Price, Resources, Strict, Text, Time
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 class VmGroup(Strict):
@@ -73,6 +77,15 @@ class Pool(Strict):
     billing: Billing = Billing()
     """How a cloud charges for one."""
     resources: Resources = Field(default={})
+    reserved_for: Annotated[tuple[Name, ...], BeforeValidator(_as_list), Field(strict=False)] = ()
+    """Names among its resources: only jobs that ask for one of them use the pool; one may stand alone."""
+
+    @model_validator(mode="after")
+    def _is_reserved_for_what_it_has(self) -> "Pool":
+        for name in self.reserved_for:
+            if not self.resources.get(name):
+                raise ValueError(f"reserved_for: its VMs have no {name}; name what stands in resources")
+        return self
 
     @model_validator(mode="after")
     def _min_is_no_more_than_max(self) -> "Pool":

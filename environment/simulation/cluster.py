@@ -56,6 +56,11 @@ class SimulatedCluster:
         """Whether jobs ask for more than the kernel knows of, or VMs have parts of a MiB."""
         return bool(self._others) or any(vm.resources.get(MEMORY) % THOUSANDTHS for vm in self._vms)
 
+    @property
+    def extras(self) -> bool:
+        """Whether VMs that come and go have what only some jobs ask for."""
+        return self.elastic and bool(self._empty.extras)
+
     def view(self, running: Collection[RunningJob]) -> ClusterView:
         """What policies see, where these jobs run."""
         state, shown = self._batch.state, self._shown

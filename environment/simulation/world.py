@@ -16,6 +16,7 @@ from environment.kernel.arrays import episode_of, plain
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.last_resort import opens_at
 from environment.lasting import kept_off
 from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import WaitingRequests
@@ -331,6 +332,9 @@ class World:
             return None
         soon = [self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
         soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
+        if self._cluster.extras:
+            view = self.view()
+            soon += [opens_at(view, request) for request in self.queue()]
         found = min((*running, *arrives, *soon))
         return found if found < math.inf else None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.docs.pages import OUTPUT, PAGES, REPOSITORY, programs
 
 #: Wide enough for the tables of simulations.
-_COLUMNS = "152"
+_COLUMNS = "156"
 
 
 def refreshed(page: Path, folder: str) -> str:

@@ -1,0 +1,170 @@
+"""VMs with what a job does not need are its last resort, by price; those that are reserved are no place."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.registry import create
+from conf.loader import ConfigError
+from environment.check import check, shortage
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import refusals
+from environment.last_resort import came, opens_at
+from environment.model.reach import Reach
+from environment.pools import Keeping, Terms
+from environment.resources import Resources
+from environment.rounds import decide_once
+from environment.simulation.options import SimulationOptions
+from environment.simulation.results import Result
+from environment.simulation.simulator import simulate
+from environment.types import Place, PlacementRequest, Vm
+from environment.view import ClusterView
+from profiles.workload import Workload, WorkloadJob
+from tests.builders import make_job, make_view, make_vm
+
+CLUSTER = """
+pools:
+- {name: cpu, type: m, cpus: 4, memory: 16g, price_per_hour: 0.24, max: 2, boot: 60s}
+- {name: gpu, type: g, cpus: 4, memory: 16g, price_per_hour: %s, max: 2, boot: 60s, resources: {gpus: 1}%s}
+"""
+POLICIES = ["ff", "rr", "best_fit", "aep", "greedy", "karpenter", "lookahead", "ilp", "random", "drf"]
+
+
+def work(name: str, at: float = 0.0, gpus: float = 0.0, duration: float = 600.0) -> WorkloadJob:
+    """A job that fills a VM."""
+    resources = {"gpus": gpus} if gpus else {}
+    return WorkloadJob(name, at, "sort", 4.0, 4096, 1, duration, resources=resources)
+
+
+def run(
+    tmp_path: Path, jobs: Sequence[WorkloadJob], policy: str = "ff", price: float = 3.0, more: str = ""
+) -> Result:
+    """These jobs on two CPU VMs and two GPU VMs that would be opened."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER % (price, more))
+    options = SimulationOptions(keeping=Keeping("none"))
+    return simulate(create(policy), Workload(tuple(jobs)), load_cluster(path), options=options)
+
+
+def where(result: Result) -> dict[str, str]:
+    """The pool of each job."""
+    return {job.name: result.vms[job.placement[0]].name[:3] for job in result.jobs}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_waits_for_a_vm_without_what_it_does_not_need(tmp_path: Path, policy: str) -> None:
+    """Rather than open one at twelve times the price; a job that needs it has it at once."""
+    result = run(tmp_path, [work("a"), work("b", 1.0), work("d", 2.0, gpus=1), work("c", 3.0)], policy)
+    assert where(result) == {"a": "cpu", "b": "cpu", "c": "cpu", "d": "gpu"}
+    assert not result.violations
+    assert result.jobs[2].started_at == 62.0
+
+
+def test_it_is_opened_when_the_wait_is_worth_its_price(tmp_path: Path) -> None:
+    """A quarter dearer: after a quarter of the job's time; as dear or less: at once, like any other."""
+    jobs = [work("a"), work("b", 1.0), work("c", 2.0)]
+    result = run(tmp_path, jobs, price=0.30)
+    assert where(result)["c"] == "gpu"
+    expected = result.jobs[2].started_at - 60.0 - 2.0
+    assert 100.0 < expected < 200.0, "0.25 times what is believed of 600 s"
+    result = run(tmp_path, jobs, price=0.24)
+    assert [job.started_at for job in result.jobs] == [60.0, 61.0, 62.0]
+
+
+def test_where_nothing_else_could_hold_it_it_is_no_last_resort(tmp_path: Path) -> None:
+    """A job of three such executors needs a VM of the dear pool beside both others, and no more of them."""
+    whole = replace(work("a"), executors=3)
+    result = run(tmp_path, [whole])
+    assert result.jobs[0].started_at == 60.0
+    assert sorted(result.vms[vm].name for vm in result.jobs[0].placement) == ["cpu-1", "cpu-2", "gpu-1"]
+
+
+def test_what_is_there_anyway_is_used_last(tmp_path: Path) -> None:
+    """On a fixed cluster nobody waits for what is free; the cheapest of the dearer ones goes first."""
+    vms = tuple(
+        replace(make_vm(name, 4, 16384, price), resources=Resources.of(4, 16384, extra))
+        for name, price, extra in (
+            ("dear", 3.0, {"gpus": 1.0}),
+            ("less", 1.0, {"gpus": 1.0}),
+            ("plain", 0.2, {}),
+            ("cheap", 0.1, {"licences": 2.0}),
+        )
+    )
+    view = make_view(vms, free_resources={"gpus": [1, 1, 0, 0]})
+    request = PlacementRequest(make_job(executors=10), 10)
+    assert view.room_for(request).tolist() == [0, 2, 4, 4]
+    assert view.room_for(PlacementRequest(make_job(executors=8), 8)).tolist() == [0, 0, 4, 4]
+    with_gpu = PlacementRequest(make_job(executors=2, gpus=1), 2)
+    assert view.room_for(with_gpu).tolist() == [1, 1, 0, 0]
+    assert check(view, request, Place("job-1", (0,) * 4 + (1,) * 4 + (2,) * 2)) == (), "advice, no rule"
+
+
+def views(at: float, entered: float = 0.0) -> tuple[ClusterView, PlacementRequest]:
+    """A CPU VM that is full and a GPU VM of a pool, ten times as dear, at some time."""
+    terms = Terms("pool", 60.0)
+    vms = (
+        replace(make_vm("c", 4, 16384, 0.3), terms=terms),
+        replace(make_vm("g", 4, 16384, 3.0), terms=terms, resources=Resources.of(4, 16384, {"gpus": 1.0})),
+    )
+    view = make_view(vms, free_cpus=[0, 4], at=at)
+    return view, PlacementRequest(make_job(expected_duration=100.0, submitted_at=entered), 1)
+
+
+def test_when_it_comes() -> None:
+    """Nine times the job's time after it came: whoever looks now and then sees that it has just come."""
+    view, request = views(899.0)
+    assert opens_at(view, request) == pytest.approx(900.0)
+    assert "g costs more for its gpus, which job-1 does not need: the last resort" in shortage(view, request)
+    assert not came(view, [request])
+    view, request = views(900.5)
+    assert opens_at(view, request) == float("inf")
+    assert view.room_for(request).tolist() == [0, 1]
+    assert came(view, [request])
+    view, request = views(990.0)
+    assert not came(view, [request])
+    lost = replace(request, again=True)
+    assert views(1.0)[0].room_for(lost).tolist() == [0, 1], "what is lost is replaced at once"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_reserved_pool_is_for_those_who_ask(tmp_path: Path, policy: str) -> None:
+    """Whatever it costs, and whatever else is full."""
+    jobs = [work("a"), work("b", 1.0), work("c", 2.0), work("d", 3.0, gpus=1)]
+    result = run(tmp_path, jobs, policy, 0.1, ", reserved_for: gpus")
+    assert where(result) == {"a": "cpu", "b": "cpu", "c": "cpu", "d": "gpu"}
+    assert not result.violations
+    large = replace(work("e"), executors=3)
+    why = run(tmp_path, [large], policy, 0.1, ", reserved_for: [gpus]").refused["e"]
+    assert why.startswith("the empty cluster has room for 2 executors")
+
+
+def test_what_is_said_of_a_reserved_vm() -> None:
+    """By the check, the reason to wait and what could never be placed; its driver goes elsewhere, too."""
+    terms = Terms("gpu", reserved_for=("gpus",))
+    size = Resources.of(4, 16384, {"gpus": 1.0})
+    vms: tuple[Vm, ...] = (make_vm("vm-1"), replace(make_vm("vm-2"), resources=size, terms=terms))
+    job = make_job(driver=Resources.of(1, 1024))
+    request, view = PlacementRequest(job, 1), make_view(vms)
+    why = "vm-2 is reserved for jobs that ask for gpus, and job-1 does not"
+    assert check(view, request, Place("job-1", (1,))) == (why,)
+    assert view.room_for(request)[1] == 0
+    assert view.room_for_driver(job).tolist() == [True, False]
+    assert refusals([job], vms[1:]) == {"job-1": f"no VM is there that it may use (spot: allowed); {why}"}
+    assert why in Reach(vms[1:], known=True).beyond_vms(request)
+    verdict = decide_once(create("ff").decide, view, [request])
+    assert isinstance(verdict.decision, Place)
+    assert verdict.decision.placement == (0,)
+    full = make_view(vms, free_cpus=[0, 4])
+    assert why in shortage(full, request)
+
+
+def test_a_pool_is_reserved_for_what_it_has(tmp_path: Path) -> None:
+    """Anything else is a mistake, told with what would be right."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER % (3.0, ", reserved_for: licences"))
+    with pytest.raises(ConfigError, match="reserved_for: its VMs have no licences; name what stands in"):
+        load_cluster(path)
+    path.write_text(CLUSTER % (3.0, ", reserved_for: gpus"))
+    assert {vm.bars.reserved_for for vm in load_cluster(path)} == {(), ("gpus",)}
