@@ -165,8 +165,8 @@ class Fitting(Sequence[PlacementRequest]):
 
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
-        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.uses)
-        alike += _told_apart(self._view, request)
+        apart = _told_apart(self._view, request)
+        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.uses, apart)
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]

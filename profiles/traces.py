@@ -92,7 +92,7 @@ def read_facebook(path: Path) -> tuple[FacebookJob, ...]:
             for column, cell in zip(("input", "shuffle", "output"), cells[3:_SWIM_COLUMNS], strict=True)
         )
         paths = sum(bool(cell.strip()) for cell in cells[_SWIM_COLUMNS:])
-        jobs.append(FacebookJob(cells[0], number(where, "submit time", cells[1]), *sizes, paths=paths))
+        jobs.append(FacebookJob(cells[0], number(where, "submit time", cells[1]), *sizes, paths))
     return tuple(jobs)
 
 

@@ -6,7 +6,7 @@ Workloads that are made from a description are drawn by seed anyway, in `generat
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def read_varied(text: str) -> tuple[Varied, ...]:
     for name in named:
         if name not in _KINDS:
             raise ValueError(f"should be {', '.join(_KINDS)} or both by a comma, found {name!r}")
-    return tuple(cast(Varied, kind) for kind in _KINDS if kind in named)
+    return tuple(kind for kind in _KINDS if kind in named)
 
 
 def varied(

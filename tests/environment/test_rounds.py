@@ -82,7 +82,7 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
     verdict = decide_once(policy, VIEW, requests(3))  # type: ignore[arg-type]  # plain functions
     (told,) = verdict.faults
     assert told.startswith(fault), "the place of an error follows"
-    assert verdict.decision == Wait(f"the decision could not be executed: {fault}")
+    assert verdict.decision == Wait(f"the decision could not be executed: {told}")
 
 
 @pytest.mark.parametrize(
