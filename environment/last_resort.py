@@ -6,7 +6,6 @@ then it waits for one of the others, where it could run if nobody held them. Pol
 placement elsewhere is not refused.
 """
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,16 +15,12 @@ from conf.assumptions import UNKNOWN_DURATION
 from environment.resources import BASIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from environment.types import IntArray, PlacementRequest, Vm
     from environment.view import ClusterView
 
 #: What every agent has beside cpus and memory: nobody pays more for it.
 _USUAL = frozenset((*BASIC, "disk", "ports"))
 _ANY_NUMBER = np.iinfo(np.int64).max
-#: Seconds within which who looks now and then looks again, and so many of a queue are looked at. Chosen.
-_RECENT, _LOOKED_AT = 5.0, 100
 
 
 def extras_of(vms: "tuple[Vm, ...]") -> "dict[str, NDArray[np.bool_]]":
@@ -110,15 +105,3 @@ def _patience(
     more = view.prices_per_hour / least - 1.0 if least > 0 else np.full(len(view.vms), np.inf)
     patience: NDArray[np.float64] = more * (UNKNOWN_DURATION if seconds is None else seconds)
     return patience
-
-
-def came(view: "ClusterView", queue: "Iterable[PlacementRequest]") -> bool:
-    """Whether one of the first that wait has been shown dearer VMs for some seconds only."""
-    if not view.extras:
-        return False
-    for request in islice(queue, _LOOKED_AT):
-        if (dearer := _dearer(view, request)) is not None:
-            at = request.entered_at + _patience(view, request, dearer)[dearer & view.paid]
-            if ((view.at - _RECENT < at) & (at <= view.at)).any():
-                return True
-    return False

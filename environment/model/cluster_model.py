@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from environment import last_resort
 from environment.check import shortage
 from environment.model import commands as cmd
 from environment.model import events as ev
@@ -372,8 +371,6 @@ class ClusterModel:
         self._parts.lives.end_overdue()
         if self._parts.places:
             self._parts.fleet.tend(pending=self._parts.supply.undecided and self._parts.line.due(self.now))
-            if self._parts.places.special and self._resort_came():
-                self._parts.supply.reconsider()
         if not self.subscribed:
             self._parts.line.tell(None)
             why = f": {self._parts.supply.why}" if self._parts.supply.why else ""
@@ -386,10 +383,6 @@ class ClusterModel:
         self._parts.line.explain_room(self.now)
         if self._parts.stage:
             self._parts.line.explain_limits()
-
-    def _resort_came(self) -> bool:
-        """Whether a job has just waited for so long that dearer VMs than it needs are worth their price."""
-        return self._parts.line.due(self.now) and last_resort.came(self.view(), self.requests())
 
     def _dry(self, head: PlacementRequest) -> str:
         """Why it waits when the master had the time to offer something and did not."""

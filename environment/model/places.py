@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from environment.last_resort import extras_of
 from environment.model.accounts import Accounts
 from environment.model.leases import Lease
 from environment.model.moment import Reserved
@@ -51,8 +50,6 @@ class Places:
         self._places = {vm.id: vm for vm in places}
         #: Those that are to be open at all times.
         self.always = [vm.id for vm in self._places.values() if vm.terms and vm.terms.always]
-        #: Whether some have what only some jobs ask for, so that others are to wait before they use them.
-        self.special = bool(extras_of(tuple(self._places.values())))
         self._leases: dict[str, Lease] = {}
         self._at: dict[str, Lease] = {}
         self._agents: dict[str, Lease] = {}

@@ -11,7 +11,7 @@ from conf.loader import ConfigError
 from environment.check import check, shortage
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import refusals
-from environment.last_resort import came, opens_at
+from environment.last_resort import opens_at
 from environment.model.reach import Reach
 from environment.pools import Keeping, Terms
 from environment.resources import Resources
@@ -113,17 +113,13 @@ def views(at: float, entered: float = 0.0) -> tuple[ClusterView, PlacementReques
 
 
 def test_when_it_comes() -> None:
-    """Nine times the job's time after it came: whoever looks now and then sees that it has just come."""
+    """Nine times its time after it came; simulations ask again just then, a daemon every few seconds."""
     view, request = views(899.0)
     assert opens_at(view, request) == pytest.approx(900.0)
     assert "g costs more for its gpus, which job-1 does not need: the last resort" in shortage(view, request)
-    assert not came(view, [request])
     view, request = views(900.5)
     assert opens_at(view, request) == float("inf")
     assert view.room_for(request).tolist() == [0, 1]
-    assert came(view, [request])
-    view, request = views(990.0)
-    assert not came(view, [request])
     lost = replace(request, again=True)
     assert views(1.0)[0].room_for(lost).tolist() == [0, 1], "what is lost is replaced at once"
 

@@ -1,13 +1,17 @@
 """VMs of pools in the cluster model: opened for a job, up, idle, closed; and all that can go wrong."""
 
+from dataclasses import replace
+
 import pytest
 
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
+from environment.pools import Terms
+from environment.resources import Resources
 from tests.builders import make_job
-from tests.environment.model.elastic_world import ElasticWorld, closes, opens
+from tests.environment.model.elastic_world import ElasticWorld, closes, opens, places
 from tests.environment.world import launched, names
 
 
@@ -108,6 +112,32 @@ def test_openings_are_held_back_until_they_may_be_again() -> None:
     world.wait(timings.SETTLE)
     assert world.model.ready_to_decide()
     assert len(opens(world.decide())) == 1
+
+
+def test_a_dearer_vm_is_opened_when_the_wait_is_worth_it() -> None:
+    """Twice as dear for its gpu: after as long as the job takes, and the policy is asked again just then."""
+    (gpu,) = places(1, Terms("gpu", 60.0, 60.0, 1.0), price=0.48)
+    gpu = replace(gpu, resources=Resources.of(4.0, 16384, {"gpus": 1.0}))
+    world = ElasticWorld(pools=(*places(1), gpu))
+    world.begin()
+    world.submit(make_job("job-1", 4))
+    assert opens(world.decide()) == ["general-1.100"]
+    world.opened("general-1")
+    world.boot("general-1")
+    world.tell("running", *world.open_tasks())
+    world.submit(make_job("job-2", 4, expected_duration=100.0, submitted_at=world.now))
+    world.wait(timings.SETTLE)
+    assert opens(world.decide()) == []
+    why = "gpu-1 costs more for its gpus, which job-2 does not need: the last resort"
+    assert why in world.job("job-2").reason
+    for _ in range(4):
+        world.wait(20.0)
+        assert world.model.ready_to_decide()
+        assert opens(world.decide()) == []
+    world.wait(20.0)
+    assert world.model.ready_to_decide()
+    (lease,) = opens(world.decide())
+    assert lease.startswith("gpu-1.")
 
 
 def test_what_is_opened_from_now_on_costs_what_the_provider_says() -> None:
