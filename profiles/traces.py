@@ -87,12 +87,13 @@ def read_facebook(path: Path) -> tuple[FacebookJob, ...]:
         where, cells = f"{path}:{i}", line.split("\t")
         if len(cells) < _SWIM_COLUMNS:
             raise WorkloadError(f"{where}: {len(cells)} columns, {_SWIM_COLUMNS} expected between tabs")
-        sizes = (
+        read, shuffled, written = (
             number(where, column, cell, int)
             for column, cell in zip(("input", "shuffle", "output"), cells[3:_SWIM_COLUMNS], strict=True)
         )
+        at = number(where, "submit time", cells[1])
         paths = sum(bool(cell.strip()) for cell in cells[_SWIM_COLUMNS:])
-        jobs.append(FacebookJob(cells[0], number(where, "submit time", cells[1]), *sizes, paths))
+        jobs.append(FacebookJob(cells[0], at, read, shuffled, written, paths))
     return tuple(jobs)
 
 
