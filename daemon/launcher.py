@@ -86,6 +86,8 @@ class Launcher:
         self._url_here = url_here or url
         self._config = config
         self._rights = rights or own_rights(config, data_dir)
+        #: Looks at files that jobs name.
+        self.files = self._rights.files
         self._jobs = data_dir / "jobs"
         #: Where executors reach drivers on this host.
         self.driver_host = config.spark.driver_host or driver_host
@@ -125,11 +127,6 @@ class Launcher:
     ) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster; see `LaunchCheck`."""
         self._launch_check.check(spec, submitter, sends)
-
-    def trouble(self) -> str:
-        """That looks at users' files do not come to an end, in words; empty when all do."""
-        hanging = self._rights.files.hanging
-        return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""

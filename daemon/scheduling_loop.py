@@ -187,7 +187,7 @@ class SchedulingLoop:
             self._budget,
             self._machines,
             watch,
-            {"policy": self._policies.trouble, "files": launcher.trouble},
+            {"policy": self._policies.trouble, "files": launcher.files.trouble},
         )
         self._due = Due(self._model, store, self._clock, self._budget, watch, self._machines)
         #: Nothing was decided for the disk's sake.

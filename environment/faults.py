@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from environment.types import Job, Wait
+
 _HERE = Path(__file__).parents[1]
 #: Policies that come with Stoker, and what calls policies.
 _OURS = f"{_HERE / 'agents'}/"
@@ -18,6 +20,11 @@ _LONGEST = 500
 def failure(error: BaseException) -> str:
     """Say how a policy failed: `the policy failed: ` and the error with its place."""
     return f"the policy failed: {placed(error)}"
+
+
+def waits_in_vain(job: Job, wait: Wait) -> str:
+    """Say that a policy waits for nothing: a job fits, nothing runs that could end, and no VM boots."""
+    return f"it waits although nothing runs and {job.id} fits: {wait.reason}"
 
 
 def placed(error: BaseException) -> str:

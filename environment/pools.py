@@ -155,6 +155,10 @@ class Openings:
         self.open.flags.writeable = False
         self.ready_at.flags.writeable = False
 
+    def boots(self, at: float) -> bool:
+        """Whether a VM is open and not up yet."""
+        return bool((self.open & (self.ready_at > at)).any())
+
     def with_placement(self, vms: "IntArray") -> "Openings":
         """The same after something was placed on the VMs with these indices."""
         if self.open[vms].all():

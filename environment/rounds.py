@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from environment.check import check
-from environment.faults import failure
+from environment.faults import failure, waits_in_vain
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.resources import Resources
@@ -297,22 +297,17 @@ def _ask(
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (failure(error),)
     else:
-        if not faults and isinstance(decision, Wait):
-            faults = _vain(view, shown[0], decision)
-            return Verdict(request, view, decision, faults)
-        if not faults and isinstance(decision, Place):
+        if not faults and isinstance(decision, Wait) and _is_still(view) and has_room(view, shown[0]):
+            return Verdict(request, view, decision, (waits_in_vain(request.job, decision),))
+        if not faults and isinstance(decision, Place | Wait):
             return Verdict(request, view, decision)
     wait = Wait("the decision could not be executed: " + "; ".join(faults))
     return Verdict(queue[0], view, wait, faults)
 
 
-def _vain(view: ClusterView, first: PlacementRequest, wait: Wait) -> tuple[str, ...]:
-    """The fault of a wait for nothing: the first job fits, nothing runs that could end, and no VM boots."""
-    vms = view.openings
-    boots = vms is not None and bool((vms.open & (vms.ready_at > view.at)).any())
-    if view.running or boots or not has_room(view, first):
-        return ()
-    return (f"it waits although nothing runs and {first.job.id} fits: {wait.reason}",)
+def _is_still(view: ClusterView) -> bool:
+    """Whether nothing runs that could end, and no VM boots."""
+    return not view.running and (view.openings is None or not view.openings.boots(view.at))
 
 
 def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:

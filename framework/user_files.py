@@ -68,6 +68,11 @@ class UserFiles:
         """The looks that take too long, in words."""
         return [f"{look.about} of {look.user}" for look in self._late()]
 
+    def trouble(self) -> str:
+        """Say that looks do not come to an end; empty when all do."""
+        hanging = self.hanging
+        return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
+
     def look(self, account: UnixAccount | None, about: str, work: Callable[[], T]) -> T:
         """Do `work` on a thread with the rights that the user has on files (None: our own); its result.
 

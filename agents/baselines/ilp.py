@@ -232,7 +232,7 @@ class Solution(NamedTuple):
     stopped_by: Limit
 
 
-#: HiGHS is content with a placement within a ten-thousandth of the best: time counts for a thousandth at beta 1.
+#: By itself HiGHS stops within a ten-thousandth of the best, and time counts for a thousandth at beta 1.
 _EXACT = {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
 
 
@@ -253,7 +253,13 @@ class Solver:
 
         self._highspy: Any = highspy
         self._highs: Any = highspy.Highs()
-        options = {"output_flag": False, "threads": 1, "mip_max_nodes": nodes, "time_limit": time_limit, **_EXACT}
+        options = {
+            "output_flag": False,
+            "threads": 1,
+            "mip_max_nodes": nodes,
+            "time_limit": time_limit,
+            **_EXACT,
+        }
         for option, value in options.items():
             self._check(f"taking the option {option}", self._highs.setOptionValue(option, value))
 

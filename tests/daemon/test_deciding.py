@@ -202,7 +202,8 @@ def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., Deciders])
     assert event.waiting is not None
     assert event.waiting.reason == "not today"
     assert chosen.status().faults == 1
-    assert chosen.status().last_fault == "it waits although nothing runs and a fits: not today"
+    fault = "it waits although nothing runs and a fits: not today"
+    assert chosen.status().last_fault == f"policy {__name__}:waits: {fault}"
     assert chosen.trouble == ""
     for _ in range(2):
         chosen.decide(VIEW, requests(1))

@@ -129,7 +129,7 @@ def test_a_driver(folder: Path, environment: Mapping[str, str]) -> None:
     """Its supervisor is root's and knows nothing of the variables; its records are closed to the user."""
     spec = ProcessSpec(("/bin/sh", "-c", "id -u"), environment, {"SECRET": "s"})
     place = DriverPlace(folder / "jobs/driver", folder / "records", user=find_account("nobody"))
-    assert start_driver(spec, place, os.environ, before=math.inf).state in ("running", "ended")
+    assert start_driver(spec, place, os.environ, before=lambda: math.inf).state in ("running", "ended")
     until(lambda: driver_status(place.records).state == "ended")
     assert driver_status(place.records).exit_code == 0
     assert_only_the_user_obeyed(folder)
