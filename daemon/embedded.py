@@ -24,7 +24,7 @@ from conf.schema import Cluster
 from environment.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
-from framework.descendants import identity, kill, kill_below
+from framework.descendants import identity, is_stopped, kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
@@ -115,6 +115,15 @@ class Embedded:
         if self._process is not None:
             return self._process.poll() is None
         return _recorded_pid(self._folder) == self.pid
+
+    def stopped(self) -> bool:
+        """Whether the process that keeps it stands still: nothing would see its end, or end it."""
+        return is_stopped(self.pid)
+
+    def let_go_on(self) -> None:
+        """Let the process that keeps it go on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
 
     def answers(self) -> bool:
         """Whether it says within `ANSWER_SECONDS` that it is well."""

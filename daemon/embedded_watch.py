@@ -36,6 +36,8 @@ class EmbeddedWatch:
         #: How often it was started again.
         self._restarts = 0
         self._down: str | None = None
+        #: How often its keeper stood still, and was let go on.
+        self._stopped = 0
         #: How many questions in a row it has not answered.
         self._unanswered = 0
         self._next_question = 0.0
@@ -68,7 +70,8 @@ class EmbeddedWatch:
                 f"after {after:g} s it is ended, its tasks with it, and started again"
             )
         again = f", started again {times(self._restarts)}" if self._restarts else ""
-        return f"ok{again}"
+        stopped = f", its keeper stood still {times(self._stopped)} (SIGSTOP)" if self._stopped else ""
+        return f"ok{again}{stopped}"
 
     def _watch(self) -> None:
         pause, since = FIRST_PAUSE, time.monotonic()
@@ -92,6 +95,10 @@ class EmbeddedWatch:
         if now < self._next_question:
             return False
         self._next_question = now + PERIOD
+        if self.embedded.stopped():
+            self._stopped += 1
+            log.warning("the embedded mesos' keeper stood still, and is let go on", pid=self.embedded.pid)
+            self.embedded.let_go_on()
         if self.embedded.answers():
             self._unanswered = 0
             return False

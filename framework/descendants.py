@@ -48,6 +48,15 @@ def identity(pid: int) -> dict[str, int | str] | None:
     return {"pid": pid, "start": int(fields[19]), "boot": boot}
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still by a signal such as SIGSTOP; False when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return text.rpartition(")")[2].split()[0] in "Tt"
+
+
 def below(root: int) -> list[int]:
     """The pids of all living processes below this one; zombies are not living, but what is below them is."""
     children: dict[int, list[int]] = {}

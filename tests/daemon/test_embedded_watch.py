@@ -128,6 +128,21 @@ def test_one_that_is_stopped_for_a_while_is_left_alone(
         watch.stop().stop()
 
 
+def test_a_keeper_that_is_stopped_is_let_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Mesos answers all the while, but nothing would see that one end; /readyz counts the stops."""
+    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path)
+    watch = EmbeddedWatch(embedded, lambda _: embedded)
+    try:
+        os.kill(embedded.pid, signal.SIGSTOP)
+        until(lambda: watch.state == "ok, its keeper stood still once (SIGSTOP)", lambda: watch.state)
+        until(lambda: not embedded.stopped())
+        assert not watch.took_its_tasks()
+    finally:
+        watch.stop().stop()
+
+
 def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daemon) -> None:
     """Kills are kept, /readyz says what hangs, and SIGTERM ends both: nothing is left stopped."""
     until(daemon.leads, daemon.log)
