@@ -27,9 +27,9 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
         yield f"Failure {number}: {views.attempt_line(attempt)}."
     if found["state"] == "failed":
         yield f"`stoker logs {found['id']} --stderr` shows what its driver complained of."
-    yield from _starts(found)
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
+    yield from _starts(found)
     yield from (f"It {word}: {text}." for word, text in views.given(found))
     if not found["explanations"]:
         yield "No policy has decided about it yet."
