@@ -29,8 +29,8 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
         yield f"`stoker logs {found['id']} --stderr` shows what its driver complained of."
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
-    yield from _starts(found)
     yield from (f"It {word}: {text}." for word, text in views.given(found))
+    yield from _starts(found)
     if not found["explanations"]:
         yield "No policy has decided about it yet."
     for decision in found["explanations"]:
