@@ -1189,6 +1189,8 @@ class PolicyAhead(TypedDict):
     """Of the jobs that wait, those that you may see, in their order."""
     never: list[Never]
     """Of the same, those that would not run at all."""
+    fallback_share: float
+    """The share of its decisions that the policy failed to take, 0 to 1."""
     failure: str
     """Why nothing was played; else empty."""
 

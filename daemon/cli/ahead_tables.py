@@ -62,6 +62,9 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     for each in found:
         if each["failure"]:
             yield render.wrapped(f"{each['case']}, {_label(each)}: {each['failure']}")
+        elif share := each["fallback_share"]:
+            failed = f"the policy failed at {max(share, 0.01):.0%} of its decisions"
+            yield render.wrapped(f"{each['case']}, {_label(each)}: {failed}; these numbers are not its own")
     for each in found if jobs and waiting else ():
         yield f"\n{each['case']}, {_label(each)}"
         yield from _jobs(each)

@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from queue import SimpleQueue
+from statistics import fmean
 from typing import Any
 
 from agents.registry import PolicyError, create, looked_in
@@ -79,6 +80,8 @@ class PolicyAhead:
     late: tuple[str, ...] = ()
     never: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
+    #: The share of its decisions that the policy failed to take.
+    fallback_share: float = 0.0
     #: Whether no VM comes and goes, so that the bill is the same under every policy.
     fixed: bool = False
     case: Case = field(default_factory=Case)
@@ -248,6 +251,7 @@ def _summed(
         {job_id: _of_draws(seen) for job_id, seen in each(jobs.items())},
         tuple(late),
         played[0].never,
+        fallback_share=fmean(draw.fallback_share for draw in played),
         followed=tuple(draw.followed for draw in played if draw.followed is not None),
     )
 

@@ -84,7 +84,7 @@ class DrawAnswer:
             if (followed := played["followed"]) is not None:
                 followed |= {"ahead": JobOutlook(**followed["ahead"]), "vms": tuple(followed["vms"])}
                 followed = Followed(**followed)
-            played = PlayedDraw(jobs, played["dollars"], played["seconds"], played["never"], followed)
+            played = PlayedDraw(**{**played, "jobs": jobs, "followed": followed})
         return cls(policy, draw, played, failure)
 
 

@@ -119,6 +119,8 @@ class PolicyAheadBody(Body):
     """Of the jobs that wait, those that you may see, in their order."""
     never: list[NeverBody]
     """Of the same, those that would not run at all."""
+    fallback_share: float
+    """The share of its decisions that the policy failed to take, 0 to 1."""
     failure: Said
     """Why nothing was played; else empty."""
 
@@ -176,6 +178,7 @@ def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> Policy
         late=len(late),
         jobs=jobs,
         never=[NeverBody(id=job_id, why=why) for job_id, why in ahead.never.items() if job_id in names],
+        fallback_share=ahead.fallback_share,
         failure=permit.told(ahead.failure, names),
     )
 

@@ -95,7 +95,8 @@ def play_ahead(
     followed = None
     if follow and all(job_id in jobs for job_id in follow):
         followed = _followed([jobs[job_id] for job_id in follow], follow[0], result.decisions, view, waiting)
-    return PlayedDraw(jobs, dollars, world.now, {**never, **result.aside, **result.given_up}, followed)
+    never = {**never, **result.aside, **result.given_up}
+    return PlayedDraw(jobs, dollars, world.now, never, followed, result.fallback_share)
 
 
 def _followed(

@@ -36,7 +36,8 @@ class PlayedDraw:
     """What comes of the queue in one draw: of each job that waits, and of all.
 
     `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
-    `never` says, by job, why it would not run at all. `followed` are those that were.
+    `never` says, by job, why it would not run at all. `followed` are those that were. `fallback_share`
+    is the share of the policy's decisions that failed.
     """
 
     jobs: Mapping[str, JobOutlook]
@@ -44,3 +45,4 @@ class PlayedDraw:
     seconds: float
     never: Mapping[str, str] = field(default_factory=dict)
     followed: Followed | None = None
+    fallback_share: float = 0.0

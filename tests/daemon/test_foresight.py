@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.registry import create
 from conf.schema import Cluster, PolicyChoice
 from daemon.contract import RejectedError
 from daemon.foresight.cases import Case, Present
@@ -25,8 +26,8 @@ from daemon.users.people import Person
 from daemon.users.permits import Permit
 from environment.model.records import JobRecord
 from environment.sizing import Sizes
-from environment.types import PlacementRequest
-from environment.view import RunningJob
+from environment.types import Decision, PlacementRequest
+from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_view, make_vms
 from tests.waiting import until
 
@@ -206,6 +207,25 @@ class Broken:
     def decide(self, *_: object) -> None:
         """Fail."""
         raise ZeroDivisionError
+
+
+class Sometimes:
+    """A policy that fails while something runs, and else is first fit."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Fail, or place."""
+        if view.running:
+            raise ZeroDivisionError
+        return create("ff").decide(view, queue)
+
+
+def test_a_policy_that_fails_now_and_then_is_told(loop: Loop) -> None:
+    """Its numbers are not its own: the share of decisions that it failed to take stands beside them."""
+    waiting(loop, jobs=12)
+    sometimes: tuple[str, dict[str, object]] = ("tests.daemon.test_foresight:Sometimes", {})
+    _, (found, fine) = loop.ask([sometimes, ("ff", {})], draws=2, seconds=60.0)
+    assert 0.0 < found.fallback_share < 0.9
+    assert fine.fallback_share == 0.0
 
 
 def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:

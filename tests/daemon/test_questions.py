@@ -49,7 +49,7 @@ def test_a_question_is_read_as_it_was_written(jobs: int) -> None:
 def test_an_answer_is_read_at_its_own_pace() -> None:
     """The jobs of a draw are handed out one by one."""
     jobs, given = {f"job-{n}": JobOutlook(n, n + 1.0, 0.5) for n in range(3)}, list[Any]()
-    answer = DrawAnswer(0, 1, PlayedDraw(jobs, 3.0, 4.0))
+    answer = DrawAnswer(0, 1, PlayedDraw(jobs, 3.0, 4.0, fallback_share=0.5))
     found = DrawAnswer.from_json(answer.to_json(), lambda items: noted(items, given))
     assert (found, len(given)) == (answer, 3)
 

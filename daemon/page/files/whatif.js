@@ -156,7 +156,8 @@ function row(each, most, { at, recorded }) {
   if (each.failure) return h("tr", null, h("td", null, each.case), h("td", null, each.name), h("td.bad", { colspan: 6 }, each.failure));
   const bar = h("i");
   bar.style.width = `${(100 * (each.dollars?.mean ?? 0)) / most}%`;
-  return h("tr", null, h("td.case", null, each.case), h("td.case", null, each.name), h("td.num", null, between(each.dollars, money), h("div.bill", null, bar)),
+  const failed = each.fallback_share ? h("div.bad", null, `failed at ${percent(Math.max(each.fallback_share, 0.01), 1)} of its decisions`) : null;
+  return h("tr", null, h("td.case", null, each.case), h("td.case", null, each.name, failed), h("td.num", null, between(each.dollars, money), h("div.bill", null, bar)),
     h("td.num", null, between(each.completion, duration)), h("td.num", null, between(each.seconds, over)),
     h(each.late ? "td.num.bad" : "td.num", null, count(each.late)), h("td.num", null, count(each.never.length)), h("td.num", null, count(each.draws)));
 }

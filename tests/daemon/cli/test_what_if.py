@@ -31,7 +31,7 @@ class Told(Foresight):
         dollars, seconds = Interval(1234.56, 1000.12, 1999.99), Interval(86_000.0, 80_000.0, 99_999.0)
         jobs = {JOB.id: JobAhead(seconds, seconds, dollars, 20)}
         found = [
-            PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case)
+            PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case, fallback_share=0.124)
             for case in cases
             for name, options in policies
         ]
@@ -57,6 +57,7 @@ def test_all_that_is_told_fits_eighty_columns(
     assert max(map(len, out.splitlines())) <= 80
     said = " ".join(out.split())
     assert said.count("$1,234.56") == 12
+    assert "the policy failed at 12% of its decisions; these numbers are not its own" in said
     assert "- nobody else submits anything, and no VM or executor is lost" in said
     assert "- VMs that are added are there at once" in said
 
