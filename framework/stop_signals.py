@@ -37,13 +37,15 @@ class Sender(NamedTuple):
 def told_of(tell: Callable[[Sender], None]) -> Iterator[None]:
     """Have `tell` hear of each such signal before it has its effect; within this, in the main thread alone.
 
-    Threads that are started within have them blocked, too.
+    Threads that are started within have them blocked, too. An ignored one, such as SIGHUP under nohup, ends
+    nothing, and is not heard of.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    threading.Thread(target=_listen, args=(tell,), name="signals", daemon=True).start()
+    stops = frozenset(number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    threading.Thread(target=_listen, args=(tell, stops), name="signals", daemon=True).start()
     try:
         yield
     finally:
@@ -60,16 +62,16 @@ def unblocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _listen(tell: Callable[[Sender], None]) -> None:
+def _listen(tell: Callable[[Sender], None], stops: frozenset[signal.Signals]) -> None:
     while True:
-        info = signal.sigwaitinfo(STOPS)
+        info = signal.sigwaitinfo(stops)
         try:
             tell(sender_of(info))
         finally:
             # Whatever the signal does is done as ever: by a handler in the main thread, or by the kernel.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {info.si_signo})
             signal.raise_signal(info.si_signo)
-            signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+            signal.pthread_sigmask(signal.SIG_BLOCK, stops)
 
 
 def sender_of(info: signal.struct_siginfo) -> Sender:
