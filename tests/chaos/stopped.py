@@ -74,7 +74,7 @@ class Run:
         service._link = service._effects._link = link
         service._log_keeper.ended = lambda tasks: None
         self._save, service._tenure.save = service._tenure.save, self._saved
-        self._effect, service._effects.execute = service._effects.execute, self._executed
+        self._effect, service._effects._execute = service._effects._execute, self._executed
 
     def _saved(self, *what: Any, **more: Any) -> bool:
         self.world.points("before a save")
