@@ -82,12 +82,13 @@ def test_a_daemon_whose_loop_fails_says_so_by_its_exit_code(tmp_path: Path) -> N
 
 
 _SERVING = """
-import sys
+import signal, sys
 from pathlib import Path
 from conf.schema import Config
 from daemon import server
 
 data, port = sys.argv[1:]
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which those that started the tests may ignore
 config = Config(listen="127.0.0.1:0", data_dir=data, mesos={"master": f"127.0.0.1:{port}"})
 sys.exit(server.run(config, Path(data)))
 """
@@ -125,8 +126,7 @@ def test_a_daemon_that_is_told_to_stop_says_by_whom(tmp_path: Path, number: sign
     """Which process, of which user, by which command; at 3 am a stop differs from a crash."""
     with serving(tmp_path) as (daemon, _):
         daemon.send_signal(number)
-        assert daemon.stderr is not None
-        logged = daemon.stderr.read()
+        _, logged = daemon.communicate(timeout=PATIENCE)
     (line,) = (line for line in logged.splitlines() if "told to stop" in line)
     for word in (f"signal={number.name}", f"pid={os.getpid()}", f"uid={os.getuid()}", "command="):
         assert word in line, line
