@@ -12,10 +12,12 @@ It imports next to nothing but the standard library, so that it starts at once.
 # Imported as root: the user may have no way to the modules that others import when they are needed.
 import bz2  # noqa: F401
 import encodings.idna  # noqa: F401
+import gzip  # noqa: F401
 import json
 import lzma  # noqa: F401
 import os
 import pwd
+import resource
 import ssl  # noqa: F401
 import stat
 import sys
@@ -39,6 +41,8 @@ _PATIENCE = 60.0
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 #: Bytes that are copied at once.
 _PART = 1 << 20
+#: Bytes of address space: headers of an archive are read whole, and may be of any length.
+_MEMORY = 1 << 30
 #: Bytes of the disk that are left to others.
 _SPARED = 256 << 20
 # A FIFO without a writer would hold up the open.
@@ -100,6 +104,7 @@ def _copy(source: Path, target: IO[bytes]) -> None:
         _check_room(status.st_size, target.fileno())
         left = status.st_size
         while left and (part := file.read(min(_PART, left))):
+            _check_room(len(part), target.fileno())  # others fetch meanwhile
             target.write(part)
             left -= len(part)
 
@@ -140,7 +145,10 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         uid, gid, *groups = map(int, sys.argv[1].split(":"))
         become(uid, gid, groups)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
         fetch(json.load(sys.stdin), Path())
     except FetchError as error:
         sys.exit(f"Failed to fetch {error}")
+    except MemoryError:
+        sys.exit(f"Failed to fetch: an archive takes more than {_MEMORY >> 20} MiB of memory to unpack")

@@ -177,22 +177,25 @@ def hand_over(folder: Path, user: str | None) -> None:
 
 
 def appended(path: Path, user: str | None) -> IO[bytes]:
-    """Open an output of a task. The task may have put anything in its place: a link, a FIFO, a device.
+    """Open an output of a task. The task may have put anything in its place: a link, a FIFO, another's file.
 
-    OSError when it is no regular file, or one with a second name: that may be somebody else's, and is not
-    given to the user.
+    Only a file that is made here is given to the user. OSError for one that is there and is no regular file,
+    has a second name, or is not the user's.
     """
-    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, create, 0o600)
+    account = None if user is None else pwd.getpwnam(user)
+    append = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, append | os.O_CREAT | os.O_EXCL, 0o600)
+        if account is not None:
+            os.fchown(descriptor, account.pw_uid, account.pw_gid)
+    except FileExistsError:
+        descriptor = os.open(path, append)
     file = os.fdopen(descriptor, "ab")
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+    status, owner = os.fstat(descriptor), os.geteuid() if account is None else account.pw_uid
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != owner:
         file.close()
-        raise OSError(errno.EINVAL, "not a regular file with one name", str(path))
+        raise OSError(errno.EINVAL, "not a regular file of the task's user with one name", str(path))
     os.set_blocking(descriptor, True)
-    if user is not None:
-        entry = pwd.getpwnam(user)
-        os.fchown(descriptor, entry.pw_uid, entry.pw_gid)
     return file
 
 

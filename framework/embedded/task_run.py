@@ -196,7 +196,7 @@ class TaskRun:
                 owner=self._user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: self._fetched(context, wait_status)),
             )
-        except OSError as error:
+        except (OSError, KeyError) as error:  # KeyError: its user is gone
             told = f"Failed to launch container: {error}"
             self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
 
@@ -252,8 +252,11 @@ class TaskRun:
                 owner=self._launch.user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
-        except (OSError, ValueError) as error:
-            with contextlib.suppress(OSError), appended(folder / "stderr", self._launch.user) as err:
+        except (OSError, ValueError, KeyError) as error:  # KeyError: its user is gone
+            with (
+                contextlib.suppress(OSError, KeyError),
+                appended(folder / "stderr", self._launch.user) as err,
+            ):
                 err.write(f"Failed to execute command: {error}\n".encode())
             return None
 

@@ -1,6 +1,7 @@
 """Files that the embedded Mesos fetches into a sandbox, over HTTP and of this machine, as the task's user."""
 
 import contextlib
+import gzip
 import http.server
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from framework.embedded import fetch
 from framework.embedded.fetch import FetchError
-from framework.embedded.processes import popen
+from framework.embedded.processes import appended, popen
 from framework.embedded.sandbox import fetching
 from tests.waiting import PATIENCE
 
@@ -169,3 +170,29 @@ def test_no_archive_fills_the_disk(there: Path, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(FetchError, match="no room for"):
             fetch.fetch([{"value": str(there / name)}], there / "sandbox")
         assert not (there / "sandbox/zeros").exists()
+
+
+def test_no_archive_fills_the_memory(there: Path) -> None:
+    """Headers of a tar are read whole: a small file can hold one of gigabytes."""
+    size = 1200 << 20
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, size
+    with gzip.open(there / "bomb.tgz", "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    code, error = fetched(there, {"value": str(there / "bomb.tgz")})
+    assert code == 1
+    assert "takes more than 1024 MiB of memory to unpack" in error
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_that_a_task_put_in_place_of_its_output_is_not_given_to_it(there: Path) -> None:
+    """A user may rename a file of root's that lies in a folder of the user's own."""
+    (there / "token").rename(there / "sandbox/stderr")
+    with pytest.raises(OSError, match="not a regular file of the task's user"):
+        appended(there / "sandbox/stderr", "nobody")
+    assert (there / "sandbox/stderr").stat().st_uid == 0
+    with appended(there / "sandbox/stdout", "nobody") as made, appended(there / "sandbox/stdout", "nobody"):
+        made.write(b"x")
+    assert (there / "sandbox/stdout").owner() == "nobody"
