@@ -13,12 +13,26 @@ log = structlog.get_logger("daemon")
 LONGEST_END = 8.0
 
 
-def end_within(seconds: float = LONGEST_END) -> None:
-    """Have this process end in so many seconds, as if it were killed then; called again, it is no later."""
-    threading.Thread(target=_end, args=(seconds,), name="last resort", daemon=True).start()
+#: Seconds for the log to take a last line: whoever reads it may stand still.
+_LAST_LINE = 1.0
 
 
-def _end(seconds: float) -> None:
+def end_within(seconds: float = LONGEST_END, code: int = 0) -> None:
+    """Have this process end in so many seconds with that exit code, as if it were killed then.
+
+    Called again, it is no later. A log that nobody reads makes it a second later, and no more.
+    """
+    threading.Thread(target=_log, args=(seconds,), name="last words", daemon=True).start()
+    threading.Thread(target=_end, args=(seconds + _LAST_LINE, code), name="last resort", daemon=True).start()
+
+
+def _end(seconds: float, code: int) -> None:
+    """Nothing here may wait for anything else."""
+    time.sleep(seconds)
+    os._exit(code)
+
+
+def _log(seconds: float) -> None:
     time.sleep(seconds)
     hanging = [
         thread.name
@@ -26,6 +40,4 @@ def _end(seconds: float) -> None:
         if not thread.daemon and thread is not threading.current_thread()
     ]
     log.error("ends by force: a thread hangs", seconds=seconds, threads=hanging)
-    sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)

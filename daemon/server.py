@@ -115,8 +115,8 @@ def _end_mark(mark: RunningMark, failures: Sequence[BaseException]) -> None:
 
 def _told_to_stop(mark: RunningMark, sender: Sender) -> None:
     """Log the sender, so that an order differs from a crash, and see to it that the daemon ends in time."""
-    end_within()
     failed = sender.pid == os.getpid()
+    end_within(code=1 if failed else 0)
     why = "its scheduling loop failed" if failed else f"{sender.signal} was sent"
     log.warning("told to stop", why=why, **sender._asdict())
     if not failed:

@@ -19,6 +19,8 @@ from conf.masking import masked_arguments
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 #: Characters of a sender's command that are told.
 _LONGEST = 200
+#: Seconds that telling may take before the signal has its effect all the same.
+_TELLING = 1.0
 #: What `si_code` says of a signal that no process sent.
 _OF_KERNEL = 0x80
 
@@ -65,8 +67,10 @@ def unblocked() -> Iterator[None]:
 def _listen(tell: Callable[[Sender], None], stops: frozenset[signal.Signals]) -> None:
     while True:
         info = signal.sigwaitinfo(stops)
+        telling = threading.Thread(target=tell, args=(sender_of(info),), name="told", daemon=True)
         try:
-            tell(sender_of(info))
+            telling.start()
+            telling.join(_TELLING)  # whoever reads the log may stand still
         finally:
             # Whatever the signal does is done as ever: by a handler in the main thread, or by the kernel.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {info.si_signo})

@@ -168,7 +168,7 @@ from conf.schema import Config
 from pathlib import Path
 import sys
 
-last_resort.end_within.__defaults__ = (1.0,)
+last_resort.end_within.__defaults__ = (1.0, 0)
 run = Candidate.run
 
 def hang(self):
@@ -208,3 +208,16 @@ def test_it_ends_in_time_whatever_hangs(tmp_path: Path) -> None:
     assert "ends by force: a thread hangs" in said
     assert "scheduler" in said
     Store(f"sqlite:///{tmp_path / 'data/stoker.db'}").close()
+
+
+def test_it_ends_in_time_though_nobody_reads_its_log() -> None:
+    """A pager or a journal that stands still: the pipe is full, and nothing may wait for it."""
+    program = (
+        "import os, threading\n"
+        "from daemon.last_resort import end_within\n"
+        "end_within(0.1, code=3)\n"
+        "threading.Thread(target=os.write, args=(2, b'y' * (1 << 20))).start()\n"
+        "threading.Event().wait()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
+        assert process.wait(PATIENCE) == 3
