@@ -17,7 +17,7 @@ import structlog
 from conf.loader import ConfigError
 from conf.schema import Config
 from framework.accounts import UnixAccount, cannot, find_account
-from framework.user_files import OpenFile, UserFiles, opened
+from framework.user_files import OpenFile, UserFiles, opened, placed
 
 log = structlog.get_logger("rights")
 
@@ -81,8 +81,10 @@ class Rights:
         """
         self.check_all([(reference, judge)])
 
-    def check_all(self, references: Sequence[tuple[str, Callable[[OpenFile], None] | None]]) -> None:
-        """As `check`, for all files of a job."""
+    def check_all(
+        self, references: Sequence[tuple[str, Callable[[OpenFile], None] | None]], asker: str = ""
+    ) -> None:
+        """As `check`, for all files of a job that `asker` submits."""
         here = [(reference, path, judge) for reference, judge in references if (path := _here(reference))]
         if not here:
             return
@@ -95,14 +97,14 @@ class Rights:
                 self._look(reference, path, judge)
 
         try:
-            self.files.look(self.account, about, look)
+            self.files.look(self.account, about, look, asker)
         except TimeoutError as error:
             raise ValueError(f"{about}: cannot be looked at: {error}") from None
 
     def _look(self, reference: str, path: Path, judge: Callable[[OpenFile], None] | None) -> None:
         """Judge a file, by a thread that has the rights of the job's user."""
         try:
-            self._check_place(reference, path.resolve())  # whether it is there or not
+            self._check_place(reference, placed(path))  # whether it is there or not
             with opened(path, self.account, folders=judge is None) as found:
                 self._check_place(reference, found.path)
                 if judge is not None:

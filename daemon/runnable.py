@@ -102,7 +102,8 @@ class LaunchCheck:
             [
                 *((path, _jar_or_other(path) if path.startswith("/") else None) for path in paths),
                 *((repository, None) for repository in spec.repositories),
-            ]
+            ],
+            submitter.name,
         )
         for path in paths:
             if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):

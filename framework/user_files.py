@@ -73,12 +73,14 @@ class UserFiles:
         hanging = self.hanging
         return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
 
-    def look(self, account: UnixAccount | None, about: str, work: Callable[[], T]) -> T:
+    def look(self, account: UnixAccount | None, about: str, work: Callable[[], T], asker: str = "") -> T:
         """Do `work` on a thread with the rights that the user has on files (None: our own); its result.
 
-        Raises as it does; TimeoutError when it takes too long, or too many earlier ones of the user hang.
+        Raises as it does; TimeoutError when it takes too long, or too many earlier ones of the asker (without
+        one: of the user) hang.
         """
-        look = _Look("the daemon's user" if account is None else account.name, about, time.monotonic())
+        user = "the daemon's user" if account is None else account.name
+        look = _Look(asker or user, about, time.monotonic())
         late = self._late()
         if len(late) >= _HANGING or sum(one.user == look.user for one in late) >= _HANGING_OF_ONE:
             raise TimeoutError(f"earlier looks hang, at {late[0].about} say")
@@ -113,6 +115,29 @@ class UserFiles:
         return sorted(late, key=lambda look: look.since)
 
 
+def placed(path: Path) -> Path:
+    """The path without links, as the kernel follows them.
+
+    Where it is not there, the path of its nearest parent that is, and the rest. The kernel follows forty
+    links at most, and holds up no other thread meanwhile.
+    """
+    for parent in (path, *path.parents):
+        try:
+            descriptor = os.open(parent, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            found = _place(descriptor)
+        finally:
+            os.close(descriptor)
+        return Path(os.path.normpath(found / path.relative_to(parent)))
+    return path
+
+
+def _place(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
+
+
 @contextmanager
 def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = False) -> Iterator[OpenFile]:
     """Open a regular file, with `folders` also a folder, by `UserFiles.look` with the user's rights.
@@ -137,7 +162,7 @@ def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = Fa
         folder = stat.S_ISDIR(status.st_mode)
         if not (stat.S_ISREG(status.st_mode) or (folder and folders)):
             raise UntrustedFileError("is no regular file")
-        found = OpenFile(descriptor, Path(f"/proc/self/fd/{descriptor}").readlink(), folder)
+        found = OpenFile(descriptor, _place(descriptor), folder)
         if other and account is not None and not _may_read(account, found.path, status):
             raise PermissionError("by its mode")
         yield found
