@@ -148,11 +148,7 @@ def _run_supervisor(
         "groups": place.groups,
     }
     program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
-    with unblocked():
-        process = subprocess.Popen(
-            program, env=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-    with _AT_ONCE, process:
+    with _AT_ONCE, _started(program, inherited) as process:
         try:
             said = _await_ready(process)
             if said:
@@ -164,6 +160,13 @@ def _run_supervisor(
             process.kill()
             raise HostError(f"the driver's supervisor did not answer in {_PATIENCE:.0f} s") from None
         return output.decode(errors="replace")
+
+
+def _started(program: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    with unblocked():
+        return subprocess.Popen(
+            program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
 
 
 def _await_ready(process: "subprocess.Popen[bytes]") -> str:
