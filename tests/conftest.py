@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 import structlog
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from agents.registry import POLICIES, create
 from framework.descendants import adopt_orphans, kill_below
 from tests.builders import make_request, make_view, make_vms
+from tests.waiting import PATIENCE
 
 # No test fails by a clock, however slowly a busy machine draws examples, nor by chance: examples are the same
 # each time, but for `make explore`.
@@ -27,6 +29,9 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("any machine"), derandomize=False, print_blob=True)
 settings.load_profile("explore" if "STOKER_EXPLORE" in os.environ else "any machine")
+
+# Responses are waited for as long as everything else: by default httpx gives up after 5 s.
+DEFAULT_TIMEOUT_CONFIG.read = PATIENCE
 
 # No test speaks to strangers: to read who certifies them takes 30 ms for each of thousands of clients.
 os.environ.pop("SSL_CERT_FILE", None)
