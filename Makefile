@@ -25,7 +25,7 @@ $(READY): $(LOCK) setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r $(LOCK)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	set -e; $(BIN)/python -m daemon.foresight.compiling $(COMPILED) & compiling=$$!; \
+	set -e; $(BIN)/python -m daemon.what_if.precompile $(COMPILED) & compiling=$$!; \
 	trap 'kill $$compiling 2>/dev/null || true' EXIT; trap 'exit 1' HUP INT TERM; \
 	for version in $(SPARK); do $(BIN)/stoker spark add $$version; done; wait $$compiling
 	touch $(READY)

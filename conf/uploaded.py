@@ -1,6 +1,6 @@
 """How a job names a file that was uploaded: `stoker-file:SHA256/NAME`, with a `#ALIAS` behind it for Spark.
 
-What is kept under a hash, and for how long, is in `daemon/uploads.py`.
+What is kept under a hash, and for how long, is in `daemon/disk/uploads.py`.
 """
 
 import re

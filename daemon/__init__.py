@@ -1,1 +1,1 @@
-"""The service: job store, scheduling loop, HTTP API, command line. Here the parts are wired together."""
+"""The daemon: starts, wires the components together, serves and stops. Each folder is a layer; setup.cfg orders them."""

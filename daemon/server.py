@@ -1,7 +1,7 @@
 """`stoker up`: begins, serves until it is told to stop, and takes everything apart again.
 
 Here is what a daemon has whether it leads or not: its folder, its store, its threads. What it schedules with
-is put together in `assembly.py`, where it listens is in `listening.py`, the HTTP server in `front.py`.
+is put together in `wiring.py`, where it listens is in `http/server/listen_address.py`, the HTTP server in `http/server/uvicorn_server.py`.
 """
 
 import gc
@@ -21,22 +21,22 @@ import structlog
 from conf.collecting import uncollected
 from conf.loader import ConfigError
 from conf.schema import Config
-from daemon.api import create_app
-from daemon.assembly import DaemonSetting, candidacy
-from daemon.audit import Audit
-from daemon.candidate import Candidate
-from daemon.front import serve
-from daemon.last_resort import end_within
-from daemon.listening import listen, say_who_may_ask, token_of, url_of
-from daemon.logging import configure_logging, say_suppressed
-from daemon.notify import Notifier
-from daemon.rights import Rights, rights_of
-from daemon.running_mark import RunningMark
-from daemon.store import Store, StoreFullError
-from daemon.tls import Certificate
-from daemon.users.directory import Directory
-from daemon.users.examining import lacks_admin
-from daemon.users.users_file import users_path
+from daemon.auth.audit_log import Audit
+from daemon.auth.user_directory import Directory
+from daemon.auth.users_file import users_path
+from daemon.core.forced_exit import end_within
+from daemon.core.logging import configure_logging, say_suppressed
+from daemon.core.tls import Certificate
+from daemon.disk.crash_mark import RunningMark
+from daemon.disk.run_as import Rights, rights_of
+from daemon.http.app import create_app
+from daemon.http.server.listen_address import listen, say_who_may_ask, token_of, url_of
+from daemon.http.server.uvicorn_server import serve
+from daemon.leader_or_standby import Candidate
+from daemon.maintenance.systemd import Notifier
+from daemon.maintenance.user_checks import lacks_admin
+from daemon.store.job_store import Store, StoreFullError
+from daemon.wiring import DaemonSetting, candidacy
 from framework.spark import SparkHomes
 from framework.stop_signals import Sender, told_of
 

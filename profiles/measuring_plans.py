@@ -1,4 +1,4 @@
-"""Which runs a plan of measurements comes to, and in which order. Who runs them is `daemon.cli.measuring`."""
+"""Which runs a plan of measurements comes to, and in which order. Who runs them is `daemon.cli.profile.measure`."""
 
 import random
 from collections.abc import Iterator

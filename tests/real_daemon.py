@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 
 PATIENCE = 1200.0  # seconds after which a test gives up; never waited for when all is well
 

@@ -14,7 +14,7 @@ from tests.waiting import until
 REPOSITORY = Path(__file__).parents[1]
 #: Stands for the interpreter: of all that it is asked, compiling alone takes time.
 PYTHON = """#!/bin/sh
-case "$*" in *daemon.foresight.compiling*) echo $$ > pid.new; mv pid.new pid; exec sleep 600;; esac
+case "$*" in *daemon.what_if.precompile*) echo $$ > pid.new; mv pid.new pid; exec sleep 600;; esac
 """
 #: Stands for `stoker spark add`, once it is being compiled.
 FETCHES = "#!/bin/sh\nwhile ! test -e pid; do sleep 0.01; done\n"

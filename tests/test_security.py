@@ -9,7 +9,7 @@ from framework.spark import local_spark_home
 REPOSITORY = Path(__file__).parents[1]
 PAGE = REPOSITORY / "SECURITY.md"
 #: Where a process reads what its parent asks.
-UNPICKLES = REPOSITORY / "daemon/foresight/questions.py"
+UNPICKLES = REPOSITORY / "daemon/what_if/worker_messages.py"
 
 
 def rows(pattern: str) -> list[tuple[str, str]]:

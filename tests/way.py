@@ -30,10 +30,10 @@ import anyio
 import httpx
 
 from conf.schema import Config, JobSpec
-from daemon.api import create_app
-from daemon.launcher import Launcher
-from daemon.service import Service
-from daemon.store import Store
+from daemon.http.app import create_app
+from daemon.launch.launcher import Launcher
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
 from environment.model.commands import Launch
 from environment.model.events import Decided, JobSubmitted, Placement
 from environment.model.records import ExecutorRecord, JobRecord
@@ -50,8 +50,8 @@ FORMS = (JobSpec, Job, JobRecord, PlacementRequest, Place, Placement, ExecutorRe
 _CARRIERS = (JobSubmitted, Verdict, Decided, Launch)
 #: Where a form is handed on without being made anew: as a row, to the loop, to the model, to Mesos.
 _HANDED_ON = {
-    ("daemon/record_rows.py", "job_row"), ("daemon/record_rows.py", "executor_row"),
-    ("daemon/inbox.py", "put"),
+    ("daemon/store/rows/job_rows.py", "job_row"), ("daemon/store/rows/job_rows.py", "executor_row"),
+    ("daemon/core/event_queue.py", "put"),
     ("environment/model/roster.py", "add"), ("environment/model/roster.py", "add_task"),
     ("framework/translate.py", "task_to_json"),
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """How faithful a simulation was: the same workload on the cluster and in the simulator, side by side.
 
-Comparing and reporting only; who runs both is `daemon.cli.validation`.
+Comparing and reporting only; who runs both is `daemon.cli.profile.validate_simulator`.
 """
 
 import statistics

@@ -1,6 +1,6 @@
 """Policies on real Spark: the same workload under each, several times, beside what the simulator says.
 
-Comparing and reporting only; who runs the jobs and the simulations is `daemon.cli.real_comparison`.
+Comparing and reporting only; who runs the jobs and the simulations is `daemon.cli.profile.compare_on_spark`.
 """
 
 import statistics

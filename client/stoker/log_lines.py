@@ -1,6 +1,6 @@
 """A log for a reader: Spark's own lines left out by level, and nothing that steers the reader's terminal.
 
-`daemon/cli/log_lines.py` is the same for the command `stoker`; a test compares both.
+`daemon/cli/jobs/log_lines.py` is the same for the command `stoker`; a test compares both.
 """
 
 from __future__ import annotations

@@ -14,39 +14,23 @@ import typer
 from typer.exceptions import TyperException
 
 from conf.characters import visible
-from daemon.cli import (
-    bill,
-    bound,
-    cluster,
-    completion,
-    config,
-    demo,
+from daemon.cli.cluster import bill, cluster, queues, top, users, webhooks, what_if
+from daemon.cli.jobs import (
     events,
     groups,
     history_server,
-    job_list,
-    jobs,
-    mesos,
-    oga,
-    orders,
-    profile,
-    queues,
-    reproduce,
-    simulate,
-    spark,
+    kill_retry,
+    list,
+    show,
     spark_conf,
+    spark_ui,
     submit,
-    top,
-    train,
-    ui,
-    up,
-    upkeep,
-    users,
-    webhooks,
-    what_if,
 )
-from daemon.cli.app_arguments import SubmitCommand
-from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
+from daemon.cli.jobs.app_arguments import SubmitCommand
+from daemon.cli.operate import completion, config, demo, maintenance, mesos, spark, up
+from daemon.cli.profile import profile
+from daemon.cli.research import bound, oga, reproduce, simulate, train
+from daemon.cli.shared.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
 
 _INTERRUPTED = 130
 
@@ -142,18 +126,18 @@ def version() -> None:
 
 app.command()(up.up)
 app.command(cls=SubmitCommand)(submit.submit)
-app.command()(job_list.jobs)
-app.command()(jobs.job)
-app.command()(jobs.logs)
-app.command()(jobs.explain)
+app.command()(list.jobs)
+app.command()(show.job)
+app.command()(show.logs)
+app.command()(show.explain)
 app.command()(events.events)
-app.command()(jobs.describe)
-app.command()(orders.kill)
-app.command()(orders.retry)
+app.command()(show.describe)
+app.command()(kill_retry.kill)
+app.command()(kill_retry.retry)
 app.command()(groups.wait)
-app.command()(ui.ui)
+app.command()(spark_ui.ui)
 app.command()(history_server.history)
-app.command()(orders.decommission)
+app.command()(kill_retry.decommission)
 app.command()(cluster.cluster)
 app.command()(top.top)
 app.command()(bill.bill)
@@ -163,10 +147,10 @@ app.add_typer(users.user, name="user")
 app.add_typer(webhooks.webhook, name="webhook")
 app.add_typer(config.config, name="config")
 app.add_typer(spark.spark, name="spark")
-app.command()(upkeep.backup)
-app.command()(upkeep.restore)
-app.command()(upkeep.doctor)
-app.command()(upkeep.prune)
+app.command()(maintenance.backup)
+app.command()(maintenance.restore)
+app.command()(maintenance.doctor)
+app.command()(maintenance.prune)
 app.command()(demo.demo)
 app.command("what-if")(what_if.what_if)
 app.command()(simulate.simulate)

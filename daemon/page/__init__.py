@@ -1,1 +1,1 @@
-"""The page at `/`: what browsers load (`files/`), and what the daemon tells it beside the rest of the API."""
+"""The web page: its files and its stream of snapshots."""

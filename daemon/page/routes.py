@@ -15,16 +15,16 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Request, Response
 from starlette.responses import JSONResponse, StreamingResponse
 
-from daemon import cluster_schemas
-from daemon.bill_rows import AskedBill
-from daemon.bill_schemas import bill_body
-from daemon.contract import RejectedError, Scheduler
+from daemon.auth.authentication import ANYBODY, Doorkeeper
+from daemon.auth.permits import permit_of
+from daemon.auth.sessions import COOKIE, LASTS, Sessions
+from daemon.http.server.scheduler_interface import RejectedError, Scheduler
 from daemon.page import schemas
 from daemon.page.stream import Stream
-from daemon.store import Store
-from daemon.users.doorkeeper import ANYBODY, Doorkeeper
-from daemon.users.permits import permit_of
-from daemon.users.sessions import COOKIE, LASTS, Sessions
+from daemon.schemas import cluster as cluster_schemas
+from daemon.schemas.bill import bill_body
+from daemon.store.job_store import Store
+from daemon.store.rows.bill import AskedBill
 from framework.guard import Denial
 
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}

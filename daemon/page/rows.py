@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 from conf.masking import masked_urls
-from daemon.cluster_status import PoolStatus, VmStatus
-from daemon.contract import BudgetStatus, PolicyStatus
-from daemon.foresight.expected import Estimate
-from daemon.next_steps import error_first
-from daemon.problems import printable
+from daemon.core.cluster_status import PoolStatus, VmStatus
+from daemon.core.estimate import Estimate
+from daemon.http.server.problem_details import printable
+from daemon.http.server.scheduler_interface import BudgetStatus, PolicyStatus
+from daemon.schemas.next_steps import error_first
 from environment.model.records import JobRecord
 from environment.model.states import JobState
 

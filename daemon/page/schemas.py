@@ -10,10 +10,10 @@ from pydantic import ConfigDict, Field
 from conf.carrying import carried
 from conf.described import Described
 from conf.schema.users import Role
-from daemon.bill_schemas import BillLine
-from daemon.lately import Lately
-from daemon.queries import Query
-from daemon.schemas import Body, Said
+from daemon.schemas.base import Body, Said
+from daemon.schemas.bill import BillLine
+from daemon.schemas.queries import Query
+from daemon.store.queries.recent_activity import Lately
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState

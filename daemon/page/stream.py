@@ -16,10 +16,10 @@ from functools import lru_cache
 import structlog
 from starlette.concurrency import run_in_threadpool
 
-from daemon.contract import RejectedError, Scheduler
-from daemon.page.scene import Difference, PageScene
-from daemon.store import Store, StoreError
-from daemon.users.permits import Permit
+from daemon.auth.permits import Permit
+from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.page.page_state import Difference, PageScene
+from daemon.store.job_store import Store, StoreError
 
 log = structlog.get_logger("page")
 

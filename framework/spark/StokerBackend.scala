@@ -4,7 +4,7 @@
  * Here is what runs in the user's driver, for Spark 3.5 (Scala 2.12) and 4 (Scala 2.13) alike: who is asked, what is
  * asked, what the answers mean to Spark. How Spark comes here is in `StokerClusterManager.scala`, how it is sent in
  * `StokerDaemon.scala`, how this is compiled in `backend_jar.py`, what the daemon makes of it in
- * `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
+ * `daemon/submission/applications.py`. The package is one of Spark's since its interfaces are open to no other.
  */
 package org.apache.spark.scheduler.cluster.stoker
 

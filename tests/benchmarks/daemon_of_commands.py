@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 from conf.loader import load
 from conf.schema import Config, JobSpec
-from daemon import assembly, server
-from daemon.launcher import Launcher
-from daemon.users.people import NOBODY, Submitter
+from daemon import server, wiring
+from daemon.core.identity import NOBODY, Submitter
+from daemon.launch.launcher import Launcher
 from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverStatus, ProcessSpec
@@ -59,7 +59,7 @@ def main() -> int:
     """Serve until SIGTERM."""
     path = Path(sys.argv[1])
     CommandLauncher.command = tuple(sys.argv[2:])
-    with patch.object(assembly, "Launcher", CommandLauncher):  # the one that a daemon makes
+    with patch.object(wiring, "Launcher", CommandLauncher):  # the one that a daemon makes
         return server.run(load(path, Config), path.parent, "warning")
 
 

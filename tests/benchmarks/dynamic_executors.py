@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from daemon.cli.render import table
+from daemon.cli.shared.render import table
 from framework.spark import SMALLEST_MEMORY_MIB
 from tests.real_daemon import QUICK_JAVA, Daemon, real_daemon
 

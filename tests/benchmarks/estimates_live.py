@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 from tests.benchmarks.sharing import JOB
 
 Json = dict[str, Any]

@@ -19,10 +19,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
-from daemon.cli.temporary_daemon import TemporaryDaemon
-from daemon.cli.watch import ENDED
+from daemon.cli.jobs.follow import ENDED
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
 
 APP = Path(__file__).parents[2] / "profiles/apps/wordcount.py"
 #: Seconds after which it is given up.

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from conf.schema import JobSpec
-from daemon import record_rows, sealing
-from daemon.store import Store
+from daemon.store.job_store import Store
+from daemon.store.rows import checksummed, job_rows
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -50,12 +50,12 @@ def fill(path: Path, count: int, *, ended_every: float = 1.0) -> None:
 def _jobs(numbers: range, begin: float, ended_every: float) -> Iterator[tuple[object, ...]]:
     job = Job("job-0", "sort", Resources.of(1.0, 1024), 1, 12345.0, name="sort")
     record = JobRecord(job, "finished", "its driver exited with code 0", 1.0, 2.0, 54321.0, 0, 1, cost=0.01)
-    row, spec = record_rows.job_row(replace(record, job=replace(job, id="job-1"))), _SPEC.model_dump_json()
+    row, spec = job_rows.job_row(replace(record, job=replace(job, id="job-1"))), _SPEC.model_dump_json()
     for number in numbers:
         at = begin + number * ended_every
         text = row["record"][:-9].replace('"job-1"', f'"job-{number}"')
         text = text.replace("12345.0", repr(at - 60)).replace("54321.0", repr(at))
-        yield number, "finished", 0.01, at, sealing.seal(text), spec, at - 60, f"key-{number}"
+        yield number, "finished", 0.01, at, checksummed.seal(text), spec, at - 60, f"key-{number}"
 
 
 def _executors(numbers: range) -> Iterator[tuple[object, ...]]:
@@ -63,9 +63,9 @@ def _executors(numbers: range) -> Iterator[tuple[object, ...]]:
         "job-1.0", "job-1", 0, "S1", "m1.large-1", "m1.large", "10.0.0.1", 0.24,
         Resources.of(1.0, 1024), (31000,), 6.0, "finished", 7.0, 8.0, "exited with status 0", 0.01, 8.0,
     )  # fmt: skip
-    row = record_rows.executor_row(task)
+    row = job_rows.executor_row(task)
     for number in numbers:
-        record = sealing.seal(row["record"][:-9].replace("job-1", f"job-{number}"))
+        record = checksummed.seal(row["record"][:-9].replace("job-1", f"job-{number}"))
         yield f"job-{number}.0", number, "finished", 6.0, record
 
 
@@ -75,6 +75,6 @@ def _explanations(numbers: range) -> Iterator[tuple[object, ...]]:
         for n in range(4)
     )
     choice = Choice(0, "m1.large-0", "it is the first VM with room", seen, 8)
-    row = record_rows.explanation_row(Explanation(7.0, "job-1", "ff", "place", "because", (), (choice,)))
+    row = job_rows.explanation_row(Explanation(7.0, "job-1", "ff", "place", "because", (), (choice,)))
     for number in numbers:
         yield number, "place", row["body"]

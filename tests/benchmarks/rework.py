@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
-from daemon.cli.watch import ENDED
+from daemon.cli.jobs.follow import ENDED
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 
 APPS = Path(__file__).parents[2] / "profiles/apps"
 PATIENCE = 600.0

@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 
 #: Sleeps in one task: it holds its executor, and takes next to nothing of a core.
 APP = """

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 from framework.spark import SparkHome, local_spark_home, python_path
 from tests.daemon.ports import free_port
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.schema import Retention
-from daemon.pruning import Pruner
-from daemon.store import Store
+from daemon.maintenance.pruning import Pruner
+from daemon.store.job_store import Store
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.many_jobs import fill
 from tests.benchmarks.measuring import timed

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from daemon.api import create_app
-from daemon.page.scene import PageScene
-from daemon.store import Store
-from daemon.users.permits import Permit
+from daemon.auth.permits import Permit
+from daemon.http.app import create_app
+from daemon.page.page_state import PageScene
+from daemon.store.job_store import Store
 from tests.daemon.page.browser import PROGRAM, browser
 from tests.daemon.page.crowd import Crowd, served
 

@@ -23,9 +23,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.collecting import uncollected
 from conf.schema import JobSpec
-from daemon.arrivals import SubmittedSpec
-from daemon.cli.client import Client
-from daemon.store import Store
+from daemon.cli.shared.client import Client
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from environment.resources import Resources

@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from daemon.cli.client import Client
-from daemon.store import Store
+from daemon.cli.shared.client import Client
+from daemon.store.job_store import Store
 from tests.chaos.scene import MESOS_TIMES, Scene, agents, mount, unmount
 from tests.chaos.trouble import Trouble
 from tests.chaos.users import Users

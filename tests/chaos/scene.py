@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
 from framework.descendants import children
 from framework.embedded import AgentSpec
 from tests.chaos.skewed import SECONDS
@@ -254,7 +254,7 @@ class Scene:
 
 
 #: What a daemon plays its queue forward with, and ends with it.
-_FORESIGHT = b"daemon.foresight.worker"
+_FORESIGHT = b"daemon.what_if.worker"
 
 
 def _task(environ: bytes) -> str:

@@ -24,11 +24,11 @@ from unittest.mock import patch
 import structlog
 
 from conf.schema import Config, Driver, JobSpec, Keep
-from daemon import machines
-from daemon.clock import Clock
-from daemon.inbox import Item
-from daemon.service import Service
-from daemon.store import Store
+from daemon.core.clock import Clock
+from daemon.core.event_queue import Item
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
+from daemon.vms import vm_provisioner
 from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.resources import Resources
@@ -143,7 +143,7 @@ def story(folder: Path, fates: Sequence[Fate], *stops: int) -> tuple[list[str], 
     world = World(fates, points)
     submitted = 0
     steps = 0
-    with patch.object(machines, "time", SimpleNamespace(monotonic=lambda: world.now)):
+    with patch.object(vm_provisioner, "time", SimpleNamespace(monotonic=lambda: world.now)):
         while steps < MOST_STEPS:
             run = Run(world, folder)
             try:

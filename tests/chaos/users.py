@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
 from tests.chaos import hostile
 from tests.chaos.scene import SPARK, Scene
 

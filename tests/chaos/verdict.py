@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from daemon.store import Store
+from daemon.store.job_store import Store
 from environment.model.records import ExecutorRecord, JobRecord
 from tests.chaos.users import Submission
 

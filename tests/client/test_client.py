@@ -29,7 +29,7 @@ from stoker import (
 
 from conf.schema.users import UsersSection
 from conf.uploaded import Uploaded
-from daemon.users.directory import Directory
+from daemon.auth.user_directory import Directory
 from tests.daemon.cli.conftest import Cast, Daemon, served
 
 Call = Callable[..., Any]

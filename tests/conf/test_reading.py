@@ -10,8 +10,8 @@ import stoker
 
 from conf.reading import read_secret, read_token
 from conf.schema import Config
-from daemon.cli.client import Client
-from daemon.listening import token_of
+from daemon.cli.shared.client import Client
+from daemon.http.server.listen_address import token_of
 from framework.embedded.credentials import read_credentials
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -1,13 +1,13 @@
 """The gate's entrance without an app behind it: its routes are those of the table."""
 
+import daemon.spark_rest  # noqa: F401  it registers how versions stand in paths
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import daemon.spark_rest  # noqa: F401  it registers how versions stand in paths
-from daemon.users.doorkeeper import Doorkeeper
-from daemon.users.entrance import Entrance
-from daemon.users.permissions import TABLE, Permissions
+from daemon.auth.authentication import Doorkeeper
+from daemon.auth.authorization import Entrance
+from daemon.auth.route_roles import TABLE, Permissions
 from framework.guard import RequestGuard
 
 

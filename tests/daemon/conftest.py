@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.store import Store
+from daemon.store.job_store import Store
 from tests.daemon.fleet import Starter, fleets
 from tests.daemon.ports import free_port
 from tests.daemon.postgresql import empty_database, postgresql, postgresql_programs

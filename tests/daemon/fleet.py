@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.orphans import descendants, end_all
+from daemon.cli.operate.orphans import descendants, end_all
+from daemon.cli.shared.client import Client
 from framework.descendants import adopt_orphans
 from framework.embedded import AgentSpec
 from tests.chaos.scene import MESOS_TIMES, MINIATURE, REPOSITORY, SPARK

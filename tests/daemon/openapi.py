@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from daemon.api import create_app
+from daemon.http.app import create_app
 from tests.daemon import client_types
 
 _REPOSITORY = Path(__file__).parents[2]

@@ -21,16 +21,16 @@ from prometheus_client.samples import Sample
 
 from conf.schema import Config
 from conf.schema.sharing import QueueSpec
-from daemon.cluster_status import ClusterStatus, ProviderStatus
-from daemon.contract import BudgetStatus, Health, PolicyStatus, ShadowStatus
-from daemon.foresight.expected import Coverage, Held
-from daemon.metrics import Metrics
-from daemon.queues.desk import QueueDesk
-from daemon.queues.live import LiveQueues
-from daemon.store import Store
-from daemon.webhooks.office import Office, Tracing
-from daemon.webhooks.posting import Came
-from daemon.webhooks.schemas import WebhookBody
+from daemon.core.cluster_status import ClusterStatus, ProviderStatus
+from daemon.core.estimate import Coverage, Held
+from daemon.http.metrics import Metrics
+from daemon.http.server.scheduler_interface import BudgetStatus, Health, PolicyStatus, ShadowStatus
+from daemon.notifications.notification_service import Office, Tracing
+from daemon.notifications.signed_post import Came
+from daemon.queues.live_queues import LiveQueues
+from daemon.queues.queue_service import QueueDesk
+from daemon.schemas.webhooks import WebhookBody
+from daemon.store.job_store import Store
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from tests.daemon.small_scheduler import SmallScheduler

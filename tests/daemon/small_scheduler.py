@@ -11,10 +11,10 @@ from weakref import finalize
 
 from agents.registry import PolicyError, create
 from conf.schema import Config, JobSpec, UploadsSection
-from daemon.applications import Applications
-from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
-from daemon.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
-from daemon.contract import (
+from daemon.core.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
+from daemon.core.estimate import Coverage, Estimate, Held, Made
+from daemon.disk.uploads import Uploads
+from daemon.http.server.scheduler_interface import (
     Admission,
     BudgetStatus,
     Health,
@@ -24,19 +24,19 @@ from daemon.contract import (
     ShadowStatus,
     Standing,
 )
-from daemon.foresight.cases import Present
-from daemon.foresight.expected import Coverage, Estimate, Held, Made
-from daemon.foresight.foresight import Foresight, JobAhead
-from daemon.intake import Intake
-from daemon.launcher import Launcher
-from daemon.queues.desk import QueueDesk
-from daemon.queues.live import LiveQueues
-from daemon.queues.sight import QueueSight
-from daemon.stages import Stages
-from daemon.store import Store
-from daemon.uploads import Uploads
-from daemon.vm_door import VmDoor
-from daemon.webhooks.office import Office
+from daemon.launch.launcher import Launcher
+from daemon.notifications.notification_service import Office
+from daemon.queues.live_queues import LiveQueues
+from daemon.queues.queue_service import QueueDesk
+from daemon.queues.queue_snapshot import QueueSight
+from daemon.scheduler.stage_timings import Stages
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.submission.admission import Intake
+from daemon.submission.applications import Applications
+from daemon.vms.termination_endpoint import VmDoor
+from daemon.what_if.cases import Present
+from daemon.what_if.what_if import Foresight, JobAhead
 from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
@@ -65,7 +65,7 @@ class Foreseeing(Foresight):
 
 
 class SmallScheduler:
-    """Implements `daemon.contract.Scheduler` on a store, with two VMs and a fixed log."""
+    """Implements `daemon.http.server.scheduler_interface.Scheduler` on a store, with two VMs and a fixed log."""
 
     def __init__(self, store: Store) -> None:
         self.ready = True

@@ -23,11 +23,11 @@ from structlog.testing import capture_logs
 
 from conf.loader import ConfigError, build
 from conf.schema import JobSpec
-from daemon.api import create_app
-from daemon.cluster_status import ClusterStatus
-from daemon.contract import BudgetStatus, Health, PolicyStatus, Standing
-from daemon.shadow_comparison import Comparison, Outcome
-from daemon.store import Store, StoreError
+from daemon.core.cluster_status import ClusterStatus
+from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.http.app import create_app
+from daemon.http.server.scheduler_interface import BudgetStatus, Health, PolicyStatus, Standing
+from daemon.store.job_store import Store, StoreError
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
@@ -797,7 +797,7 @@ def test_more_requests_than_can_be_answered_at_once(store: Store, scheduler: Sma
 
 def test_a_body_that_does_not_come(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that is too slow with its body is sent away, and holds nothing up."""
-    monkeypatch.setattr("daemon.gate.SLOWEST_BODY", 0.01)
+    monkeypatch.setattr("daemon.http.server.gate.SLOWEST_BODY", 0.01)
 
     async def slowly() -> AsyncIterator[bytes]:
         yield b"{"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from conf.schema import Driver, JobSpec
-from daemon.api import create_app
-from daemon.application_records import ApplicationRecord, ApplicationRecords, application_key
-from daemon.audit import Audit
-from daemon.launch_records import RecordsError
-from daemon.store import Store
+from daemon.auth.audit_log import Audit
+from daemon.disk.launch_records import RecordsError
+from daemon.http.app import create_app
+from daemon.launch.application_records import ApplicationRecord, ApplicationRecords, application_key
+from daemon.store.job_store import Store
 from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
@@ -62,7 +62,7 @@ def door(store: Store) -> Door:
 def awake(door: Door, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets the daemon be awake for so many seconds, by a clock that goes with nothing else."""
     clock = [time.monotonic()]
-    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("daemon.submission.applications.time.monotonic", lambda: clock[0])
 
     def awake(seconds: float) -> None:
         for _ in range(int(seconds * 2)):
@@ -253,7 +253,7 @@ def test_a_silent_driver_is_given_up(
     """After 30 s without a sign of life, of the time that the daemon was awake."""
     key = register(api)["key"]
     clock = [0.0]
-    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("daemon.submission.applications.time.monotonic", lambda: clock[0])
 
     def awake(seconds: int) -> None:
         for _ in range(seconds * 2):

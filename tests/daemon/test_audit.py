@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from daemon.api import create_app
-from daemon.audit import Audit
-from daemon.journal import Journal
-from daemon.store import Store
+from daemon.auth.audit_log import Audit
+from daemon.disk.event_log import Journal
+from daemon.http.app import create_app
+from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api, submit
 
@@ -101,7 +101,7 @@ def test_a_flood_of_refusals_pushes_nothing_out(log: Log) -> None:
 
 def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond its size another file is begun, and so many are kept."""
-    monkeypatch.setattr("daemon.audit._AT_ONCE", 1)
+    monkeypatch.setattr("daemon.auth.audit_log._AT_ONCE", 1)
     audit = Audit(tmp_path / "audit.jsonl", size=2000, earlier=2)
     app = create_app(scheduler, scheduler.store, token="t0ken", version="1", audit=audit)
     api = Api(app, authorization="Bearer t0ken")
@@ -138,7 +138,7 @@ def test_a_full_disk_stops_nothing_and_is_said(log: Log, monkeypatch: pytest.Mon
 
 def test_what_waits_is_written_to_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, several at once, also those that come before the end of the log is told."""
-    monkeypatch.setattr("daemon.audit._AT_ONCE", 7)
+    monkeypatch.setattr("daemon.auth.audit_log._AT_ONCE", 7)
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     for n in range(1000):
         audit.note({"method": "POST", "path": f"/{n}"}, 201, "")

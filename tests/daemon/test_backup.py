@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.backup import BackupError, back_up, check, restore
-from daemon.store import Store
+from daemon.maintenance.backup import BackupError, back_up, check, restore
+from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import make_task, submit, url_of
 

@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
-from daemon import tables
-from daemon.bill_rows import _TABLES, AskedBill, Bill, By
-from daemon.store import Store, StoreError
-from daemon.tenure import Tenure
+from daemon.leadership.leader_session import Tenure
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows import tables
+from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
 from environment.model.accounts import Account, Charge, Kind
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
@@ -113,7 +113,7 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
             raise StoreError("the connection is gone")
 
     monkeypatch.setattr(store, "save", unlucky)
-    monkeypatch.setattr("daemon.tenure._SAVE_AGAIN", 0.0)
+    monkeypatch.setattr("daemon.leadership.leader_session._SAVE_AGAIN", 0.0)
     for _ in range(2):
         assert tenure.save(Changes((), (), charges=(charge(0.5),)), (), {})
     assert len(calls) == 3

@@ -1,7 +1,7 @@
 """The budget of a day: when it is spent, that is said once, and openings are held back until the next day."""
 
 from conf.schema import Budget
-from daemon.budget import BudgetWatch
+from daemon.scheduler.budget import BudgetWatch
 from environment.model.accounts import Charge
 
 #: Midnight (UTC) before 2026-11-22.

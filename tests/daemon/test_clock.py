@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.bill_rows import AskedBill
-from daemon.clock import Clock
-from daemon.launcher import Launcher
-from daemon.service import Service
-from daemon.store import Store
+from daemon.core.clock import Clock
+from daemon.launch.launcher import Launcher
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
+from daemon.store.rows.bill import AskedBill
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord

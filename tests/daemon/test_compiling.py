@@ -9,7 +9,7 @@ import pytest
 
 from agents.registry import PolicyError, is_ours
 from conf.schema import Config
-from daemon.foresight.compiling import main
+from daemon.what_if.precompile import main
 
 REPOSITORY = Path(__file__).parents[2]
 #: Of each compiled function, for which arguments; first and after playing what a daemon has.
@@ -17,7 +17,7 @@ PLAYED = """
 from dataclasses import replace
 
 from agents.registry import create
-from daemon.foresight.compiling import main
+from daemon.what_if.precompile import main
 from environment.kernel.compiled import _SOURCES
 from environment.simulation.ahead import play_ahead
 from environment.simulation.options import SimulationOptions

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from daemon import tables
-from daemon.shadow_comparison import Comparison, Outcome
-from daemon.store import Store
+from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.store.job_store import Store
+from daemon.store.rows import tables
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 

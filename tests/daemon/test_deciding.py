@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from conf.schema import PolicyChoice
-from daemon.deciding import Deciders
+from daemon.policy.policy_runner import Deciders
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
@@ -221,7 +221,7 @@ def test_what_fits_nothing_may_wait(deciders: Callable[..., Deciders]) -> None:
 
 def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader keeps its lease while a policy takes its time."""
-    monkeypatch.setattr("daemon.deciding._MEANWHILE", 0.01)
+    monkeypatch.setattr("daemon.policy.policy_runner._MEANWHILE", 0.01)
     done = threading.Event()
 
     def slow(view: ClusterView, queue: Requests) -> Decision:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from daemon.doctor import Doctor
-from daemon.examination import DoctorReport
-from daemon.host_checks import look_at_sparks
-from daemon.store import Store, StoreBusyError
+from daemon.maintenance.doctor import Doctor
+from daemon.maintenance.doctor_report import DoctorReport
+from daemon.maintenance.host_checks import look_at_sparks
+from daemon.store.job_store import Store, StoreBusyError
 from tests.daemon.test_damage import flip, store  # noqa: F401  # a fixture
 from tests.daemon.test_store import url_of
 from tests.framework.spark.test_spark_homes import homes, make_spark

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from daemon import draining
-from daemon.draining import Draining
+from daemon.launch import decommissioning
+from daemon.launch.decommissioning import Draining
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic
 from framework.spark import DriverUi
@@ -53,8 +53,8 @@ def driver() -> Iterator[Driver]:
 @pytest.fixture
 def told(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Draining]:
     """Tells that driver, without pauses."""
-    monkeypatch.setattr(draining, "_AGAIN", 0.0)
-    monkeypatch.setattr(draining, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(decommissioning, "_AGAIN", 0.0)
+    monkeypatch.setattr(decommissioning, "_FIRST_PAUSE", 0.0)
     made = Draining(lambda _: driver.ui, lambda: 200.0)
     yield made
     made.close()

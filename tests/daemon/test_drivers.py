@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
-from daemon import drivers as drivers_module
-from daemon.crew import Crew
-from daemon.drivers import HostDrivers
-from daemon.launch_records import LaunchRecords, RecordsError
-from daemon.launcher import Launcher
-from daemon.store import Store
+from daemon.core.job_workers import Crew
+from daemon.disk.launch_records import LaunchRecords, RecordsError
+from daemon.launch import host_drivers as drivers_module
+from daemon.launch.host_drivers import HostDrivers
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -112,7 +112,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         script = next(reversed(stage.launcher.scripts.values()))
         return ProcessSpec(("bash", "-c", script), {}, {})
 
-    monkeypatch.setattr("daemon.launcher.driver_process", process)
+    monkeypatch.setattr("daemon.launch.launcher.driver_process", process)
     yield stage
     for records in (tmp_path / "records").glob("*/driver*"):
         for pid in supervisors_of(records):

@@ -20,16 +20,16 @@ from fastapi import FastAPI
 
 from conf.loader import build
 from conf.schema import Config, JobSpec
-from daemon.api import create_app
-from daemon.arrivals import SubmittedSpec
-from daemon.audit import Audit
-from daemon.contract import RejectedError
-from daemon.foresight import dry_run
-from daemon.foresight.cases import Present
-from daemon.foresight.foresight import Foresight
-from daemon.launcher import Launcher
-from daemon.service import Service
-from daemon.store import Store
+from daemon.auth.audit_log import Audit
+from daemon.http.app import create_app
+from daemon.http.routes import dry_run
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.launch.launcher import Launcher
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.what_if.cases import Present
+from daemon.what_if.what_if import Foresight
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from framework.embedded import AgentSpec

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from daemon.cli import main
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from framework.asking import NOBODY
 from framework.embedded import AgentSpec
 from framework.providers.embedded import EmbeddedMesosProvider

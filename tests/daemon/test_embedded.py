@@ -16,7 +16,7 @@ import pytest
 
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
-from daemon.embedded import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
+from daemon.vms.embedded_mesos import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
 from environment.cluster_files import vms_of
 from framework.asking import Credentials
 from framework.descendants import below, children
@@ -137,7 +137,7 @@ def test_one_that_does_not_end_is_killed_with_all_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it does with its signals: here its keeper is stopped again and again."""
-    monkeypatch.setattr("daemon.embedded._KILL_SECONDS", 1.0)
+    monkeypatch.setattr("daemon.vms.embedded_mesos._KILL_SECONDS", 1.0)
     embedded = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(embedded)
     ended = threading.Event()
@@ -162,7 +162,7 @@ def test_one_that_hangs_when_a_daemon_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier daemon left it: nobody has to end it by hand."""
-    monkeypatch.setattr("daemon.embedded._TAKE_OVER_SECONDS", 0.1)
+    monkeypatch.setattr("daemon.vms.embedded_mesos._TAKE_OVER_SECONDS", 0.1)
     left = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(left)
     embedded = start_embedded(PAPER, 0, tmp_path)

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from daemon import embedded_watch
-from daemon.cli.client import Client
-from daemon.cli.orphans import descendants, end_all
-from daemon.embedded import Embedded, EmbeddedError, find_embedded, start_embedded
-from daemon.embedded_watch import EmbeddedWatch
+from daemon.cli.operate.orphans import descendants, end_all
+from daemon.cli.shared.client import Client
+from daemon.vms import embedded_supervisor
+from daemon.vms.embedded_mesos import Embedded, EmbeddedError, find_embedded, start_embedded
+from daemon.vms.embedded_supervisor import EmbeddedWatch
 from framework.descendants import adopt_orphans, children
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
@@ -84,8 +84,8 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
 
 def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told how long it has not answered; its tasks count as gone, and another is where it was."""
-    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
-    monkeypatch.setattr(embedded_watch, "MOST_UNANSWERED", 2)
+    monkeypatch.setattr(embedded_supervisor, "PERIOD", 0.2)
+    monkeypatch.setattr(embedded_supervisor, "MOST_UNANSWERED", 2)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
 
     def start(port: int) -> Embedded:
@@ -111,8 +111,8 @@ def test_one_that_is_stopped_for_a_while_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What answers again has lost nothing."""
-    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
-    monkeypatch.setattr(embedded_watch, "MOST_UNANSWERED", 1000)
+    monkeypatch.setattr(embedded_supervisor, "PERIOD", 0.2)
+    monkeypatch.setattr(embedded_supervisor, "MOST_UNANSWERED", 1000)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path)
     watch = EmbeddedWatch(embedded, lambda _: embedded)
@@ -130,7 +130,7 @@ def test_one_that_is_stopped_for_a_while_is_left_alone(
 
 def test_a_keeper_that_is_stopped_is_let_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Mesos answers all the while, but nothing would see that one end; /readyz counts the stops."""
-    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
+    monkeypatch.setattr(embedded_supervisor, "PERIOD", 0.2)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path)
     watch = EmbeddedWatch(embedded, lambda _: embedded)
@@ -196,8 +196,8 @@ def test_one_that_does_not_stay_is_started_with_growing_pauses(
     comes_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is tried in a loop, and why it is not there is told."""
-    monkeypatch.setattr(embedded_watch, "_LOOK", 0.001)
-    monkeypatch.setattr(embedded_watch, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(embedded_supervisor, "_LOOK", 0.001)
+    monkeypatch.setattr(embedded_supervisor, "FIRST_PAUSE", 0.02)
     dying = Dying(comes_up=comes_up)
     watch = EmbeddedWatch(cast("Embedded", dying), dying.start)
     assert dying.enough.wait(300.0)

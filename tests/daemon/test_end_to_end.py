@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
-from daemon.cli.errors import CommandError
-from daemon.cli.uploading import upload_files
-from daemon.store import Store
+from daemon.cli.jobs.upload import upload_files
+from daemon.cli.shared.errors import CommandError
+from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
 from tests.real_daemon import QUICK_JAVA, Daemon, real_daemon

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
-from daemon.cli import views
-from daemon.contract import RejectedError
-from daemon.database import StoreError
-from daemon.foresight import estimates as made
-from daemon.foresight.cases import Present
-from daemon.foresight.estimates import Estimates
-from daemon.foresight.expected import Came, Coverage, Estimate, Held, KeptEstimates, Made, notes_of
-from daemon.foresight.foresight import JobAhead, PolicyAhead
-from daemon.job_bodies import job_detail
-from daemon.store import Store
+from daemon.cli.shared import job_tables
+from daemon.core.estimate import Came, Coverage, Estimate, Held, KeptEstimates, Made, notes_of
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.schemas.job_bodies import job_detail
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
+from daemon.what_if import estimator as made
+from daemon.what_if.cases import Present
+from daemon.what_if.estimator import Estimates
+from daemon.what_if.what_if import JobAhead, PolicyAhead
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from environment.simulation.intervals import Interval
@@ -247,7 +247,7 @@ def test_the_daemon_says_where_what_came_is_beside_what_was_told() -> None:
     assert told.came(replace(done, state="failed")) == Came("after")
     body = job_detail(done, "", None, [], expected=KeptEstimates(told, told, told)).model_dump(mode="json")
     assert body["expected"]["last"]["came"] == {"start": "after", "end": "before", "cost": "after"}
-    came_true = {line: str(text).split(", ")[-1] for line, text in views._facts(body) if "told" in line}
+    came_true = {line: str(text).split(", ")[-1] for line, text in job_tables._facts(body) if "told" in line}
     assert (came_true["first told start"], came_true["last told end"]) == ("later", "earlier")
     assert came_true["first told cost"] == "more"
 

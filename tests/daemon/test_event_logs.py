@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.event_logs import copy_event_logs, find_event_logs
+from daemon.launch.event_log_export import copy_event_logs, find_event_logs
 
 APP = "app-20260102030405-0000"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, PolicyChoice, QueueSettings
-from daemon.chronicle import Chronicle, Happening
-from daemon.policy_switch import PolicySwitch
-from daemon.queues.live import LiveQueues
-from daemon.store import Store, StoreError
+from daemon.policy.active_policies import PolicySwitch
+from daemon.queues.live_queues import LiveQueues
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.event_recorder import Chronicle, Happening
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease

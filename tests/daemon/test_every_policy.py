@@ -1,7 +1,7 @@
 """Every policy in a real daemon, switched on by its name, decides about jobs that then run."""
 
 from agents.registry import POLICIES
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from tests.daemon.fleet import Starter
 from tests.waiting import until
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
-from daemon.failures import failure_line
+from daemon.launch.driver_failures import failure_line
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.api import create_app
-from daemon.audit import Audit
-from daemon.launcher import Launcher
-from daemon.store import Store
+from daemon.auth.audit_log import Audit
+from daemon.http.app import create_app
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api, app, scheduler, submit
 

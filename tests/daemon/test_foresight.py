@@ -14,16 +14,16 @@ import pytest
 
 from agents.registry import create
 from conf.schema import Cluster, PolicyChoice
-from daemon.contract import RejectedError
-from daemon.foresight.cases import Case, Present
-from daemon.foresight.foresight import Foresight
-from daemon.foresight.recorded import Page, recorded
-from daemon.foresight.routes import _check_bounds, _past
-from daemon.foresight.schemas import WhatIf, ahead_body
-from daemon.foresight.turns import AskersLine
-from daemon.store import Store
-from daemon.users.people import Person
-from daemon.users.permits import Permit
+from daemon.auth.permits import Permit
+from daemon.core.identity import Person
+from daemon.http.routes.what_if import _check_bounds, _past
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.schemas.what_if import WhatIf, ahead_body
+from daemon.store.job_store import Store
+from daemon.what_if.cases import Case, Present
+from daemon.what_if.fair_queue import AskersLine
+from daemon.what_if.recorded_jobs import Page, recorded
+from daemon.what_if.what_if import Foresight
 from environment.model.records import JobRecord
 from environment.sizing import Sizes
 from environment.types import Decision, PlacementRequest
@@ -240,7 +240,7 @@ def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
 
 def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one of a user's is being answered; another user waits for that, and is sent away then."""
-    monkeypatch.setattr("daemon.foresight.foresight._TURN", 0.05)
+    monkeypatch.setattr("daemon.what_if.what_if._TURN", 0.05)
     waiting(loop)
     with loop._users.turns.turn("ann", 1.0):
         assert loop.ask([("ff", {})], draws=2, seconds=60.0, own=True)[1][0].draws == 2
@@ -273,7 +273,7 @@ def test_nobody_keeps_others_from_their_turn() -> None:
 
 def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of those that wait holds one of the API's."""
-    monkeypatch.setattr("daemon.foresight.turns._ALL", 1)
+    monkeypatch.setattr("daemon.what_if.fair_queue._ALL", 1)
     turns = AskersLine()
     with (
         turns.turn("ann", 1.0),
@@ -312,7 +312,7 @@ def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
 
 def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it is not to be had now."""
-    monkeypatch.setattr("daemon.foresight.foresight._SHOWN", 0.05)
+    monkeypatch.setattr("daemon.what_if.what_if._SHOWN", 0.05)
     foresight = Foresight(Sizes(), lambda _: None)
     with pytest.raises(RejectedError, match="does not schedule now"):
         foresight.ask([("ff", {})], draws=1, seconds=1.0)
@@ -363,7 +363,7 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From when they came on; what came before, or never ran, is not in it. Policies know beliefs alone."""
-    monkeypatch.setattr("daemon.foresight.recorded._PAGE", 2)
+    monkeypatch.setattr("daemon.what_if.recorded_jobs._PAGE", 2)
     records = [
         came(1, 900.0, placed_at=900.0, started_at=900.0, finished_at=2000.0),
         came(2, 1000.0, placed_at=1500.0, started_at=1510.0, finished_at=1560.0),
@@ -404,7 +404,7 @@ def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest
     records = [came(number, 1000.0 + number, state="queued") for number in range(1, 5)]
     with pytest.raises(RejectedError, match="no job has come since then"):
         recorded(pages(records), 2000.0)
-    monkeypatch.setattr("daemon.foresight.recorded._MOST", 3)
+    monkeypatch.setattr("daemon.what_if.recorded_jobs._MOST", 3)
     with pytest.raises(RejectedError, match="at most 3 jobs are played"):
         recorded(pages(records), 1000.0)
     assert len(recorded(pages(records), 1002.0).jobs) == 3

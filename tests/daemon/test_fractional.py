@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.store import Store
+from daemon.store.job_store import Store
 from tests.real_daemon import Daemon, real_daemon
 
 CLUSTER = "vms: [{type: small, cpus: 2, memory: 2800, price_per_hour: 0.1, resources: {gpus: 3}}]\n"

@@ -20,10 +20,10 @@ from starlette.responses import PlainTextResponse, Response
 from structlog.testing import capture_logs
 
 from conf.schema import Http
-from daemon.connections import Connections, Visit, allow_many_files
-from daemon.front import make_server
-from daemon.gate import Gate
-from daemon.http_connection import Connection
+from daemon.http.server.connections import Connections, Visit, allow_many_files
+from daemon.http.server.gate import Gate
+from daemon.http.server.http_protocol import Connection
+from daemon.http.server.uvicorn_server import make_server
 from tests.daemon.bare_entrance import bare_entrance
 from tests.waiting import PATIENCE
 
@@ -236,7 +236,7 @@ def test_many_requests_at_once_on_one_connection_are_bounded() -> None:
 
 def test_bodies_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many large bodies that do not end get a 429 before they fill the memory; small ones go on."""
-    monkeypatch.setattr("daemon.gate._MOST_BODIES", 3 << 20)
+    monkeypatch.setattr("daemon.http.server.gate._MOST_BODIES", 3 << 20)
     head = POST + b"Content-Length: 1000000\r\n\r\n"
     with served(Http()) as address, contextlib.ExitStack() as stack:
         held = [stack.enter_context(connect(address)) for _ in range(4)]
@@ -268,7 +268,7 @@ def test_bodies_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 _SCARCE = """
 import json, resource, socket, sys, threading, time
 from tests.daemon.test_front import Http, answer, make_server
-from daemon.logging import configure_logging
+from daemon.core.logging import configure_logging
 configure_logging("info", 1e6)
 listener = socket.create_server(("127.0.0.1", 0), backlog=512)
 server = make_server(answer, listener, Http(header_timeout=60))
@@ -316,7 +316,7 @@ def test_no_file_descriptors_left_is_no_reason_to_spin(tmp_path: Path) -> None:
 
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits to be taken is kept for a while, not for ever."""
-    monkeypatch.setattr("daemon.http_connection._SLOWEST_READER", 0.2)
+    monkeypatch.setattr("daemon.http.server.http_protocol._SLOWEST_READER", 0.2)
     drop, dropped = Connection.drop, threading.Event()
 
     def dropping(left: Connection) -> None:
@@ -333,7 +333,7 @@ def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.Monk
 def test_the_limit_of_open_files_is_raised() -> None:
     """As far as the system lets us."""
     code = (
-        "import resource as r; from daemon.connections import allow_many_files as a; "
+        "import resource as r; from daemon.http.server.connections import allow_many_files as a; "
         "_, h = r.getrlimit(r.RLIMIT_NOFILE); r.setrlimit(r.RLIMIT_NOFILE, (100, h)); a(); "
         "print(r.getrlimit(r.RLIMIT_NOFILE)[0])"
     )

@@ -10,11 +10,11 @@ import pytest
 
 from conf.schema import JobSpec
 from conf.schema.users import Role
-from daemon.arrivals import SubmittedSpec
-from daemon.resolving import UnknownDependencyError
-from daemon.store import IdempotencyConflictError, Store
-from daemon.users.people import NOBODY, Person, Submitter
-from daemon.users.permits import Permit
+from daemon.auth.permits import Permit
+from daemon.core.identity import NOBODY, Person, Submitter
+from daemon.store.job_store import IdempotencyConflictError, Store
+from daemon.store.queries.dependencies import UnknownDependencyError
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.dependencies import After
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord

@@ -11,8 +11,8 @@ import pytest
 
 from conf.schema import JobSpec
 from daemon.cli import main
-from daemon.history import History, input_of, workload_of_runs
-from daemon.store import Store
+from daemon.maintenance.recorded_runs import History, input_of, workload_of_runs
+from daemon.store.job_store import Store
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord

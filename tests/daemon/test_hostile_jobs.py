@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from framework.descendants import below
 from tests.chaos.hostile import KINDS, Kind
 from tests.chaos.scene import SPARK

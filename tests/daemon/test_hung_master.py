@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from tests.chaos.scene import SPARK
 from tests.daemon.conftest import ZooKeeper
 from tests.daemon.fleet import Daemon, agents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.inbox import Inbox
+from daemon.core.event_queue import Inbox
 from environment.model import events as ev
 from tests.builders import make_job
 
@@ -21,8 +21,8 @@ def test_jobs_that_come_one_after_the_other_are_taken_together(monkeypatch: pyte
         if seconds:
             box.put(submitted(3))
 
-    monkeypatch.setattr("daemon.inbox.time.sleep", sleep)
-    monkeypatch.setattr("daemon.inbox.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("daemon.core.event_queue.time.sleep", sleep)
+    monkeypatch.setattr("daemon.core.event_queue.time.monotonic", lambda: 100.0)
     box.put(submitted(1))
     assert [item.event for item in box.take(0.0)] == [submitted(1)]
     box.put(submitted(2))

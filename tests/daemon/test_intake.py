@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
-from daemon import intake as intake_module
-from daemon import record_rows
-from daemon.arrivals import SubmittedSpec
-from daemon.contract import Admission, RejectedError
-from daemon.intake import Intake
-from daemon.launcher import Launcher
-from daemon.store import Store, StoreError, StoreFullError
+from daemon.http.server.scheduler_interface import Admission, RejectedError
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store, StoreError, StoreFullError
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.rows import job_rows
+from daemon.submission import admission as intake_module
+from daemon.submission.admission import Intake
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.pools import SpotTerms, Terms
@@ -212,7 +212,7 @@ def test_what_a_job_leaves_open_is_kept_of_it(door: Door) -> None:
     record = door.admit(JobSpec.model_validate({"app": APP, **asked}))
     assert (record.job.fewest, record.job.cpus, record.job.min_cpus) == (2, 3.0, 1.0)
     assert record.job.curve == load_profiles()["sort"].curve
-    assert record_rows.read_job(record_rows.job_row(record)["record"], 1).job == record.job
+    assert job_rows.read_job(job_rows.job_row(record)["record"], 1).job == record.job
 
 
 def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:

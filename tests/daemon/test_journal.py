@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.journal import Journal
+from daemon.disk.event_log import Journal
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory is bounded; that something is missing is told from then on."""
-    monkeypatch.setattr("daemon.journal._PATIENCE", 10)
+    monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
     journal = Journal(path, size=1 << 20, earlier=2)
     with room_for(0):
@@ -116,7 +116,7 @@ def test_a_log_that_cannot_be_turned_goes_on(tmp_path: Path) -> None:
 
 def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next file begins with what it takes to replay it, so nothing is missing there."""
-    monkeypatch.setattr("daemon.journal._PATIENCE", 10)
+    monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
     journal = Journal(path, size=1 << 20, earlier=1)
     with room_for(0):
@@ -132,7 +132,7 @@ def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_long_first_line_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model knows may be longer than what may wait: a log that lacked it would be turned for ever."""
-    monkeypatch.setattr("daemon.journal._PATIENCE", 10)
+    monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
     journal = Journal(path, size=5, earlier=1)
     journal.write(["123456"])

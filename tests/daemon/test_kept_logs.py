@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
-from daemon import kept_logs, log_keeper
-from daemon.contract import LogChunk, RejectedError
-from daemon.kept_logs import KeptLogs
-from daemon.launcher import Launcher
-from daemon.log_keeper import LogKeeper
-from daemon.logs import Logs, Sandboxes
-from daemon.store import Store
+from daemon.disk import log_archive
+from daemon.disk.log_archive import KeptLogs
+from daemon.http.server.scheduler_interface import LogChunk, RejectedError
+from daemon.launch import log_collector
+from daemon.launch.launcher import Launcher
+from daemon.launch.log_collector import LogKeeper
+from daemon.launch.log_reader import Logs, Sandboxes
+from daemon.store.job_store import Store
 from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -115,7 +116,7 @@ def test_logs_outlive_the_folder_of_the_agent(stage: Stage) -> None:
 
 def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets stay those of the whole log, and it is said what is gone; while it is there, all is read."""
-    monkeypatch.setattr(kept_logs, "_MOST", 10)
+    monkeypatch.setattr(log_archive, "_MOST", 10)
     run = stage.sandbox()
     (run / "stdout").write_text("0123456789" * 3)
     (run / "stderr").write_text("")
@@ -129,7 +130,7 @@ def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyP
 
 def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What its tasks had printed when they were looked at last is there; what is not, is said."""
-    monkeypatch.setattr(kept_logs, "_MOST", 10)
+    monkeypatch.setattr(log_archive, "_MOST", 10)
     run, task = stage.sandbox(), stage.tasks[EXECUTOR]
     stage.keeper._far = True
     assert not stage.keeper.due()
@@ -151,7 +152,7 @@ def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest
     )
     names = sorted(path.name for path in stage.kept._folder("job-1", EXECUTOR).iterdir())
     assert names == ["stderr.0", "stdout.9", "why"]
-    monkeypatch.setattr(log_keeper, "_REFRESH", 0.0)
+    monkeypatch.setattr(log_collector, "_REFRESH", 0.0)
     stage.keeper.refresh([])
     assert stage.keeper.due()
 
@@ -159,7 +160,7 @@ def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest
 def test_tasks_that_run_are_looked_at_in_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many at a time, however many run."""
     looked: list[str] = []
-    monkeypatch.setattr(log_keeper, "_AT_A_TIME", 1)
+    monkeypatch.setattr(log_collector, "_AT_A_TIME", 1)
     monkeypatch.setattr(stage.keeper, "_keep", lambda task: looked.append(task.task_id))
     for _ in range(3):
         stage.keeper.refresh(list(stage.tasks.values()))
@@ -195,7 +196,7 @@ def test_what_a_job_put_in_place_of_its_log_is_not_kept(stage: Stage) -> None:
     stage.keeper.ended([task])
     until(lambda: stage.kept.find("job-1", EXECUTOR, "stderr"))
     sizes = [path.stat().st_size for path in folder.iterdir() if path.name != "why"]
-    assert sizes == [kept_logs._MOST] * 2
+    assert sizes == [log_archive._MOST] * 2
 
 
 def test_the_event_log_of_a_driver_is_kept(stage: Stage) -> None:
@@ -216,7 +217,7 @@ def test_the_event_log_of_a_driver_is_kept(stage: Stage) -> None:
 
 def test_an_event_log_without_end_is_cut(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is called unfinished then, as Spark calls one that may end in the middle of a line."""
-    monkeypatch.setattr(kept_logs, "_EVENTS", 10)
+    monkeypatch.setattr(log_archive, "_EVENTS", 10)
     run = stage.sandbox(DRIVER)
     for name in ("stdout", "stderr"):
         (run / name).write_text("")
@@ -268,7 +269,7 @@ def test_an_agent_that_does_not_answer_holds_up_no_end(stage: Stage, monkeypatch
     """After a few seconds the driver's end is passed on without its last error."""
     hang = threading.Event()
     monkeypatch.setattr(stage.keeper, "_why", lambda _: str(hang.wait(300.0)))
-    monkeypatch.setattr(log_keeper, "_HELD", 0.1)
+    monkeypatch.setattr(log_collector, "_HELD", 0.1)
     stage.fail()
     stage.keeper.tend()
     assert not stage.events

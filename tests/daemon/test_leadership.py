@@ -19,12 +19,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
-from daemon import terms
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
-from daemon.cli.orphans import descendants
-from daemon.leadership import FileElection, LeaseElection
-from daemon.store import DeposedError, Store, StoreBusyError
+from daemon.cli.operate.orphans import descendants
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
+from daemon.leadership.election import FileElection, LeaseElection
+from daemon.store.job_store import DeposedError, Store, StoreBusyError
+from daemon.store.rows import terms
 from environment.resources import Resources
 from environment.types import Job
 from tests.chaos.scene import SPARK
@@ -266,7 +266,7 @@ def test_a_lease_that_lapsed_unnoticed_is_renewed(url: str, monkeypatch: pytest.
         term = store.begin_term("http://one", 1.0)
         term.renew()
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        monkeypatch.setattr("daemon.terms.boot_seconds", lambda: now + 3600)
+        monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 3600)
         assert not term.holds
         term.renew()
         assert term.holds

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from daemon.doctor import Doctor
-from daemon.store import Store, StoreError
-from daemon.tables import leases
+from daemon.maintenance.doctor import Doctor
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.tables import leases
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
 from environment.model.moment import PoolSetback, Reserved

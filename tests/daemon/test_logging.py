@@ -5,7 +5,7 @@ import logging
 import pytest
 import structlog
 
-from daemon.logging import Throttle, configure_logging, say_suppressed
+from daemon.core.logging import Throttle, configure_logging, say_suppressed
 
 
 def events(throttle: Throttle, text: str, count: int) -> list[dict[str, object]]:

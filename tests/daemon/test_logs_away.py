@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from daemon.contract import RejectedError
-from daemon.kept_logs import KeptLogs
-from daemon.logs import Logs, Sandboxes
+from daemon.disk.log_archive import KeptLogs
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.launch.log_reader import Logs, Sandboxes
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources
 from tests.daemon.ports import free_port

@@ -6,9 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from conf.schema import Config, Mesos
-from daemon.cli import up
-from daemon.cluster_status import ClusterStatus, PoolStatus
-from daemon.machine import ThisMachine, cluster_for, jvms_at_once, this_machine
+from daemon.cli.operate import up
+from daemon.core.cluster_status import ClusterStatus, PoolStatus
+from daemon.vms.host_capacity import ThisMachine, cluster_for, jvms_at_once, this_machine
 from environment.cluster_files import load_cluster
 
 

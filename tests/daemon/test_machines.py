@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon import machines, notices
-from daemon.machines import Machines
+from daemon.vms import termination_notices, vm_provisioner
+from daemon.vms.vm_provisioner import Machines
 from environment.model import events as ev
 from environment.model.leases import Lease
 from environment.pools import Terms
@@ -67,8 +67,8 @@ def in_turn(*fates: Fate) -> Script:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds takes milliseconds."""
-    monkeypatch.setattr(machines, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(machines, "LONGEST_PAUSE", 0.04)
+    monkeypatch.setattr(vm_provisioner, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(vm_provisioner, "LONGEST_PAUSE", 0.04)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_an_opening_of_which_only_the_answers_are_lost_is_one(offices: list[Offi
 
 def test_what_is_listed_was_opened(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked for no more, and told, though no call was ever answered."""
-    monkeypatch.setattr(machines, "MOST_TRIES", 1_000_000)
+    monkeypatch.setattr(vm_provisioner, "MOST_TRIES", 1_000_000)
     fates: list[Fate] = ["fails after"] * 100_000
     at = office(offices, *fates)
     until(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
@@ -209,7 +209,7 @@ def test_a_provider_that_never_answers_keeps_nobody_waiting(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls are given up, but no more than so many hang; what it does at last is made good."""
-    monkeypatch.setattr(machines, "MOST_HANGING", 4)
+    monkeypatch.setattr(vm_provisioner, "MOST_HANGING", 4)
     at = office(offices, patience=0.2)
     at.provider.script = lambda call, of: "late"
     began = time.monotonic()
@@ -218,7 +218,7 @@ def test_a_provider_that_never_answers_keeps_nobody_waiting(
     assert time.monotonic() - began < 40 * 0.2
     until(lambda: "do not return" in at.machines.status.trouble, "it says so")
     time.sleep(0.1)
-    assert at.asked("open") <= machines.AT_ONCE["open"] + 4
+    assert at.asked("open") <= vm_provisioner.AT_ONCE["open"] + 4
     at.provider.let_go()
     until(lambda: len(_leases(at)) == 40, "each came to something")
     assert all(len(at.provider.of(lease_id)) <= 1 for lease_id in _leases(at))
@@ -231,13 +231,13 @@ def test_openings_that_never_return_keep_no_closing_waiting(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
     """Nor lists, while they are waited for or after: the bill would go on, and nobody know who is gone."""
-    monkeypatch.setattr(machines, "LIST_PERIOD", 0.01)
-    monkeypatch.setattr(machines, "MOST_HANGING", 4)
+    monkeypatch.setattr(vm_provisioner, "LIST_PERIOD", 0.01)
+    monkeypatch.setattr(vm_provisioner, "MOST_HANGING", 4)
     at = office(offices, patience=patience)
     at.provider.script = lambda call, of: "late" if call == "open" else "ok"
     for number in range(40):
         at.machines.open(lease(f"p-1.{number}"))
-    until(lambda: at.asked("open") >= machines.AT_ONCE["open"], "they are begun")
+    until(lambda: at.asked("open") >= vm_provisioner.AT_ONCE["open"], "they are begun")
     listed = at.asked("list")
     at.machines.close("p-2.1", "m-77")
     until(lambda: at.of(ev.LeaseClosed), "it is closed")
@@ -284,8 +284,8 @@ def test_a_list_that_says_nothing_new_is_not_told_again(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the event log would consist of it."""
-    monkeypatch.setattr(machines, "UNSETTLED", 0.0)
-    monkeypatch.setattr(machines, "LIST_PERIOD", 0.01)
+    monkeypatch.setattr(vm_provisioner, "UNSETTLED", 0.0)
+    monkeypatch.setattr(vm_provisioner, "LIST_PERIOD", 0.01)
     at = office(offices)
     at.provider.machines["m-9"] = Machine("m-9", "p-1.9", "p", "running", NOW, charged=0.0)
     at.provider.done = lambda call: at.provider.machines.update(
@@ -300,7 +300,7 @@ def test_a_list_that_says_nothing_new_is_not_told_again(
 
 def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is told as long as the cluster file is to be believed, and when it is again."""
-    monkeypatch.setattr(machines, "PRICES_PERIOD", 0.01)
+    monkeypatch.setattr(vm_provisioner, "PRICES_PERIOD", 0.01)
     at = office(offices)
 
     def asked() -> int:
@@ -325,8 +325,8 @@ def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: py
 
 def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
     """Not one whose time has come, as the VM is gone; nor one whose VM is not listed any more."""
-    monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
-    monkeypatch.setattr(notices, "OFF_AFTER", 0.05)
+    monkeypatch.setattr(vm_provisioner, "NOTICE_PERIOD", 0.01)
+    monkeypatch.setattr(termination_notices, "OFF_AFTER", 0.05)
     at = office(offices)
     for number in (1, 3, 4):
         at.machines.open(lease(f"p-1.{number}"))
@@ -353,7 +353,7 @@ def test_a_notice_that_is_missing_for_a_moment_is_not_taken_back(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer may be of an hour before, or of another server; it is neither taken back nor told again."""
-    monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
+    monkeypatch.setattr(vm_provisioner, "NOTICE_PERIOD", 0.01)
     at = office(offices)
     at.machines.open(lease())
     until(lambda: at.of(ev.LeaseOpened), "it is opened")

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
-from daemon import record_rows, tables
-from daemon.migrations import SCHEMA_VERSION
-from daemon.store import Store
+from daemon.store.job_store import Store
+from daemon.store.migrations import SCHEMA_VERSION
+from daemon.store.rows import job_rows, tables
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -85,13 +85,13 @@ def first_store(url: str) -> tuple[JobRecord, JobRecord, ExecutorRecord]:
             connection.exec_driver_sql(statement)
         connection.execute(sa.insert(tables.facts), [{"key": "schema", "value": "1"}])
         for record in (over, runs):
-            known = record_rows.job_row(record)
+            known = job_rows.job_row(record)
             row = {name: known[name] for name in ("number", "state", "cost", "record")}
             row["record"] = row["record"][:-9]  # it wrote no checksums
             connection.execute(sa.insert(tables.jobs), {**row, "spec": SPEC.model_dump_json()})
         damaged = {"number": 2, "state": "failed", "cost": 0.0, "record": '{"job":{"id"'}
         connection.execute(sa.insert(tables.jobs), damaged)
-        connection.execute(sa.insert(tables.executors), record_rows.executor_row(task))
+        connection.execute(sa.insert(tables.executors), job_rows.executor_row(task))
     return over, runs, task
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.daemon.fleet import Starter

@@ -8,8 +8,8 @@ import httpx
 import pytest
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.orphans import descendants
+from daemon.cli.operate.orphans import descendants
+from daemon.cli.shared.client import Client
 from framework.descendants import adopt_orphans
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon

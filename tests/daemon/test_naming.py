@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from daemon.contract import RejectedError
-from daemon.naming import find_job
-from daemon.users.people import Person
-from daemon.users.permits import Permit
+from daemon.auth.permits import Permit
+from daemon.core.identity import Person
+from daemon.http.routes.job_names import find_job
+from daemon.http.server.scheduler_interface import RejectedError
 from tests.client.conftest import cast, daemon
 from tests.daemon.cli.conftest import Daemon
 

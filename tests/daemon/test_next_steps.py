@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.failures import ended, failure_line
-from daemon.next_steps import error_first, next_step
+from daemon.launch.driver_failures import ended, failure_line
+from daemon.schemas.next_steps import error_first, next_step
 from framework.spark.exits import exit_words
 
 #: The page's own script, which has the same rule.
@@ -44,7 +44,7 @@ def test_the_page_has_the_same_rule() -> None:
     """It shows what the API says of one job, and rows of the daemon's for all."""
     (rule,) = re.findall(r"^const FAILED = /\^(.*)/;$", SCRIPT.read_text(), re.MULTILINE)
     assert re.match(rule, "its driver on vm-1 ended: Command exited with status 1: x")
-    from daemon import next_steps
+    from daemon.schemas import next_steps
 
     assert next_steps._ENDED.pattern == rule
 

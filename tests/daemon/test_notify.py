@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.notify import Notifier
+from daemon.maintenance.systemd import Notifier
 from tests.daemon.fleet import Starter, fleets
 
 

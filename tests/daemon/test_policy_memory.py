@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from conf.schema import PolicyChoice
-from daemon.deciding import Deciders
-from daemon.policy_memory import Memory
-from daemon.store import Store
+from daemon.policy.policy_runner import Deciders
+from daemon.policy.policy_state import Memory
+from daemon.store.job_store import Store
 from environment.types import EndedJob
 from tests.builders import make_request, make_view, make_vms
 

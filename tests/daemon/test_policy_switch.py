@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec, PolicyChoice
-from daemon.contract import PolicyStatus, RejectedError, ShadowStatus
-from daemon.policy_switch import PolicySwitch
-from daemon.shadow import _BACKLOG
-from daemon.shadow_comparison import report
-from daemon.store import Store
+from daemon.core.shadow_comparison import report
+from daemon.http.server.scheduler_interface import PolicyStatus, RejectedError, ShadowStatus
+from daemon.policy.active_policies import PolicySwitch
+from daemon.policy.shadow_policy import _BACKLOG
+from daemon.store.job_store import Store
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms

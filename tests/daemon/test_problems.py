@@ -5,8 +5,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from daemon.contract import ElsewhereError
-from daemon.problems import handle_problems
+from daemon.http.server.problem_details import handle_problems
+from daemon.http.server.scheduler_interface import ElsewhereError
 
 
 @pytest.mark.parametrize(

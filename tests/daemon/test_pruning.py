@@ -15,11 +15,11 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import Retention, UploadsSection
-from daemon.folders import measure, remove
-from daemon.pruning import Pruned, Pruner, prune_all, retention
-from daemon.shadow_comparison import Comparison, Outcome
-from daemon.store import Store
-from daemon.uploads import Uploads
+from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.disk.job_folders import measure, remove
+from daemon.disk.uploads import Uploads
+from daemon.maintenance.pruning import Pruned, Pruner, prune_all, retention
+from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 

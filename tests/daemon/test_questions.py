@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from daemon.foresight import pacing
-from daemon.foresight.pacing import unhurried
-from daemon.foresight.questions import AskedScene, DrawAnswer, Question, read, write
+from daemon.what_if import gil_pacing
+from daemon.what_if.gil_pacing import unhurried
+from daemon.what_if.worker_messages import AskedScene, DrawAnswer, Question, read, write
 from environment.pools import BREAK_EVEN
 from environment.simulation.outlook import JobOutlook, PlayedDraw
 from environment.sizing import Sizes
@@ -72,4 +72,4 @@ def test_long_work_is_rested_from(monkeypatch: pytest.MonkeyPatch) -> None:
             now[0] += took
         assert done == list(range(10))
         assert len(slept) == rests
-    assert slept == [pacing._REST * took] * 10
+    assert slept == [gil_pacing._REST * took] * 10

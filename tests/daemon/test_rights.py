@@ -15,7 +15,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
-from daemon.rights import Rights, own_rights, rights_of
+from daemon.disk.run_as import Rights, own_rights, rights_of
 from framework.accounts import UnixAccount, cannot, find_account, mode_allows
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 

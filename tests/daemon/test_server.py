@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from conf.schema import Config
-from daemon.assembly import leave_embedded
-from daemon.embedded import start_embedded
-from daemon.listening import listen
-from daemon.open_jobs import OpenJobs
-from daemon.store import Store, StoreError
+from daemon.http.server.listen_address import listen
+from daemon.store.job_store import Store, StoreError
+from daemon.store.queries.open_jobs import OpenJobs
+from daemon.vms.embedded_mesos import start_embedded
+from daemon.wiring import leave_embedded
 from tests.daemon.ports import free_port
 from tests.waiting import PATIENCE, until
 
@@ -57,7 +57,7 @@ import sys, time
 from pathlib import Path
 from conf.schema import Config
 from daemon import server
-from daemon.candidate import Candidate
+from daemon.leader_or_standby import Candidate
 
 def fail(self):
     time.sleep(1.0)  # by then it serves, as a rule
@@ -163,7 +163,7 @@ def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
 _HANGING = """
 import threading
 from daemon import last_resort, server
-from daemon.candidate import Candidate
+from daemon.leader_or_standby import Candidate
 from conf.schema import Config
 from pathlib import Path
 import sys
@@ -214,7 +214,7 @@ def test_it_ends_in_time_though_nobody_reads_its_log() -> None:
     """A pager or a journal that stands still: the pipe is full, and nothing may wait for it."""
     program = (
         "import os, threading\n"
-        "from daemon.last_resort import end_within\n"
+        "from daemon.core.forced_exit import end_within\n"
         "end_within(0.1, code=3)\n"
         "threading.Thread(target=os.write, args=(2, b'y' * (1 << 20))).start()\n"
         "threading.Event().wait()\n"

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, EventLogSection, JobSpec
-from daemon.bill_rows import AskedBill
-from daemon.contract import RejectedError
-from daemon.drivers import HostDrivers
-from daemon.due import CHARGED_AT_ONCE
-from daemon.inbox import Item
-from daemon.launcher import Launcher
-from daemon.service import Service
-from daemon.store import DeposedError, Store, StoreError
+from daemon.core.event_queue import Item
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.launch.host_drivers import HostDrivers
+from daemon.launch.launcher import Launcher
+from daemon.scheduler.service import Service
+from daemon.scheduler.timers import CHARGED_AT_ONCE
+from daemon.store.job_store import DeposedError, Store, StoreError
+from daemon.store.rows.bill import AskedBill
 from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import replay
@@ -232,7 +232,7 @@ def test_a_kill_that_is_not_kept_in_time_is_not_answered_well(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the loop is held up, the user is told to try again."""
-    monkeypatch.setattr("daemon.service.KILL_PATIENCE", 0.05)
+    monkeypatch.setattr("daemon.scheduler.service.KILL_PATIENCE", 0.05)
     record = keep(store, "queued")
     service = make_service(store, tmp_path)
     with pytest.raises(RejectedError, match="try again") as refused:
@@ -427,7 +427,7 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     service = Service(config, store.during(term), launcher, session, term, data_dir=tmp_path)
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
-    monkeypatch.setattr("daemon.terms.boot_seconds", lambda: now + 60)
+    monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 60)
     service._drivers.start(record.job)
     store.begin_term("http://other", 1.0)
     service._handle([Item(ev.VmLost(time.time(), "vm-1"))])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from daemon.shadow_comparison import Comparison, Outcome, outcome_of, report
+from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of, report
 from environment.model.records import JobRecord
 from environment.rounds import Verdict
 from environment.types import Place, Wait

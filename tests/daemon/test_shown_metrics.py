@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from daemon.contract import BudgetStatus
-from daemon.foresight.expected import Coverage, Held
-from daemon.metrics import CHECKS
-from daemon.stages import Stages
-from daemon.store import Store
+from daemon.core.estimate import Coverage, Held
+from daemon.http.metrics import CHECKS
+from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.scheduler.stage_timings import Stages
+from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources

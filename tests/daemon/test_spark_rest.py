@@ -13,14 +13,14 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from conf.schema import Driver, Spark
-from daemon import spark_rest
-from daemon.api import create_app
-from daemon.arrivals import SubmittedSpec
-from daemon.audit import Audit
-from daemon.contract import ElsewhereError, submit_one
-from daemon.gate import Gate
-from daemon.spark_protocol import StatusBody, Written
-from daemon.store import Store
+from daemon.auth.audit_log import Audit
+from daemon.http.app import create_app
+from daemon.http.routes import spark_rest
+from daemon.http.server.gate import Gate
+from daemon.http.server.scheduler_interface import ElsewhereError, submit_one
+from daemon.schemas.spark_rest import StatusBody, Written
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.cluster_model import Changes
 from environment.model.states import JobState
 from framework.spark import SparkHomes

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon import spark_ui
-from daemon.api import create_app
-from daemon.store import Store
+from daemon.http.app import create_app
+from daemon.launch import spark_ui_proxy
+from daemon.store.job_store import Store
 from framework.spark import DriverUi
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api, submit
@@ -179,7 +179,7 @@ def test_a_driver_that_says_too_much_or_too_little_is_a_503(
     api: Api, scheduler: SmallScheduler, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither fills the memory nor keeps anybody waiting for ever; other requests go on."""
-    monkeypatch.setattr(spark_ui, "_PATIENCE", 0.5)
+    monkeypatch.setattr(spark_ui_proxy, "_PATIENCE", 0.5)
 
     def endless(request: BaseHTTPRequestHandler) -> None:
         page(b"")(request)

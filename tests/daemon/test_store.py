@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conf.schema import Driver, JobSpec
-from daemon import tables
-from daemon.arrivals import SubmittedSpec
-from daemon.database import _Writer
-from daemon.migrations import SCHEMA_VERSION
-from daemon.shadow_comparison import Comparison, Outcome
-from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
+from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.store.job_store import IdempotencyConflictError, Store, StoreBusyError, StoreError
+from daemon.store.migrations import SCHEMA_VERSION
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.rows import tables
+from daemon.store.rows.database import _Writer
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import Asked, ExecutorRecord, JobRecord
@@ -201,7 +201,7 @@ def test_comparisons_come_back_newest_first_and_the_oldest_go(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each with its job; no more are kept than somebody may read."""
-    monkeypatch.setattr("daemon.comparison_rows.MOST_KEPT", 3)
+    monkeypatch.setattr("daemon.store.rows.comparisons.MOST_KEPT", 3)
     submit(store)
     sides = Outcome("ff", {"vm-1": 2}, "", 0.24), Outcome("rr", None, "full \ud83d", 0.0)
     made = [Comparison(float(at), "job-1", *sides) for at in range(5)]

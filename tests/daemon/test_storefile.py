@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.store import Store, StoreError
+from daemon.store.job_store import Store, StoreError
 from tests.daemon.test_store import submit, url_of
 
 

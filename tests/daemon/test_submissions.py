@@ -11,11 +11,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from daemon import submissions
-from daemon.api import create_app
-from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
-from daemon.contract import Admission, ElsewhereError, RejectedError
-from daemon.store import Store, StoreError
+from daemon.http.app import create_app
+from daemon.http.routes import submissions
+from daemon.http.server.scheduler_interface import Admission, ElsewhereError, RejectedError
+from daemon.store.job_store import Store, StoreError
+from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")

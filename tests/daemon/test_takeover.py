@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.arrivals import SubmittedSpec
 from daemon.cli import main
-from daemon.service import Service
-from daemon.store import Store
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.session import SessionOptions

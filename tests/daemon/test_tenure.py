@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from daemon.effects import Effects
-from daemon.store import Store
-from daemon.tenure import Tenure
+from daemon.leadership.leader_session import Tenure
+from daemon.scheduler.command_executor import Effects
+from daemon.store.job_store import Store
 from environment.model import commands as cmd
 from tests.waiting import until
 
@@ -30,7 +30,7 @@ class Machines:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds since the machine has started."""
     now = [1000.0]
-    monkeypatch.setattr("daemon.terms.boot_seconds", lambda: now[0])
+    monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now[0])
     return now
 
 

@@ -15,13 +15,13 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import Config, Http, Tls
-from daemon.api import create_app
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
-from daemon.front import make_server
-from daemon.listening import url_of
-from daemon.store import Store
-from daemon.tls import Certificate
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
+from daemon.core.tls import Certificate
+from daemon.http.app import create_app
+from daemon.http.server.listen_address import url_of
+from daemon.http.server.uvicorn_server import make_server
+from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_front import rest, status, talk
 

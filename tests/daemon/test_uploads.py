@@ -11,10 +11,10 @@ import pytest
 
 from conf.schema import JobSpec, UploadsSection
 from conf.uploaded import Uploaded, uploaded
-from daemon import handing
-from daemon.contract import RejectedError
-from daemon.store import Store
-from daemon.uploads import Upload, Uploads
+from daemon.disk import file_delivery
+from daemon.disk.uploads import Upload, Uploads
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.store.job_store import Store
 from framework.accounts import UnixAccount
 from tests.daemon.small_scheduler import SmallScheduler
 
@@ -239,26 +239,26 @@ def spec(app: str = f"stoker-file:{SHA}/app.py", **more: Any) -> JobSpec:
 def test_the_files_of_a_job() -> None:
     """Without their other names; two of one name could not lie in one folder."""
     other = f"stoker-file:{'0' * 64}"
-    found = handing.files_of(spec(files=("/x", f"{other}/a.txt"), archives=(f"{other}/e.tgz#e",)))
+    found = file_delivery.files_of(spec(files=("/x", f"{other}/a.txt"), archives=(f"{other}/e.tgz#e",)))
     assert [file.name for file in found.values()] == ["app.py", "a.txt", "e.tgz"]
     with pytest.raises(ValueError, match=r"two uploaded files are named app\.py"):
-        handing.files_of(spec(py_files=(f"{other}/app.py",)))
-    (_, other_name) = handing.files_of(spec(files=(f"{other}/a.txt#b",))).items()
+        file_delivery.files_of(spec(py_files=(f"{other}/app.py",)))
+    (_, other_name) = file_delivery.files_of(spec(files=(f"{other}/a.txt#b",))).items()
     assert other_name == (f"{other}/a.txt", Uploaded("0" * 64, "a.txt"))
     with pytest.raises(ValueError, match="a program has no other name"):
-        handing.files_of(spec(app=f"{other}/app.py#b.py"))
+        file_delivery.files_of(spec(app=f"{other}/app.py#b.py"))
 
 
 def test_keys_open_one_file_of_one_job() -> None:
     """Who does not know the job's secret cannot make one, and it does not show the secret."""
     other = Uploaded("0" * 64, "other.py")
-    key = handing.key("secret", FILE)
-    assert handing.wanted([other, FILE], "secret", key) == FILE
-    assert handing.wanted([other], "secret", key) is None
-    assert handing.wanted([FILE], "another", key) is None
-    assert handing.wanted([FILE], "secret", "") is None
-    assert handing.wanted([FILE], "secret", "\xe9\udc80") is None
-    address = handing.url("http://h:1", "job-7", "secret", Uploaded(SHA, "a b#?.py"))
+    key = file_delivery.key("secret", FILE)
+    assert file_delivery.wanted([other, FILE], "secret", key) == FILE
+    assert file_delivery.wanted([other], "secret", key) is None
+    assert file_delivery.wanted([FILE], "another", key) is None
+    assert file_delivery.wanted([FILE], "secret", "") is None
+    assert file_delivery.wanted([FILE], "secret", "\xe9\udc80") is None
+    address = file_delivery.url("http://h:1", "job-7", "secret", Uploaded(SHA, "a b#?.py"))
     assert address.startswith("http://h:1/v1/fetch/job-7/")
     assert address.endswith("/a%20b%23%3F.py")
     assert "secret" not in address
@@ -273,7 +273,7 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     elsewhere.write_text("mine")
     (folder / "app.py").symlink_to(elsewhere)
     owner = UnixAccount("nobody", 65534, 65534) if os.geteuid() == 0 else None
-    handing.copy_in(uploads, {FILE}, "", folder, owner)
+    file_delivery.copy_in(uploads, {FILE}, "", folder, owner)
     copy = folder / "app.py"
     assert (copy.is_symlink(), copy.read_bytes(), elsewhere.read_text()) == (False, DATA, "mine")
     assert copy.stat().st_uid == (os.geteuid() if owner is None else 65534)
@@ -282,7 +282,7 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(OSError, match="driver"):
-        handing.copy_in(uploads, {FILE}, "", folder, owner)
+        file_delivery.copy_in(uploads, {FILE}, "", folder, owner)
 
 
 def test_the_store_knows_which_files_are_needed(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from daemon.api import create_app
-from daemon.store import Store
-from daemon.vm_door import vm_keys
+from daemon.http.app import create_app
+from daemon.store.job_store import Store
+from daemon.vms.termination_endpoint import vm_keys
 from environment.model import events as ev
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api

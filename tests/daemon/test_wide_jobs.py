@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.service import Service
-from daemon.store import Store
+from daemon.scheduler.service import Service
+from daemon.store.job_store import Store
 from environment.types import Job
 from framework.embedded import AgentSpec
 from framework.session import SessionOptions

@@ -22,7 +22,8 @@ from conf.loader import build
 from conf.schema import Billing, Cluster, Config, JobSpec, Pool, Spot, VmGroup
 from conf.schema.users import UsersFile
 from conf.workload_file import WorkloadSpec
-from daemon.cli import main, validation
+from daemon.cli import main
+from daemon.cli.profile import validate_simulator
 from environment.simulation.fitted import write_model
 from profiles.runs import write_runs
 from tests.agents.test_fidelity import MODEL, fidelity
@@ -176,7 +177,7 @@ def test_commands_work_and_write_over_nothing_that_is_published(
     before = published()
     shipped = [*(checkout / "conf").rglob("*"), *(checkout / "docs").rglob("*")]
     copied = {path: path.read_bytes() for path in shipped if path.is_file()}
-    monkeypatch.setattr(validation, "compared", lambda *_: fidelity)
+    monkeypatch.setattr(validate_simulator, "compared", lambda *_: fidelity)
     tried, shown = set(), set()
     for page in (path for path in PAGES if path.name in HERE and path != REPOSITORY / "docs/README.md"):
         for name, text in (files(page) | others(page)).items():

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 from tests.doors.submitting import SparkSubmit
 from tests.real_daemon import PATIENCE, QUICK_JAVA
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.cli.operate.temporary_daemon import TemporaryDaemon
+from daemon.cli.shared.client import Client
 from tests.daemon.test_tls import certify
 from tests.doors.submitting import SparkSubmit
 from tests.real_daemon import APP, PATIENCE, QUICK_JAVA

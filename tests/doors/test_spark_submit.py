@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from conf.schema import Http
-from daemon.api import create_app
-from daemon.front import make_server
-from daemon.store import Store
+from daemon.http.app import create_app
+from daemon.http.server.uvicorn_server import make_server
+from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.doors.page import commands
 from tests.doors.submitting import SparkSubmit

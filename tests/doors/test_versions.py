@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.client import Client
-from daemon.cli.errors import CommandError
+from daemon.cli.shared.client import Client
+from daemon.cli.shared.errors import CommandError
 from tests.real_daemon import QUICK_JAVA, Daemon
 
 APP = """

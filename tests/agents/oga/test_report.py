@@ -9,7 +9,7 @@ from agents.experiments.zhao2023 import CellOutcome, FigureCell, Regret, cells, 
 from agents.experiments.zhao2023_jobs import jobs_section
 from agents.experiments.zhao2023_report import judge_claims, write
 from agents.experiments.zhao2023_tables import by_experiment
-from daemon.cli.oga import SweepSetting
+from daemon.cli.research.oga import SweepSetting
 
 
 def made_up(cell: FigureCell, conserving: float) -> dict[str, list[CellOutcome]]:

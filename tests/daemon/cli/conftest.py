@@ -16,12 +16,14 @@ import pytest
 from agents.registry import PolicyError, create
 from conf.schema import Config, Http, JobSpec, UploadsSection
 from conf.schema.users import UsersSection
-from daemon.api import create_app
-from daemon.application_door import ApplicationDoor
-from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
-from daemon.cli import main, watch
-from daemon.cluster_status import ClusterStatus, PoolStatus, VmStatus
-from daemon.contract import (
+from daemon.auth.user_directory import Directory
+from daemon.cli import main
+from daemon.cli.jobs import follow
+from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
+from daemon.core.estimate import Coverage, Estimate, Held, Made
+from daemon.disk.uploads import Uploads
+from daemon.http.app import create_app
+from daemon.http.server.scheduler_interface import (
     Admission,
     BudgetStatus,
     Health,
@@ -30,18 +32,17 @@ from daemon.contract import (
     RejectedError,
     ShadowStatus,
 )
-from daemon.foresight.expected import Coverage, Estimate, Held, Made
-from daemon.foresight.foresight import JobAhead
-from daemon.front import make_server
-from daemon.queues.desk import QueueDesk
-from daemon.queues.live import LiveQueues
-from daemon.queues.sight import QueueSight
-from daemon.stages import Stages
-from daemon.store import Store
-from daemon.uploads import Uploads
-from daemon.users.directory import Directory
-from daemon.vm_door import VmDoor
-from daemon.webhooks.office import Office
+from daemon.http.server.uvicorn_server import make_server
+from daemon.notifications.notification_service import Office
+from daemon.queues.live_queues import LiveQueues
+from daemon.queues.queue_service import QueueDesk
+from daemon.queues.queue_snapshot import QueueSight
+from daemon.scheduler.stage_timings import Stages
+from daemon.schemas.applications import ApplicationDoor
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.vms.termination_endpoint import VmDoor
+from daemon.what_if.what_if import JobAhead
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -360,7 +361,7 @@ def at_each_pause(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             assert step is not None, "it waits though everything has come"
             step()
 
-        monkeypatch.setattr(watch, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+        monkeypatch.setattr(follow, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
 
     return arrange
 
@@ -376,7 +377,7 @@ def cast(tmp_path: Path) -> Iterator[Cast]:
 @pytest.fixture
 def daemon(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
     """The API on a free port; commands ask it often, so that no test has to wait."""
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
     with served(cast) as url:
         monkeypatch.setenv("STOKER_URL", url)
         yield Daemon(url, cast)

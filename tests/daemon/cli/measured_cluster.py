@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daemon.cli.measuring import Bench
+from daemon.cli.profile.measure import Bench
 from environment.simulation.fitted import write_model
 from environment.simulation.fitting import fit
 from profiles.runs import MeasuredRun, write_runs

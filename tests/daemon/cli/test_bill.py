@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from daemon.cli.bill import day
-from daemon.cli.errors import CommandError
-from daemon.contract import BudgetStatus
+from daemon.cli.cluster.bill import day
+from daemon.cli.shared.errors import CommandError
+from daemon.http.server.scheduler_interface import BudgetStatus
 from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from tests.daemon.cli.conftest import Daemon

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from conf.uploaded import Uploaded
-from daemon.cli import main, uploading
-from daemon.cli.client import Client
-from daemon.cluster_status import PoolStatus
-from daemon.shadow_comparison import Comparison, Outcome
+from daemon.cli import main
+from daemon.cli.jobs import upload
+from daemon.cli.shared.client import Client
+from daemon.core.cluster_status import PoolStatus
+from daemon.core.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
 Capture = pytest.CaptureFixture[str]
@@ -145,7 +146,7 @@ def test_files_are_sent_where_that_is_wanted(
 
     monkeypatch.setattr(Client, "put_part", noted)
     assert daemon.run("submit", "--upload", *flags, app, "in") == 0
-    monkeypatch.setattr(uploading, "is_here", lambda _: False)
+    monkeypatch.setattr(upload, "is_here", lambda _: False)
     assert daemon.run("submit", *flags, app, "in") == 0
     assert sum(sent) == (3 << 20) - 1000
     assert max(sent) <= 1 << 20
@@ -166,9 +167,9 @@ def test_files_are_sent_where_that_is_wanted(
 
 def test_where_a_daemon_is() -> None:
     """Here, by whatever name or address of this machine; an address of nobody's is elsewhere."""
-    assert uploading.is_here("http://127.0.0.1:8642")
-    assert uploading.is_here("http://localhost:8642")
-    assert not uploading.is_here("http://192.0.2.1:8642")
+    assert upload.is_here("http://127.0.0.1:8642")
+    assert upload.is_here("http://localhost:8642")
+    assert not upload.is_here("http://192.0.2.1:8642")
 
 
 def test_whose_job_it_is_and_in_which_queue(

@@ -11,7 +11,9 @@ import pytest
 
 from conf.loader import build
 from conf.schema import Config
-from daemon.cli import demo, demo_tables, main, render
+from daemon.cli import main
+from daemon.cli.operate import demo, demo_tables
+from daemon.cli.shared import render
 from tests.daemon.ports import free_port
 from tests.waiting import until
 
@@ -26,7 +28,7 @@ PAID = demo_tables.Paid(BILL, POOLS, 90.0, closed=True)
 
 ADOPTING = """
 import subprocess, sys
-from daemon.cli.orphans import descendants, end_all
+from daemon.cli.operate.orphans import descendants, end_all
 from framework.descendants import adopt_orphans
 
 adopt_orphans()

@@ -8,9 +8,9 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from daemon.cli import dry_run, uploading
-from daemon.contract import RejectedError
-from daemon.foresight.cases import Present
+from daemon.cli.jobs import dry_run, upload
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.what_if.cases import Present
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from tests.builders import make_job, make_view, make_vms
@@ -78,7 +78,7 @@ def test_files_are_looked_at_and_not_sent(
     daemon: Daemon, app: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that would be; what is wrong with them is said here."""
-    monkeypatch.setattr(uploading, "is_here", lambda _: False)
+    monkeypatch.setattr(upload, "is_here", lambda _: False)
     monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
     assert daemon.run("submit", "--dry-run", str(app)) == 0
     shown = capsys.readouterr().out

@@ -6,8 +6,8 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import DynamicExecutors
-from daemon.cli import submit
-from daemon.cli.jobfile import amounts, assignments, read_spec
+from daemon.cli.jobs import submit
+from daemon.cli.shared.job_file import amounts, assignments, read_spec
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from agents.drl.model_folder import read_model
 from conf.loader import ConfigError, build, load
 from conf.training import TrainingSpec
 from daemon.cli import main
-from daemon.cli.learning import with_history
-from daemon.store import Store
+from daemon.cli.profile.recorded_data import with_history
+from daemon.store.job_store import Store
 from profiles.generators import load_workload
 from profiles.workload_files import read_workload
 from tests.daemon.test_history import AT, add_job

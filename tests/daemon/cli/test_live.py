@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from daemon.chronicle import Happening
-from daemon.cli import live, render, top, watch
-from daemon.cli.client import Client, UnreachableError
-from daemon.reasons import ToldReason, told_of
+from daemon.cli.cluster import top
+from daemon.cli.jobs import follow
+from daemon.cli.shared import live_screen, render
+from daemon.cli.shared.client import Client, UnreachableError
+from daemon.schemas.waiting_reasons import ToldReason, told_of
+from daemon.store.rows.event_recorder import Happening
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.small_scheduler import ESTIMATE
 from tests.waiting import PATIENCE, until
@@ -68,7 +70,7 @@ def test_following_ends_with_the_job_and_leaves_nothing_out(
     daemon: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch, at_each_pause: Pauses
 ) -> None:
     """Over many pages, and over a daemon that is away for a while."""
-    monkeypatch.setattr(watch, "_PAGE", 100)
+    monkeypatch.setattr(follow, "_PAGE", 100)
     job_id = submitted(daemon)
     happen(daemon, *map(str, range(3000)))
     real, calls = Client.events, [0]
@@ -194,7 +196,7 @@ def test_top_finds_the_head_of_the_queue_behind_older_jobs(
         asked.append(len(found))
         return {job_id: each._replace(place=places.get(job_id)) for job_id, each in found.items()}
 
-    monkeypatch.setattr("daemon.job_routes.told_of", told)
+    monkeypatch.setattr("daemon.http.routes.jobs.told_of", told)
     assert daemon.run("top", "-o", "json", "--rows", "2") == 0
     found = json.loads(capsys.readouterr().out)
     assert [job["id"] for job in found["waiting_jobs"]] == [waiting[3], waiting[2]]
@@ -249,7 +251,7 @@ def test_a_screen_stays_while_the_daemon_is_away(monkeypatch: pytest.MonkeyPatch
             raise found
         return found
 
-    live.screen(picture, 0.01)
+    live_screen.screen(picture, 0.01)
     said = printed.getvalue()
     assert said.count("a picture") == 2
     assert said.index("q ends") < said.index("no daemon answers; trying again") < said.rindex("a picture")

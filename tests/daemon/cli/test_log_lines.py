@@ -13,7 +13,7 @@ from stoker import log_lines as of_client
 from stoker.errors import JobFailedError
 
 from conf.characters import visible
-from daemon.cli import log_lines
+from daemon.cli.jobs import log_lines
 from tests.daemon.cli.conftest import Daemon
 from tests.test_packaging import REPOSITORY
 from tests.waiting import PATIENCE

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from daemon.arrivals import SubmittedSpec
 from daemon.cli import main
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]

@@ -15,8 +15,8 @@ from conf.loader import build, parse
 from conf.plan import Plan
 from conf.schema import Config
 from daemon.cli import main
-from daemon.cli.measuring import mesos_of
-from daemon.cli.orphans import descendants
+from daemon.cli.operate.orphans import descendants
+from daemon.cli.profile.measure import mesos_of
 from environment.simulation.fitted import read_model
 from profiles.job_profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs

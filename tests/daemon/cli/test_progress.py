@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from agents.drl.training.record import TrainingRecord
-from daemon.cli import progress
-from daemon.cli.train import _in_a_line
+from daemon.cli.research.train import _in_a_line
+from daemon.cli.shared import progress
 from tests.waiting import until
 
 
@@ -34,7 +34,7 @@ def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.Mo
 def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the time since the first of it began."""
     now = [100.0]
-    monkeypatch.setattr("daemon.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
     state = progress._State()
     now[0] += 60.0  # loading
     state.since = now[0]

@@ -9,7 +9,8 @@ import pytest
 
 from agents.experiments.real_runs import RealComparison, RealJob, RealRun, report
 from agents.registry import create
-from daemon.cli import main, real_comparison
+from daemon.cli import main
+from daemon.cli.profile import compare_on_spark
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
@@ -24,7 +25,7 @@ __all__ = ["folder"]
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """The cluster instead of real Spark."""
     made = Cluster()
-    monkeypatch.setattr(real_comparison, "own_bench", made.bench)
+    monkeypatch.setattr(compare_on_spark, "own_bench", made.bench)
     return made
 
 

@@ -7,8 +7,9 @@ import pytest
 from rich.table import Table
 
 from conf.characters import unseen
-from daemon.cli import explanation_tables, render, views
-from daemon.cli.shared_options import print_json
+from daemon.cli.jobs import explanation_tables
+from daemon.cli.shared import job_tables, render
+from daemon.cli.shared.options import print_json
 
 
 @pytest.mark.parametrize(
@@ -93,10 +94,10 @@ def test_executors_have_messages_where_there_is_something_to_say(
         "message": "Command exited with status 0",
     }
     ill = known | {"number": 1, "state": "failed", "cost": 0.0005, "message": "Container " + "killed " * 9}
-    render.show(views.executor_table([well]))
+    render.show(job_tables.executor_table([well]))
     assert "message" not in (printed := capsys.readouterr().out)
     assert "m1.large-1   m1.large" in printed
-    render.show(views.executor_table([well, ill]))
+    render.show(job_tables.executor_table([well, ill]))
     head, _, first, second, *more = capsys.readouterr().out.splitlines()
     assert (head.split()[-1], "status 0" in first) == ("message", False)
     assert "$0.000500" in second

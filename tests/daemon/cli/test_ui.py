@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from daemon.cli.errors import CommandError
-from daemon.cli.ui import Forwarder
+from daemon.cli.jobs.spark_ui import Forwarder
+from daemon.cli.shared.errors import CommandError
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]

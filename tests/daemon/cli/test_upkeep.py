@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from daemon.auth.user_directory import Directory
 from daemon.cli import main
-from daemon.store import Store
-from daemon.users.directory import Directory
+from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.test_store import submit, url_of

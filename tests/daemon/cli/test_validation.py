@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli import main, validation
+from daemon.cli import main
+from daemon.cli.profile import validate_simulator
 from tests.daemon.cli.measured_cluster import WORKLOAD, Cluster, folder
 
 __all__ = ["folder"]
@@ -16,7 +17,7 @@ __all__ = ["folder"]
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """The cluster instead of real Spark."""
     made = Cluster()
-    monkeypatch.setattr(validation, "own_bench", made.bench)
+    monkeypatch.setattr(validate_simulator, "own_bench", made.bench)
     return made
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conf.schema import Webhook
-from daemon.webhooks.office import Office
+from daemon.notifications.notification_service import Office
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.webhooks.receiver import Receiver, receiving, status, until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conf.loader import SHIPPED
-from daemon.foresight.cases import Case, Present
-from daemon.foresight.foresight import Foresight, JobAhead, PolicyAhead
+from daemon.what_if.cases import Case, Present
+from daemon.what_if.what_if import Foresight, JobAhead, PolicyAhead
 from environment.simulation.intervals import Interval
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms

@@ -19,12 +19,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from conf.schema import Http, JobSpec
-from daemon.api import create_app
-from daemon.arrivals import SubmittedSpec
-from daemon.cluster_status import ClusterStatus, PoolStatus, VmStatus
-from daemon.contract import BudgetStatus, Standing
-from daemon.front import make_server
-from daemon.store import Store
+from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
+from daemon.http.app import create_app
+from daemon.http.server.scheduler_interface import BudgetStatus, Standing
+from daemon.http.server.uvicorn_server import make_server
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord

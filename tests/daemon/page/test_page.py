@@ -10,14 +10,14 @@ import pytest
 from fastapi import FastAPI
 
 from conf.schema import JobSpec
-from daemon.api import create_app
-from daemon.chronicle import Happening
-from daemon.contract import LogChunk
-from daemon.foresight.cases import Present
-from daemon.foresight.expected import Estimate, KeptEstimates
-from daemon.foresight.worker import compile_for
+from daemon.core.estimate import Estimate, KeptEstimates
+from daemon.http.app import create_app
+from daemon.http.server.scheduler_interface import LogChunk
 from daemon.page import stream
-from daemon.store import Store
+from daemon.store.job_store import Store
+from daemon.store.rows.event_recorder import Happening
+from daemon.what_if.cases import Present
+from daemon.what_if.worker import compile_for
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.accounts import Account, Charge
 from environment.model.cluster_model import Changes

@@ -16,16 +16,16 @@ from fastapi import FastAPI
 
 from conf.loader import build
 from conf.schema.users import UsersSection
-from daemon.api import create_app
-from daemon.contract import RejectedError
-from daemon.foresight.expected import Estimate
-from daemon.page.scene import MOST_ENDED, PageScene
+from daemon.auth.permits import Permit
+from daemon.auth.sessions import COOKIE, LASTS, Sessions
+from daemon.auth.user_directory import Directory
+from daemon.core.estimate import Estimate
+from daemon.core.identity import Person
+from daemon.http.app import create_app
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.page.page_state import MOST_ENDED, PageScene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, Stream
-from daemon.store import Store
-from daemon.users.directory import Directory
-from daemon.users.people import Person
-from daemon.users.permits import Permit
-from daemon.users.sessions import COOKIE, LASTS, Sessions
+from daemon.store.job_store import Store
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from tests.daemon.page.crowd import Crowd, served

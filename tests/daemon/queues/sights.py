@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from daemon.queues.sight import QueueSight
+from daemon.queues.queue_snapshot import QueueSight
 from environment.resources import Resources
 from environment.sharing.shares import Holding, Shares
 from environment.sharing.terms import Queues, Sharing

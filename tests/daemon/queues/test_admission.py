@@ -10,12 +10,12 @@ import pytest
 
 from conf.loader import build
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec, SharingFile
-from daemon.arrivals import SubmittedSpec
-from daemon.contract import RejectedError
-from daemon.intake import Intake
-from daemon.launcher import Launcher
-from daemon.store import Store, StoreFullError
-from daemon.users.people import NOBODY, Submitter
+from daemon.core.identity import NOBODY, Submitter
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store, StoreFullError
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.submission.admission import Intake
 from environment.model.reach import Reach
 from environment.pools import SpotTerms, Terms
 from environment.sharing.terms import Queues, queues_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from conf.loader import build
 from conf.schema import SharingFile
-from daemon.queues.allowances import FACT, Allowances
-from daemon.store import Store
+from daemon.queues.spending_limits import FACT, Allowances
+from daemon.store.job_store import Store
 from environment.model.accounts import Charge, day_of
 from environment.model.cluster_model import Changes
 from environment.resources import Resources

@@ -10,13 +10,13 @@ import pytest
 
 from conf.loader import build
 from conf.schema import Config, JobSpec
-from daemon.arrivals import Added, SubmittedSpec
-from daemon.cli import cluster_tables
-from daemon.cluster_schemas import cluster_body
-from daemon.contract import RejectedError, submit_one
-from daemon.queues.status import QueueStatus
-from daemon.service import Service
-from daemon.store import Store
+from daemon.cli.cluster import cluster_tables
+from daemon.core.queue_status import QueueStatus
+from daemon.http.server.scheduler_interface import RejectedError, submit_one
+from daemon.scheduler.service import Service
+from daemon.schemas.cluster import cluster_body
+from daemon.store.job_store import Store
+from daemon.store.queries.insert_jobs import Added, SubmittedSpec
 from framework.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.ports import free_port

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 
 from conf.loader import build
 from conf.schema import Config, JobSpec, QueueSettings
-from daemon.contract import RejectedError
-from daemon.queues.live import LiveQueues
-from daemon.store import Store, StoreError
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.queues.live_queues import LiveQueues
+from daemon.store.job_store import Store, StoreError
 from environment.model.cluster_model import Changes
 from tests.builders import make_job
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daemon.queues import past_use
+from daemon.queues import past_usage
 from environment.resources import NOTHING, Resources
 from environment.sharing.shares import Holding, Shares, Standings
 from environment.sharing.terms import Queue, Queues, Sharing
@@ -23,7 +23,7 @@ def test_shares_are_the_same_after_a_restart() -> None:
     shares.holds("over", Holding("a", "ann", Resources.of(4.0), 0.0), 0.0)
     shares.holds("goes on", goes_on, 500.0)
     shares.holds("over", Holding("a", "ann", NOTHING, 0.0), 1000.0)
-    used = past_use.taken_up(past_use.kept(had(shares, 1500.0)), 2000.0)
+    used = past_usage.taken_up(past_usage.kept(had(shares, 1500.0)), 2000.0)
     again = Shares(SHARING)
     again.resume(used, (), {"goes on": goes_on}, 2000.0)
     for at in (2000.0, 9000.0):
@@ -41,23 +41,23 @@ def test_shares_are_the_same_after_a_restart() -> None:
 
 def test_no_more_is_kept_than_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Users that had least are left out first, queues last, and whose use is next to nothing at once."""
-    monkeypatch.setattr(past_use, "_KEPT", 3)
+    monkeypatch.setattr(past_usage, "_KEPT", 3)
     shares = Shares(SHARING)
     for number, cpus in enumerate((1.0, 3.0, 2.0)):
         shares.holds(f"job-{number}", Holding("a", f"user-{number}", Resources.of(cpus), 0.0), 0.0)
     shares.holds("b", Holding("b", "", Resources.of(0.5), 0.0), 0.0)
-    kept = past_use.taken_up(past_use.kept(had(shares, 1600.0)), 1600.0)
+    kept = past_usage.taken_up(past_usage.kept(had(shares, 1600.0)), 1600.0)
     assert [(use.queue, use.user) for use in kept] == [("a", None), ("b", None), ("a", "user-1")]
     for job in ("job-0", "job-1", "job-2", "b"):
         shares.holds(job, Holding("a", "", NOTHING, 0.0), 1600.0)
-    assert past_use.kept(had(shares, 1600.0 * 40)) == ""
+    assert past_usage.kept(had(shares, 1600.0 * 40)) == ""
 
 
 def test_it_is_kept_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with every batch, nor what is kept already, nor before the cluster is known."""
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    shares, keeper = Shares(SHARING), past_use.PastUse()
+    shares, keeper = Shares(SHARING), past_usage.PastUse()
     shares.holds("job", Holding("a", "ann", Resources.of(4.0), 0.0), 0.0)
 
     def facts(at: float, whole: Resources = WHOLE) -> dict[str, str]:
@@ -76,6 +76,6 @@ def test_it_is_kept_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_cannot_be_read_is_forgotten() -> None:
     """The daemon starts all the same."""
-    assert past_use.taken_up('{"of": "another', 0.0) == ()
-    assert past_use.taken_up('[1.0, [["a", null, {"cpus": "many"}]]]', 0.0) == ()
-    assert past_use.taken_up(None, 0.0) == ()
+    assert past_usage.taken_up('{"of": "another', 0.0) == ()
+    assert past_usage.taken_up('[1.0, [["a", null, {"cpus": "many"}]]]', 0.0) == ()
+    assert past_usage.taken_up(None, 0.0) == ()

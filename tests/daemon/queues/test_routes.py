@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daemon.api import create_app
-from daemon.queues import queue_metrics
-from daemon.store import Store
+from daemon.http import queue_metrics
+from daemon.http.app import create_app
+from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.resources import Resources
 from environment.sharing.terms import Queues

@@ -6,7 +6,7 @@ import pytest
 
 from conf.loader import build
 from conf.schema import SharingFile
-from daemon.queues.sight import QueueSight, next_look
+from daemon.queues.queue_snapshot import QueueSight, next_look
 from environment.model.records import JobRecord
 from environment.resources import Resources
 from environment.sharing.terms import queues_of

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from daemon.queues.waiting import WaitingBook
+from daemon.queues.waiting_counts import WaitingBook
 from environment.model.records import JobRecord
 from environment.model.states import JobState
 from tests.builders import make_job

@@ -19,13 +19,13 @@ from structlog.testing import capture_logs
 
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Telemetry
-from daemon.chronicle import Happening
-from daemon.config_check import check
-from daemon.store import Store
-from daemon.telemetry.collector import target_of
-from daemon.telemetry.job_trace import PastJob, trace_of
-from daemon.telemetry.otlp import Span, SpanEvent, body
-from daemon.webhooks.office import FACT, Office, Tracing
+from daemon.maintenance.config_check import check
+from daemon.notifications.job_trace import PastJob, trace_of
+from daemon.notifications.notification_service import FACT, Office, Tracing
+from daemon.notifications.otel_collector import target_of
+from daemon.notifications.otlp import Span, SpanEvent, body
+from daemon.store.job_store import Store
+from daemon.store.rows.event_recorder import Happening
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
 from environment.model.records import Attempt, ExecutorRecord, JobRecord

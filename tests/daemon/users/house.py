@@ -12,10 +12,10 @@ from fastapi import FastAPI
 
 from conf.loader import build
 from conf.schema.users import UsersSection
-from daemon.api import create_app
-from daemon.audit import Audit
-from daemon.store import Store
-from daemon.users.directory import Directory
+from daemon.auth.audit_log import Audit
+from daemon.auth.user_directory import Directory
+from daemon.http.app import create_app
+from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 
 #: The address of the proxy that is trusted.

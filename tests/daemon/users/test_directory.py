@@ -10,11 +10,11 @@ import pytest
 from conf.loader import ConfigError, build
 from conf.schema import Config
 from conf.schema.users import UsersSection
-from daemon.contract import RejectedError
-from daemon.store import Store
-from daemon.users.directory import Directory
-from daemon.users.examining import doubtful_proxies, lacks_admin
-from daemon.users.tokens import make_token
+from daemon.auth.user_directory import Directory
+from daemon.core.tokens import make_token
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.maintenance.user_checks import doubtful_proxies, lacks_admin
+from daemon.store.job_store import Store
 from tests.daemon.users.house import house_of
 
 

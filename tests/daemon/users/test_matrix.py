@@ -8,8 +8,8 @@ import anyio
 import pytest
 from starlette.routing import Route
 
-from daemon.store import Store
-from daemon.users.permissions import TABLE
+from daemon.auth.route_roles import TABLE
+from daemon.store.job_store import Store
 from tests.daemon.users.house import ROLES, House, Outcome, house_of
 
 SHA = "a" * 64

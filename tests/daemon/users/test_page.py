@@ -12,9 +12,9 @@ import yaml
 from conf.loader import build
 from conf.schema import Config
 from conf.schema.users import UsersFile, UsersSection
+from daemon.auth.route_roles import TABLE
+from daemon.auth.user_directory import Directory
 from daemon.cli import main
-from daemon.users.directory import Directory
-from daemon.users.permissions import TABLE
 from tests.daemon.cli.conftest import Cast, cast, served
 
 __all__ = ["cast"]
@@ -73,5 +73,5 @@ def test_a_token_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_table_of_roles_is_where_it_says() -> None:
     """And is one of all routes."""
-    assert "daemon/users/permissions.py" in SECTION
+    assert "daemon/auth/route_roles.py" in SECTION
     assert ("GET", "/v1/jobs") in TABLE

@@ -10,10 +10,10 @@ import pytest
 
 from conf.loader import build
 from conf.schema.users import UsersSection
-from daemon.api import create_app
-from daemon.store import Store
-from daemon.users.directory import Directory
-from daemon.users.permissions import TABLE
+from daemon.auth.route_roles import TABLE
+from daemon.auth.user_directory import Directory
+from daemon.http.app import create_app
+from daemon.store.job_store import Store
 from tests.daemon.page.crowd import Crowd, served
 
 

@@ -15,12 +15,12 @@ import yaml
 
 from conf.schema import Config
 from conf.schema.users import UsersSection
-from daemon.cli.client import Client, RefusedError
-from daemon.cli.orphans import descendants, end_all
-from daemon.rights import Rights, own_rights
-from daemon.users.examining import cannot_run
-from daemon.users.people import UserRecord
-from daemon.users.tokens import make_token
+from daemon.cli.operate.orphans import descendants, end_all
+from daemon.cli.shared.client import Client, RefusedError
+from daemon.core.identity import UserRecord
+from daemon.core.tokens import make_token
+from daemon.disk.run_as import Rights, own_rights
+from daemon.maintenance.user_checks import cannot_run
 from framework.accounts import cannot, find_account
 from framework.descendants import adopt_orphans
 from tests.chaos.scene import SPARK

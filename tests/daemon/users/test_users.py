@@ -12,17 +12,17 @@ import pytest
 
 from conf.schema import JobSpec
 from conf.uploaded import Uploaded
-from daemon.api import create_app
-from daemon.audit import Audit
-from daemon.backup import back_up, restore
-from daemon.chronicle import Happening
-from daemon.page.scene import PageScene
-from daemon.store import Store
-from daemon.users.directory import Directory
-from daemon.users.doorkeeper import Doorkeeper, Visitor
-from daemon.users.people import ROLES, Person
-from daemon.users.permits import Permit
-from daemon.users.tokens import is_it, make_token, token_id
+from daemon.auth.audit_log import Audit
+from daemon.auth.authentication import Doorkeeper, Visitor
+from daemon.auth.permits import Permit
+from daemon.auth.user_directory import Directory
+from daemon.core.identity import ROLES, Person
+from daemon.core.tokens import is_it, make_token, token_id
+from daemon.http.app import create_app
+from daemon.maintenance.backup import back_up, restore
+from daemon.page.page_state import PageScene
+from daemon.store.job_store import Store
+from daemon.store.rows.event_recorder import Happening
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import Attempt, Gave, Took

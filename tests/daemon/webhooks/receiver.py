@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from daemon.webhooks import follower, office
+from daemon.notifications import event_sender, notification_service
 from tests.waiting import PATIENCE
 
 
@@ -61,7 +61,7 @@ class Receiver:
 
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have who tells look for what is new at once, not twice a second."""
-    for module in (office, follower):
+    for module in (notification_service, event_sender):
         monkeypatch.setattr(module, "_LOOK", 0.01)
 
 

@@ -21,13 +21,13 @@ from structlog.testing import capture_logs
 from conf.happenings import Kind
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Webhook
-from daemon.chronicle import Happening
-from daemon.config_check import check
-from daemon.contract import RejectedError
-from daemon.event_rows import EventRows, Events
-from daemon.store import Store, StoreError
-from daemon.webhooks import office as office_module
-from daemon.webhooks.office import FACT, Office
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.maintenance.config_check import check
+from daemon.notifications import notification_service as office_module
+from daemon.notifications.notification_service import FACT, Office
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.events import EventRows, Events
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from tests.daemon.test_store import make_job, make_task, url_of
@@ -227,10 +227,10 @@ def test_a_dead_receiver_delays_nobody_else(file_store: Store) -> None:
 KILLED = """
 import sys, threading
 from conf.schema import Webhook
-from daemon.event_rows import EventRows, Events
-from daemon.store import Store, StoreError
+from daemon.store.rows.events import EventRows, Events
+from daemon.store.job_store import Store, StoreError
 from daemon.webhooks import office as office_module
-from daemon.webhooks.office import Office
+from daemon.notifications.notification_service import Office
 store = Store(sys.argv[1])
 chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
 Office({"chat": chat}, store).start()

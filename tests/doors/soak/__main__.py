@@ -23,8 +23,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from daemon.cli.client import Client
-from daemon.store import Store
+from daemon.cli.shared.client import Client
+from daemon.store.job_store import Store
 from environment.model.records import ExecutorRecord, JobRecord
 from tests.chaos.scene import MESOS_TIMES, Scene, agents
 from tests.chaos.verdict import listed, open_or_odd, wrong_sums

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from daemon.cli.client import Client
+from daemon.cli.shared.client import Client
 from framework.descendants import children
 from framework.spark import local_spark_home, python_path
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from conf.schema import Config
-from daemon.launcher import Launcher
+from daemon.launch.launcher import Launcher
 from environment.resources import Resources
 from framework.spark import (
     UI_HAS_NO_TLS,

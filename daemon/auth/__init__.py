@@ -1,0 +1,1 @@
+"""Users, tokens, sessions and roles: who is calling and which calls are allowed."""

@@ -1,0 +1,144 @@
+"""Which role each route asks for: the one table. A route that is not in it is denied.
+
+Who somebody is, is found out in `authentication.py`; what follows for jobs is in `permits.py`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
+
+from conf.schema.users import Role
+from daemon.disk import file_delivery
+from daemon.schemas.spark_rest import CREATE, VERSION
+from framework.providers.joining import VMS
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may ask a route: persons with that `role`.
+
+    `open`: whoever comes, by any name of this host. `keyed`: whoever has a key of another kind, which the
+    route itself looks at, or what is for everybody. `by_id`: keyed, unless somebody says who he is.
+    `in_body`: the token may be in the body. `about`: `job`, about the job that is named in the path, which is
+    its owner's and operators' to change, and theirs to see unless users see all; `jobs`: it tells of
+    everybody's, and is for operators unless users see all. `lasting`: its answer goes on for as long as
+    somebody reads it.
+    """
+
+    role: Role
+    entry: Literal["person", "open", "keyed", "by_id", "in_body", "denied"] = "person"
+    about: Literal["", "job", "jobs"] = ""
+    lasting: bool = False
+
+
+_READ, _SUBMIT, _OPERATE, _ADMIN = Rule("read"), Rule("submit"), Rule("operate"), Rule("admin")
+_OPEN, _KEYED = Rule("read", "open"), Rule("read", "keyed")
+_READ_JOB, _CHANGE_JOB = Rule("read", about="job"), Rule("submit", about="job")
+_ALL_JOBS = Rule("read", about="jobs")
+#: By method and path, as the app has it.
+TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
+    {
+        ("GET", "/"): _KEYED,
+        ("GET", "/docs"): _KEYED,
+        ("GET", "/page/{name}"): _KEYED,
+        ("POST", "/v1/session"): _KEYED,
+        ("DELETE", "/v1/session"): _KEYED,
+        ("GET", "/v1/stream"): Rule("read", lasting=True),
+        ("GET", "/v1/timeline"): _ALL_JOBS,
+        # To each what happened to the jobs that are theirs to see, and to the cluster.
+        ("GET", "/v1/events"): _READ,
+        ("GET", "/openapi.json"): _READ,
+        ("GET", "/healthz"): _OPEN,
+        ("GET", "/readyz"): _OPEN,
+        ("GET", "/metrics"): _READ,
+        ("GET", "/v1/jobs"): _READ,
+        ("POST", "/v1/jobs"): _SUBMIT,
+        ("POST", "/v1/jobs/dry-run"): _SUBMIT,
+        ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
+        ("DELETE", "/v1/jobs/{job_id}"): _CHANGE_JOB,
+        ("POST", "/v1/jobs/{job_id}/kill"): _CHANGE_JOB,
+        # Of a group, whoever asks sees and ends the jobs that are theirs to see and end.
+        ("GET", "/v1/groups/{group}"): _READ,
+        ("POST", "/v1/groups/{group}/kill"): _SUBMIT,
+        ("POST", "/v1/jobs/{job_id}/decommission"): _CHANGE_JOB,
+        ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
+        ("GET", "/v1/jobs/{job_id}/logs"): _READ_JOB,
+        ("GET", "/v1/jobs/{job_id}/ui"): _READ_JOB,
+        ("GET", "/v1/jobs/{job_id}/ui/{path:path}"): _READ_JOB,
+        ("GET", "/v1/files/{sha256}"): _SUBMIT,
+        ("PUT", "/v1/files/{sha256}"): _SUBMIT,
+        ("GET", file_delivery.PATH + "{job_id}/{key}/{name}"): _OPEN,
+        ("POST", "/v1/applications"): _SUBMIT,
+        ("PUT", "/v1/applications/{job_id}"): _KEYED,
+        ("DELETE", "/v1/applications/{job_id}"): _KEYED,
+        ("PUT", "/v1/applications/{job_id}/executors"): _KEYED,
+        ("POST", "/v1/applications/{job_id}/release"): _KEYED,
+        ("POST", "/v1/applications/{job_id}/heartbeat"): _KEYED,
+        ("GET", "/v1/spark"): _READ,
+        ("GET", "/v1/spark/{name}/stoker-backend.jar"): _KEYED,
+        ("POST", VMS + "{lease:path}/notice"): _KEYED,
+        ("GET", "/v1/cluster"): _READ,
+        ("GET", "/v1/bill"): _ALL_JOBS,
+        ("GET", "/v1/bill/today"): _ALL_JOBS,
+        ("GET", "/v1/policies"): _READ,
+        ("GET", "/v1/policy"): _READ,
+        ("PUT", "/v1/policy"): _OPERATE,
+        ("PUT", "/v1/policy/shadow"): _OPERATE,
+        ("DELETE", "/v1/policy/shadow"): _OPERATE,
+        ("GET", "/v1/policy/comparison"): _ALL_JOBS,
+        ("POST", "/v1/what-if"): _SUBMIT,
+        ("GET", "/v1/queues"): _READ,
+        ("GET", "/v1/queues/{path}"): _READ,
+        ("PUT", "/v1/queues/{path}"): _ADMIN,
+        ("PATCH", "/v1/queues/{path}"): _ADMIN,
+        ("DELETE", "/v1/queues/{path}"): _ADMIN,
+        ("GET", "/v1/webhooks"): _ADMIN,
+        ("POST", "/v1/webhooks/{name}/test"): _ADMIN,
+        ("GET", "/v1/me"): _READ,
+        ("GET", "/v1/users"): _ADMIN,
+        ("PUT", "/v1/users/{name}"): _ADMIN,
+        ("DELETE", "/v1/users/{name}"): _ADMIN,
+        ("POST", "/v1/users/{name}/tokens"): _ADMIN,
+        # One's own; anybody's are an admin's to end, see the route.
+        ("DELETE", "/v1/tokens/{token}"): _READ,
+        ("POST", CREATE): Rule("submit", "in_body"),
+        ("GET", f"/{VERSION}/submissions/status/{{submission_id}}"): Rule("read", "by_id"),
+        ("POST", f"/{VERSION}/submissions/kill/{{submission_id}}"): Rule("submit", "by_id"),
+        ("POST", f"/{VERSION}/submissions/killall"): _OPERATE,
+        ("POST", f"/{VERSION}/submissions/clear"): _OPERATE,
+        **{
+            (method, "/v{number:version}/submissions/{rest:path}"): _READ
+            for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        },
+    }
+)
+
+#: Of a path that no route has: who is somebody is told so.
+_NOWHERE = _READ
+#: Of a route that nobody has said anything of.
+_DENIED = Rule("admin", "denied")
+#: Below these, whoever has no token is told that there is nothing, and not asked for one.
+_KEYED_BELOW = ("/page/", "/v1/applications/", "/v1/spark/", VMS, file_delivery.PATH)
+
+
+class Permissions:
+    """Which rule a request falls under."""
+
+    def __init__(self, routes: Callable[[], Sequence[BaseRoute]]) -> None:
+        """`routes` gives all of the app's."""
+        self._routes = routes
+
+    def rule(self, scope: Scope) -> Rule:
+        """The rule of the route that will answer a request."""
+        method, path = scope["method"], scope["path"]
+        if (found := TABLE.get((method, path))) is not None:
+            return found
+        for route in self._routes():
+            if route.matches(scope)[0] == Match.FULL:
+                method = "GET" if method == "HEAD" else method
+                return TABLE.get((method, getattr(route, "path", "")), _DENIED)
+        return _KEYED if path.startswith(_KEYED_BELOW) else _NOWHERE

@@ -1,0 +1,246 @@
+"""Who there is: the users of the file and of the job store, looked up by token or by name.
+
+All that is asked for each request is in memory. What this daemon changes counts at once; what changes in the
+file, or by another daemon on the same store, a second later.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+import structlog
+
+from conf.loader import ConfigError
+from conf.schema.users import Role
+from daemon.auth.users_file import read_users
+from daemon.core.identity import Person, UserRecord
+from daemon.core.tokens import TokenRecord, is_it, make_token, token_id
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.store.rows.database import StoreError
+from daemon.store.rows.users import Users
+
+log = structlog.get_logger("users")
+
+#: Seconds between two looks at what others may have changed.
+_LOOK = 1.0
+#: Tokens that one user may have.
+_MOST_TOKENS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All users as of one moment: by name, and by the ids of their tokens."""
+
+    users: Mapping[str, UserRecord]
+    tokens: Mapping[str, tuple[TokenRecord, Person]]
+
+
+class Directory:
+    """Users of a store, and of a file where there is one. From any thread; `close` ends its own."""
+
+    def __init__(
+        self, users: Users, file: Path | None = None, *, now: Callable[[], float] = time.time
+    ) -> None:
+        """ConfigError when the file cannot be used, StoreError when the store cannot be read."""
+        self._store, self._file, self._now = users, file, now
+        self._changing = threading.Lock()
+        self._of_file = {} if file is None else read_users(file)
+        self._mark = self._file_mark()
+        self._version, self._of_store = users.version(), {user.name: user for user in users.all()}
+        self._known = _known(self._of_file, self._of_store)
+        self._uses, self._fresh_uses = users.uses(), dict[str, str]()
+        #: Why the file is not what counts, in words; empty when it is.
+        self.trouble = ""
+        self._closing = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="users", daemon=True)
+
+    def start(self) -> None:
+        """Look from now on at what others change."""
+        self._looking.start()
+
+    def close(self) -> None:
+        """Keep what is to be kept, and look no more."""
+        self._closing.set()
+        if self._looking.is_alive():
+            self._looking.join(2 * _LOOK)
+        self._keep_uses()
+
+    # ---- asked for each request ------------------------------------------------------------------
+
+    def by_token(self, token: str) -> tuple[Person, str] | str:
+        """Whose a token is, and its id; or why it is nobody's."""
+        number = token_id(token)
+        record, person = self._known.tokens.get(number or "", (None, None))
+        if not is_it(token, record) or record is None or person is None or number is None:
+            return "this server knows no such token: it was ended, or never was one"
+        if not record.good_at(now := self._now()):
+            return f"the token {number} has expired; an admin makes another: stoker user token {person.name}"
+        day = time.strftime("%Y-%m-%d", time.gmtime(now))
+        if self._uses.get(number) != day:
+            self._uses[number] = self._fresh_uses[number] = day
+        return person, number
+
+    def by_token_id(self, number: str) -> Person | None:
+        """Whose token it is, of which this is the id; None for nobody's, and where it has expired."""
+        record, person = self._known.tokens.get(number, (None, None))
+        return None if record is None or not record.good_at(self._now()) else person
+
+    def person(self, name: str) -> Person | None:
+        """The user of that name; None when there is none."""
+        found = self._known.users.get(name)
+        return None if found is None else found.person
+
+    def unix_user(self, name: str) -> str:
+        """Whom the jobs of that user run as; empty: as the config says."""
+        found = self._known.users.get(name)
+        return "" if found is None else found.unix_user
+
+    # ---- asked by whoever manages users ----------------------------------------------------------
+
+    def all(self) -> list[tuple[UserRecord, Literal["file", "store"], Mapping[str, str]]]:
+        """All users by name: what is known, where from (file, store), when each token was used last (day)."""
+        self.refresh()
+        return [
+            (user, "file" if user.name in self._of_file else "store", self._uses)
+            for _, user in sorted(self._known.users.items())
+        ]
+
+    def put(
+        self, name: str, role: Role | None, unix_user: str | None, queues: tuple[str, ...] | None
+    ) -> bool:
+        """Make a user, or change what is not None of one; whether it is new. RejectedError, StoreError."""
+        new = False
+
+        def change(found: UserRecord | None) -> UserRecord:
+            nonlocal new
+            new = found is None
+            user = found or UserRecord(name, "submit", made_at=self._now())
+            return replace(
+                user,
+                role=user.role if role is None else role,
+                unix_user=user.unix_user if unix_user is None else unix_user,
+                queues=user.queues if queues is None else queues,
+            )
+
+        self._change(name, change)
+        return new
+
+    def make_token(self, name: str, expires_at: float | None) -> tuple[str, TokenRecord]:
+        """A new token of a user of the store, which nobody is told again; RejectedError, StoreError."""
+        token, record = make_token(self._now(), expires_at)
+
+        def change(found: UserRecord | None) -> UserRecord:
+            if found is None:
+                raise no_such_user(name)
+            kept = tuple(one for one in found.tokens if one.good_at(self._now()))
+            if len(kept) >= _MOST_TOKENS:
+                raise RejectedError(409, "Too many tokens", f"{name} has {_MOST_TOKENS}: end some")
+            return replace(found, tokens=(*kept, record))
+
+        self._change(name, change)
+        return token, record
+
+    def end_user(self, name: str) -> None:
+        """Have a user's tokens be nobody's, and the name unknown; RejectedError, StoreError."""
+
+        def change(found: UserRecord | None) -> None:
+            if found is None:
+                raise no_such_user(name)
+
+        self._change(name, change)
+
+    def end_token(self, number: str) -> str:
+        """Have a token be nobody's; whose it was. RejectedError, StoreError."""
+        _, person = self._known.tokens.get(number, (None, None))
+        if person is None:
+            raise RejectedError(404, "No such token", f"there is no token {number}")
+
+        def change(found: UserRecord | None) -> UserRecord:
+            if found is None:
+                raise no_such_user(person.name)
+            return replace(found, tokens=tuple(one for one in found.tokens if one.id != number))
+
+        self._change(person.name, change)
+        return person.name
+
+    def owner_of(self, number: str) -> str:
+        """Whose token it is; empty for nobody's."""
+        _, person = self._known.tokens.get(number, (None, None))
+        return "" if person is None else person.name
+
+    # ---- what others change ----------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Look at what changed in the file and in the store; StoreError."""
+        with self._changing:
+            changed = False
+            if self._file is not None and (mark := self._file_mark()) != self._mark:
+                self._mark, changed = mark, True
+                self._read_file(self._file)
+            if (version := self._store.version()) != self._version:
+                self._version, changed = version, True
+                self._of_store = {user.name: user for user in self._store.all()}
+            if changed:
+                self._known = _known(self._of_file, self._of_store)
+
+    def _read_file(self, file: Path) -> None:
+        try:
+            self._of_file, self.trouble = read_users(file), ""
+            log.info("the file of users was read again", file=str(file), users=len(self._of_file))
+        except ConfigError as error:
+            # A slip in it must not lock everybody out; what it said last is what counts, and /readyz says so.
+            self.trouble = f"what the file of users said before is what counts: {error}"
+            log.error(
+                "the file of users cannot be used: what it said before is what counts", error=str(error)
+            )
+
+    def _change(self, name: str, change: Callable[[UserRecord | None], UserRecord | None]) -> None:
+        with self._changing:
+            if name in self._of_file:
+                detail = f"{name} stands in the file {self._file}: change that"
+                raise RejectedError(409, "A user of the file", detail)
+            found = self._store.change(name, change)
+            self._version = ""  # somebody else may have changed something as well
+            self._of_store = {key: user for key, user in self._of_store.items() if key != name}
+            self._of_store |= {} if found is None else {name: found}
+            self._known = _known(self._of_file, self._of_store)
+
+    def _file_mark(self) -> object:
+        try:
+            status = None if self._file is None else self._file.stat()
+        except OSError:
+            return "gone"
+        return status and (status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode, status.st_uid)
+
+    def _look(self) -> None:
+        while not self._closing.wait(_LOOK):
+            try:
+                self.refresh()
+                self._keep_uses()
+            except StoreError as error:
+                log.warning("users cannot be looked up", error=str(error))
+
+    def _keep_uses(self) -> None:
+        fresh, self._fresh_uses = self._fresh_uses, {}
+        if fresh:
+            try:
+                self._store.note_uses(fresh)
+            except StoreError as error:
+                self._fresh_uses = fresh | self._fresh_uses
+                log.warning("it is not kept when tokens were used", error=str(error))
+
+
+def no_such_user(name: str) -> RejectedError:
+    """What is answered for a user that is not there."""
+    return RejectedError(404, "No such user", f"there is no user {name}; `stoker user add` makes one")
+
+
+def _known(of_file: Mapping[str, UserRecord], of_store: Mapping[str, UserRecord]) -> _Known:
+    """What the file says of a user takes the place of what the store does."""
+    users = {**of_store, **of_file}
+    tokens = {one.id: (one, user.person) for user in users.values() for one in user.tokens}
+    return _Known(MappingProxyType(users), MappingProxyType(tokens))

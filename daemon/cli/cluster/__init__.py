@@ -1,0 +1,1 @@
+"""Commands for cluster, policies, queues, users, webhooks, bill and what-if."""

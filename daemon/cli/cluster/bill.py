@@ -1,0 +1,174 @@
+"""The command `bill`: what VMs have cost, used or not, by whatever is asked for."""
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import typer
+
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import DEFAULT_URL, Ca, TokenFile, Url, connect, print_json
+
+Json = Mapping[str, Any]
+By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+Days = Annotated[
+    str | None,
+    typer.Option(metavar="DAY", help="A day (UTC): 2026-11-22, today, yesterday, or 7d for seven days ago."),
+]
+
+#: For what is paid, in the order in which it is told.
+KINDS = ("used", "idle", "booting", "draining", "rounding")
+#: What the empty key stands for.
+_NOBODY = {
+    "job": "(no job)",
+    "owner": "(nobody)",
+    "queue": "(no queue)",
+    "pool": "(fixed VMs)",
+    "vm": "(VMs of earlier days)",
+    "policy": "(no policy)",
+}
+
+
+def bill(
+    by: Annotated[By, typer.Option("--by", help="By what it is divided.")] = "kind",
+    since: Days = None,
+    until: Days = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, max=10_000, help="How many lines at most; the rest in sum.")
+    ] = 1000,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Annotated[
+        Literal["table", "json", "csv"],
+        typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
+    ] = "table",
+) -> None:
+    """Show what VMs have cost from opened to closed, whether somebody used them or not.
+
+    What jobs used of them, each its dominant share, and what nobody used add up to what is billed. (The cost
+    that `stoker job` shows divides the whole price of a VM among the jobs that hold it: Islam 2022, eq. 4.)
+
+    Example: stoker bill --by owner --since 2026-11-01 -o csv
+    """
+    asked = {"by": by, "since": day("--since", since), "until": day("--until", until), "limit": limit}
+    with connect(url, token_file, ca) as client:
+        answer = client.bill(**asked)
+    if output == "json":
+        print_json(answer)
+    elif output == "csv":
+        _write_csv(answer)
+    else:
+        from daemon.cli.shared import render
+
+        render.show(*table(answer))
+
+
+def day(option: str, told: str | None, now: datetime | None = None) -> str | None:
+    """The day that is told in words, as 2026-11-22; CommandError for what is none."""
+    if told is None:
+        return None
+    today = (now or datetime.now(UTC)).date()
+    words = {"today": 0, "yesterday": 1}
+    if told.endswith("d") and told[:-1].isdecimal() and len(told) < 7:
+        words[told] = int(told[:-1])
+    try:
+        if told in words:
+            return (today - timedelta(days=words[told])).isoformat()
+        return date.fromisoformat(told).isoformat()
+    except (ValueError, OverflowError):
+        what = f"{option}: should be a day such as 2026-11-22, today, yesterday or 7d, found {told}"
+        raise CommandError(what) from None
+
+
+def table(answer: Json) -> Iterator[Any]:
+    """What people are shown of a bill."""
+    from daemon.cli.shared import render
+
+    if answer["since"] is None:
+        yield "Nothing was paid for in these days."
+        return
+    total, by = answer["total"], answer["by"]
+    yield f"{_money(total['total'])} from {answer['since']} to {answer['until']} (UTC)"
+    yield ""
+    kinds = [kind for kind in KINDS if total[kind] or kind in ("used", "idle")]
+    if by == "kind":
+        rows = [(kind, _money(total[kind]), _percent(total[kind], total["total"])) for kind in kinds]
+        yield render.table(["kind", "dollars", "share"], rows, right=("dollars", "share"))
+    else:
+        lines = [*answer["lines"], *([{**answer["rest"], "key": None}] if answer["rest"] else [])]
+        told = [(_key(by, line["key"]), line) for line in lines]
+        if by == "policy":
+            yield from _of_policies(told, total)
+        else:
+            dollars = [
+                (key, _money(line["total"]), *(_money(line[kind]) for kind in kinds)) for key, line in told
+            ]
+            yield render.table([by, "billed", *kinds], dollars, right=("billed", *kinds))
+    if total["difference"] is not None:
+        yield ""
+        more = "more" if total["difference"] >= 0 else "less"
+        apart = _money(abs(total["difference"]))
+        yield f"Providers have charged {apart} {more} than this for VMs of which they tell it."
+    if total["lost"]:
+        yield ""
+        yield f"{_money(total['lost'])} of what was used is lost: work of jobs that gave way to others."
+    if (budget := answer["budget"]) is not None:
+        yield ""
+        over = budget["spent"] > budget["per_day"]
+        held = ", no VM is opened until tomorrow" if over and budget["hold"] else ""
+        beyond = f": it is spent{held}" if over else ""
+        yield f"Today (UTC) {_money(budget['spent'])} of a budget of {_money(budget['per_day'])}{beyond}."
+
+
+def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]:
+    """What jobs used while each policy decided; what stood idle in its hours is not its doing."""
+    from daemon.cli.shared import render
+
+    rows = [(key, _money(line["used"])) for key, line in told]
+    rows.append(("(idle and the rest, whoever decided)", _money(total["total"] - total["used"])))
+    yield render.table(["policy", "used"], rows, right=("used",))
+    yield ""
+    yield render.wrapped(
+        "What jobs used while each policy decided. That depends on which jobs came then, so it ranks no "
+        "policy: `stoker what-if --since today --policy ff,greedy` plays the same jobs under each."
+    )
+
+
+def _key(by: str, key: str | None) -> str:
+    return "(others)" if key is None else key or _NOBODY.get(by, "-")
+
+
+def _money(dollars: float) -> str:
+    from daemon.cli.shared import render
+
+    return render.money(dollars) if dollars >= 0 else f"-{render.money(-dollars)}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _write_csv(answer: Json) -> None:
+    """All lines, with what is beyond them as one more that is called (others)."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([answer["by"], "total", *KINDS, "difference", "lost"])
+    rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
+    for line in (*answer["lines"], *rest):
+        found = line["difference"]
+        writer.writerow(
+            [
+                _cell(line["key"]),
+                line["total"],
+                *(line[kind] for kind in KINDS),
+                "" if found is None else found,
+                line["lost"],
+            ]
+        )
+
+
+def _cell(key: str) -> str:
+    """A key that no spreadsheet takes for a formula."""
+    return f"'{key}" if key.startswith(("=", "+", "-", "@", "\t", "\r")) else key

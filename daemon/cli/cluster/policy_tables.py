@@ -1,0 +1,125 @@
+"""The API's answers about policies as tables: those there are, the one that decides, comparisons."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from daemon.cli.shared import render
+
+Json = Mapping[str, Any]
+
+
+def policies(found: Sequence[Json], current: str, wide: bool) -> RenderableType:
+    """The policies that there are; the one that decides is marked. With their options where it is wide."""
+    rows = [
+        (
+            Text("decides" if info["name"] == current else "", style="bold green"),
+            info["name"],
+            info["summary"],
+            *([", ".join(_option(option) for option in info["options"])] if wide else []),
+        )
+        for info in found
+    ]
+    columns = ["", "name", "what it does", *(["options"] if wide else [])]
+    return render.fitted(columns, rows, wide=wide, wrap=("what it does",))
+
+
+def _option(option: Json) -> str:
+    return option["name"] if option["default"] is None else f"{option['name']}={option['default']}"
+
+
+def policy(status: Json) -> RenderableType:
+    """Who decides, and how that went so far."""
+    options = ", ".join(f"{key}={value}" for key, value in status["options"].items())
+    rows = [
+        ("policy", status["name"]),
+        ("options", options or "the defaults"),
+        ("decisions", f"{status['placed']} placed, {status['waited']} waited"),
+        ("faults", str(status["faults"])),
+        ("fallback", status["fallback"] or "none: a job waits when the policy fails"),
+    ]
+    for of, held in status["estimates"].items():
+        if known := sum(held.values()):
+            share = f"{held['within']} of {known} ({held['within'] / known:.0%}) within the 90 % first told"
+            rows.append((f"{of}s", f"{share}, {held['before']} below, {held['after']} above"))
+    if status["last_fault"]:
+        rows.append(("last fault", status["last_fault"]))
+    if status["cut_short"]:
+        rows.append(("cut short", f"{render.count(status['cut_short'], 'decision')}, by its time limit"))
+    if status["guarded"]:
+        rows.append(("guarded", f"{render.count(status['guarded'], 'decision')} taken by its guard"))
+    if shadow := status["shadow"]:
+        rows.append(("shadow", _shadow(shadow)))
+        if shadow["last_fault"]:
+            rows.append(("its last fault", shadow["last_fault"]))
+    if status["busy"]:
+        rows.append(("busy", f"for {render.duration(status['busy'])} with a decision taken from it"))
+    return render.pairs(rows)
+
+
+def _shadow(shadow: Json) -> str:
+    options = ", ".join(f"{key}={value}" for key, value in shadow["options"].items())
+    name = f"{shadow['name']} ({options})" if options else shadow["name"]
+    text = f"{name}: {render.count(shadow['compared'], 'decision')} compared, {shadow['different']} different"
+    missed = f", {shadow['missed']} missed while it was busy" if shadow["missed"] else ""
+    faults = f", {render.count(shadow['faults'], 'fault')}" if shadow["faults"] else ""
+    return text + missed + faults
+
+
+def comparison(found: Json) -> Iterator[RenderableType]:
+    """Where shadow policies would have decided otherwise: the sums, then single decisions."""
+    if not found["totals"]:
+        yield "Nothing to compare yet. `stoker policy shadow NAME` lets a policy look on."
+        return
+    rows = [
+        (
+            totals["acting"],
+            totals["shadow"],
+            str(totals["compared"]),
+            str(totals["different"]),
+            str(totals["only_acting_placed"]),
+            str(totals["only_shadow_placed"]),
+            str(totals["priced"]),
+            render.money(totals["acting_cost"]),
+            render.money(totals["shadow_cost"]),
+        )
+        for totals in found["totals"]
+    ]
+    columns = ["acted", "looked on", "decisions", "different", "only the first placed"]
+    columns += ["only the second placed", "priced", "VMs taken", "would have taken"]
+    yield render.table(columns, rows, right=columns[2:])
+    if found["differences"]:
+        yield ""
+        yield _differences(found["differences"])
+    yield ""
+    yield render.wrapped(
+        "Each decision by itself, on the cluster that the acting policy made: the price of the VMs newly "
+        "taken, for as long as the job ran. That is neither a bill nor what the jobs would have cost under "
+        "the other policy: `stoker what-if --since today` plays that."
+    )
+
+
+def _differences(found: Sequence[Json]) -> RenderableType:
+    rows = [
+        (
+            render.clock(each["at"]),
+            each["job"],
+            _outcome(each["acting"]),
+            _outcome(each["shadow"]),
+            render.duration(each["duration"]),
+            render.money(each["acting"]["cost"]),
+            render.money(each["shadow"]["cost"]),
+        )
+        for each in found
+    ]
+    columns = ("at", "job", "acted", "looked on", "duration", "VMs taken", "would have taken")
+    return render.table(columns, rows, right=columns[4:])
+
+
+def _outcome(outcome: Json) -> str:
+    if outcome["vms"] is None:
+        return f"{outcome['policy']} waits: {outcome['reason']}"
+    vms = ", ".join(f"{count} on {vm}" for vm, count in outcome["vms"].items())
+    return f"{outcome['policy']}: {vms}"

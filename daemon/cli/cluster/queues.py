@@ -1,0 +1,150 @@
+"""The commands under `queue`: the queues as a tree, one of them, and what is changed of them."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    ListOutput,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    print_json,
+    show_answer,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+queue = typer.Typer(help="Show queues, or change them while the daemon runs.", rich_markup_mode=None)
+
+Path = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="The queue's path, such as prod.etl.", show_default=False)
+]
+
+
+@queue.callback(invoke_without_command=True)
+def _queue(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@queue.command("list")
+def list_queues(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
+) -> None:
+    """List the queues as a tree: their shares, what they hold and who waits there; limits in -o wide.
+
+    Example: stoker queue list -o wide
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.queues()
+
+    def tables(wide: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import queue_tables
+
+        return queue_tables.queues(answer, wide)
+
+    show_answer(answer, output, (queue["path"] for queue in answer["queues"]), tables)
+
+
+@queue.command("show")
+def show_queue(
+    path: Path,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Show a queue: what it says of itself, what holds for it, and what it has.
+
+    Example: stoker queue show prod.etl
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.queue(path)
+    _print(answer, output)
+
+
+@queue.command("set")
+def set_queue(
+    path: Path,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="What to change: weight=3 most.cpus=16 guaranteed.memory=8g submit=ann,bob spot=null ...",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Change a queue, or make one; what is not named stays, null takes a setting back.
+
+    It holds over restarts, until the config file says something else of that queue.
+
+    Example: stoker queue set prod.etl weight=2 most.cpus=40
+    """
+    change = _change(settings or [])
+    with connect(url, token_file, ca) as client:
+        answer, new = client.set_queue(path, change)
+    if new and output == "table":
+        print(f"Queue {answer['path']} is new.")
+    _print(answer, output)
+
+
+@queue.command("remove")
+def remove_queue(
+    path: Path,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Remove a queue that has neither jobs that are not over nor queues below it.
+
+    Example: stoker queue remove prod.etl
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.remove_queue(path)
+    if output == "json":
+        print_json(answer)
+    else:
+        print(f"Queue {answer['path']} is removed.")
+
+
+def _change(texts: list[str]) -> dict[str, Any]:
+    """Settings by key, those within others by dotted keys; values as in YAML, names also with commas."""
+    from conf.loader import ConfigError, plain_value
+    from daemon.cli.shared.job_file import assignments
+
+    change: dict[str, Any] = {}
+    try:
+        for dotted, text in assignments(texts, "settings").items():
+            *above, key = dotted.split(".", 1)
+            within = change.setdefault(above[0], {}) if above else change
+            if not isinstance(within, dict):
+                raise ConfigError(f"{above[0]}: given as a whole and in part")
+            value = plain_value(text, dotted)
+            if key == "submit" and isinstance(value, str):
+                value = [name.strip() for name in value.split(",") if name.strip()]
+            within[key] = value
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    return change
+
+
+def _print(answer: Any, output: str) -> None:
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli.cluster import queue_tables
+    from daemon.cli.shared import render
+
+    render.show(queue_tables.queue(answer))

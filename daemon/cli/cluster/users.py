@@ -1,0 +1,230 @@
+"""The commands about users: those under `user`. Whoever asks has to be an admin, but for `whoami`."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from conf.characters import visible
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+
+user = typer.Typer(help="Make, list and end users and their tokens.", rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
+
+
+@user.callback(invoke_without_command=True)
+def _user(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@user.command("add")
+def add_user(
+    name: Name,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            metavar="ROLE",
+            help="What they may do: read, submit, operate or admin, each what those before it may; submit "
+            "unless said otherwise.",
+        ),
+    ] = None,
+    unix_user: Annotated[
+        str | None,
+        typer.Option("--unix-user", metavar="USER", help="Whom their jobs run as; '' as the config says."),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            metavar="QUEUE",
+            help="A queue to which they submit, and to no others; repeatable. '' to all.",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Make a user, or change one: what is not given stays. `stoker user token` gives them a token.
+
+    Example: stoker user add ann --role submit --queue prod
+    """
+    queues = None if queue is None else [one for one in queue if one]
+    with connect(url, token_file, ca) as client:
+        answer = client.put_user(name, role=role, unix_user=unix_user, queues=queues)
+    if output == "json":
+        print_json(answer)
+    else:
+        _show([answer])
+
+
+@user.command("list")
+def list_users(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+) -> None:
+    """List the users, their roles and tokens; no token itself, which nobody keeps.
+
+    Example: stoker user list
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.users()
+    if output == "json":
+        print_json(answer)
+    else:
+        _show(answer["users"])
+
+
+@user.command("token")
+def make_token(
+    name: Name,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="After which time it is good no more: 30d, 12h."),
+    ] = None,
+    for_file: Annotated[
+        bool,
+        typer.Option(
+            "--for-file",
+            help="Ask no daemon, and print what to write into a file of users (users.file) on stderr.",
+        ),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Make a token for a user and print it, this once. Keep it: `(umask 077; stoker user token ann > token)`.
+
+    Example: stoker user token ann
+    """
+    seconds = _seconds(expires)
+    if for_file:
+        _print_entry(name, seconds)
+        return
+    with connect(url, token_file, ca) as client:
+        answer = client.make_token(name, seconds)
+    if output == "json":
+        print_json(answer)
+    else:
+        print(answer["token"])
+
+
+@user.command("end")
+def end(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|TOKEN", help="A user, or a token by its id or as a whole.", show_default=False
+        ),
+    ],
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """End a user with all their tokens, or one token: at once nobody is let in by them. Jobs go on.
+
+    Example: stoker user end ann
+    """
+    number = _token_id(what)
+    with connect(url, token_file, ca) as client:
+        answer = client.end_user(what) if number is None else client.end_token(number)
+    if output == "json":
+        print_json(answer)
+    elif number is None:
+        print(f"{visible(what)} is no user any more.")
+    else:
+        print(visible(f"The token {number} of {answer['name']} is good no more."))
+
+
+@user.command("whoami")
+def whoami(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+) -> None:
+    """Say who one is to the daemon, and what one may do.
+
+    Example: stoker user whoami
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.me()
+    if output == "json":
+        print_json(answer)
+        return
+    name = answer["name"] or "nobody in particular"
+    jobs = "own jobs" if answer["sees"] == "own" else "all jobs"
+    print(visible(f"{name}, with the role {answer['role']}; sees {jobs}"))
+
+
+def _show(users: list[Any]) -> None:
+    from daemon.cli.shared import render
+
+    if not users:
+        print("No users. `stoker user add NAME` makes one.")
+        return
+    rows = [
+        (
+            one["name"],
+            one["role"],
+            one["unix_user"] or render.NONE,
+            ", ".join(one["queues"]) or "all",
+            one["source"],
+            token["id"] if token else render.NONE,
+            _until(token, time.time()) if token else render.NONE,
+            (token["used_on"] or "never") if token else render.NONE,
+        )
+        for one in users
+        for token in (one["tokens"] or [{}])
+    ]
+    columns = ["user", "role", "Unix user", "queues", "from", "token", "expires", "last used"]
+    render.show(render.table(columns, rows))
+
+
+def _until(token: Any, now: float) -> str:
+    from daemon.cli.shared import render
+
+    at = token["expires_at"]
+    if at is None:
+        return "never"
+    return "has expired" if at <= now else render.clock(at)
+
+
+def _seconds(text: str | None) -> float | None:
+    from conf.units import seconds
+
+    if text is None:
+        return None
+    try:
+        found = seconds(text)
+    except ValueError as error:
+        raise CommandError(f"--expires: {error}") from None
+    if found <= 0:
+        raise CommandError(f"--expires: should be a time with its unit, such as 30d, found {text!r}")
+    return found
+
+
+def _token_id(text: str) -> str | None:
+    """The id that a text is, or that stands in the token that it is; None for a name."""
+    import re
+
+    found = re.fullmatch(r"(?:stoker_)?([0-9a-f]{16})(?:_[A-Za-z0-9_-]{43})?", text)
+    return None if found is None else found[1]
+
+
+def _print_entry(name: str, seconds: float | None) -> None:
+    """Print a new token, and on stderr what a file of users says of it."""
+    import sys
+    from datetime import UTC, datetime
+
+    from daemon.core.tokens import make_token as made
+
+    now = time.time()
+    token, record = made(now, None if seconds is None else now + seconds)
+    entry = f"id: {record.id}, sha256: {record.sha256}"
+    if record.expires_at is not None:
+        entry += f", expires: {datetime.fromtimestamp(record.expires_at, UTC).isoformat(timespec='seconds')}"
+    print(f"users:\n  {visible(name)}:\n    role: submit\n    tokens:\n    - {{{entry}}}", file=sys.stderr)
+    print(token)

@@ -1,0 +1,105 @@
+"""The commands under `webhook`: how well each is told what happens, and a test. Only admins may ask."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conf.characters import visible
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    ListOutput,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    print_json,
+    show_answer,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+webhook = typer.Typer(help="See how webhooks are told what happens, and test them.", rich_markup_mode=None)
+
+
+@webhook.callback(invoke_without_command=True)
+def _webhook(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@webhook.command("list")
+def list_webhooks(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
+) -> None:
+    """List the webhooks of the config: whether they take requests, and why not.
+
+    Example: stoker webhook list -o wide
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.webhooks()
+    names = (found["name"] for found in answer["webhooks"])
+    show_answer(answer, output, names, lambda wide: _tables(answer["webhooks"], wide))
+
+
+@webhook.command("test")
+def try_webhook(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The webhook's name in the config.", show_default=False)
+    ],
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> int:
+    """Send a test to a webhook, at once and once: exit code 0 when it was taken, 1 when not.
+
+    Example: stoker webhook test chat
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.try_webhook(name)
+    taken = answer["came"] == "delivered"
+    if output == "json":
+        print_json(answer)
+    elif taken:
+        print(visible(f"{name} took {answer['id']} after {answer['seconds']:.1f} s."))
+    else:
+        print(visible(f"{name} did not take {answer['id']}: {answer['why']}"))
+    return 0 if taken else 1
+
+
+def _tables(found: list[Any], wide: bool) -> "Iterator[RenderableType]":
+    from daemon.cli.shared import render
+
+    if not found:
+        yield "No webhooks: the config names none (webhooks)."
+        return
+    columns = ["webhook", "to", "on", "state", "taken", "not", "given up", "taken last", "why not"]
+    rows = [
+        (
+            each["name"],
+            each["url"],
+            ", ".join(each["on"]),
+            each["state"],
+            str(each["came"]["delivered"]),
+            str(sum(each["came"].values()) - each["came"]["delivered"] - each["came"]["given up"]),
+            str(each["came"]["given up"]),
+            render.clock(each["delivered_at"]),
+            _why(each),
+        )
+        for each in found
+    ]
+    spare = ("on", "given up", "taken last", "to")
+    cut = ("webhook", "why not")
+    yield render.fitted(columns, rows, wide=wide, right=("taken", "not", "given up"), cut=cut, spare=spare)
+
+
+def _why(found: Any) -> str:
+    from daemon.cli.shared import render
+
+    if found["next_at"] is None:
+        return str(found["failure"]) or render.NONE
+    return f"{found['failure']}; again in {render.duration(max(0.0, found['next_at'] - time.time()))}"

@@ -1,0 +1,163 @@
+"""`stoker what-if`: what would come of the queue as it is now, under other policies or with more VMs."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from daemon.cli.research.simulate import errors
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    Many,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    option,
+    print_json,
+)
+
+_TICK = 2.0
+
+
+def what_if(
+    policy: Annotated[
+        str | None,
+        option(
+            "--policy", "Policies, as in simulate: ff,greedy:beta=0.5; without, the acting one.", "A,B,..."
+        ),
+    ] = None,
+    add: Annotated[
+        Many, option("--add", "So many VMs more of a type of the cluster; repeatable, and adds up.", "TYPE:N")
+    ] = None,
+    remove: Annotated[
+        Many, option("--remove", "So many VMs fewer of a type, of those that are idle; repeatable.", "TYPE:N")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        option("--cluster", "Another cluster, on which what waits is played alone.", "NAME|FILE"),
+    ] = None,
+    order: Annotated[
+        str | None, option("--order", "Another order, as in sharing.order: priority,shortest.", "KEYS")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        option("--keep", "Another keeping of idle VMs of pools, as in simulate: none, timeout:90.", "HOW"),
+    ] = None,
+    since: Annotated[
+        str | None,
+        option("--since", "Play what came since then instead: 2h, yesterday, 2026-11-22T18:00.", "TIME"),
+    ] = None,
+    jobs: Annotated[bool, typer.Option("--jobs", help="Show when each job would run, too.")] = False,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, max=1000, help="How often, each time with other durations.")
+    ] = 20,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", min=0.1, max=120, help="So long is played: draws not finished then do not count."
+        ),
+    ] = 5.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Tell what would come of the queue as it is now; nothing is changed by asking.
+
+    Jobs that run go on for as long as they are believed to, nobody else comes, and each policy places those
+    that wait. Durations are drawn around what is believed: of all draws the mean is shown, and below it from
+    where to where 9 of 10 are. Each of --add, --remove, --cluster, --order and --keep is a case of its own,
+    shown beside what comes of it as it is now.
+
+    With --since, the jobs that came since then are played on the cluster as it is now, with what they took:
+    what they would have cost, and when they would have ended, under each policy.
+
+    Example: stoker what-if --since yesterday --policy ff,greedy
+    """
+    asked: dict[str, Any] = {"draws": draws, "seconds": seconds}
+    if since is not None:
+        from daemon.cli.jobs.list import moment
+
+        asked["since"] = moment(since, datetime.now().astimezone())
+    if policy is not None:
+        asked["policies"] = list(_policies(policy))
+    cases: list[dict[str, Any]] = []
+    if add:
+        cases.append({"add": _counts("--add", add)})
+    if remove:
+        cases.append({"remove": _counts("--remove", remove)})
+    if cluster is not None:
+        cases.append({"cluster": _cluster(cluster)})
+    if order is not None:
+        cases.append({"order": [key.strip() for key in order.split(",")]})
+    if keep is not None:
+        cases.append({"keep": keep})
+    if cases:
+        asked["cases"] = [{}, *cases]
+    with connect(url, token_file, ca) as client, patience(seconds):
+        answer = client.what_if(asked)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli.cluster import what_if_tables
+    from daemon.cli.shared import render
+
+    render.show(*what_if_tables.ahead(answer, jobs=jobs))
+
+
+def _policies(text: str) -> Iterator[dict[str, Any]]:
+    from agents.experiments.comparison import read_contender
+
+    with errors():
+        for each in text.split(","):
+            found = read_contender(each.strip())
+            yield {"name": found.name, **found.options}
+
+
+def _cluster(name: str) -> dict[str, Any]:
+    with errors():
+        from conf.loader import load
+        from conf.schema import Cluster
+        from environment.cluster_files import cluster_file
+
+        found: dict[str, Any] = load(cluster_file(name), Cluster).model_dump(mode="json")
+        return found
+
+
+def _counts(flag: str, texts: Sequence[str]) -> dict[str, int]:
+    """How many VMs of each type; of one that is named twice, both together."""
+    counts = Counter[str]()
+    for text in texts:
+        kind, colon, number = text.rpartition(":")
+        if not (
+            colon and kind and number.isascii() and number.isdigit() and len(number) < 10 and int(number) > 0
+        ):
+            raise CommandError(f"{flag}: should be as in m1.large:2, found {text!r}")
+        counts[kind] += int(number)
+    return dict(counts)
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Say that it goes on, where the answer takes longer than two seconds."""
+    over = threading.Event()
+
+    def say() -> None:
+        if not over.wait(_TICK):
+            notice(f"playing the queue forward, for about {seconds:g} s")
+
+    saying = threading.Thread(target=say, daemon=True)
+    saying.start()
+    try:
+        yield
+    finally:
+        over.set()
+        saying.join()

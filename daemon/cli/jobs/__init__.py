@@ -1,0 +1,1 @@
+"""Commands that submit, list, show, follow and end jobs."""

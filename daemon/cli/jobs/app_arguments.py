@@ -1,0 +1,46 @@
+"""How `stoker submit` tells its own flags from the application's: by where they stand, as spark-submit."""
+
+import sys
+from typing import Any
+
+from typer.core import TyperCommand
+
+from conf.characters import visible
+
+
+class SubmitCommand(TyperCommand):
+    """What stands after an application is the application's; after a job file, flags are still ours.
+
+    A `--` begins the application's arguments in any case, and is none of them.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See click; says on stderr which of the application's arguments look like flags of ours."""
+        from daemon.cli.shared.job_file import is_job_file
+
+        ctx.allow_interspersed_args = False
+        parser = self.make_parser(ctx)
+        given, before, _ = parser.parse_args(args=list(args))
+        target = given.get("target") or (before[0] if before else None)
+        if not isinstance(target, str):
+            return super().parse_args(ctx, args)
+        if is_job_file(target):
+            ctx.allow_interspersed_args = True
+            return super().parse_args(ctx, args)
+        rest = list(given.get("arguments") or ())
+        own = args[: len(args) - len(rest)]
+        if rest[:1] == ["--"]:
+            del rest[0]
+        else:
+            self._say_whose(ctx, target, rest)
+        # Behind `--` all is positional, whatever it looks like.
+        flags, positional = own[:-1], own[-1:]
+        if flags[-1:] == ["--"]:
+            del flags[-1]
+        return super().parse_args(ctx, [*flags, "--", *positional, *rest])
+
+    def _say_whose(self, ctx: Any, target: str, arguments: list[str]) -> None:
+        ours = {flag for param in self.get_params(ctx) for flag in param.opts if flag.startswith("-")}
+        if found := [text for text in arguments if text.partition("=")[0] in ours]:
+            told = f"{', '.join(found)}: for the application, as it stands after {target}"
+            print(f"stoker: {visible(told)}; what is for stoker stands before it", file=sys.stderr)

@@ -1,0 +1,80 @@
+"""What `stoker submit --dry-run` does: asks what would come of a job, and shows that; no file is sent."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from daemon.cli.cluster.what_if import patience
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import notice, print_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
+
+Json = Mapping[str, Any]
+
+#: For so long the queue is played, as the daemon has it; and of so many files it is told, which are in a URL.
+_SECONDS, _MOST_FILES = 4.0, 200
+
+
+def try_out(client: "Client", spec: Json, output: str, *, uploads: bool) -> None:
+    """Print what would come of a job, whose files would be uploaded or not; CommandError if it is refused."""
+    sends: dict[str, int] = {}
+    if uploads:
+        from daemon.cli.jobs.upload import name_files
+
+        spec, sends = name_files(spec)
+        if len(sends) > _MOST_FILES:
+            raise CommandError(f"--dry-run: looks at {_MOST_FILES} files at most, here are {len(sends)}")
+    with patience(_SECONDS):
+        found = client.dry_run(spec, sends)
+    for warning in found["job"]["warnings"]:
+        notice(warning)
+    if output == "json":
+        print_json(found)
+        return
+    from daemon.cli.shared import render
+
+    render.show(*_shown(found, len(sends)))
+
+
+def _shown(found: Json, files: int) -> "Iterator[RenderableType]":
+    from daemon.cli.shared import job_tables, render
+
+    job, estimate = found["job"], found["job"]["estimate"]
+    taken = f"{job['count']} jobs ({job['name']}), each" if job["count"] else f"A job ({job['name']})"
+    yield f"{taken} of {job_tables.job_line(job)}, would be taken. Nothing was submitted."
+    rows: list[tuple[str, Any]] = []
+    if found["placement"]:
+        rows.append(("placed now", "; ".join(map(_place, found["placement"]))))
+        rows.append(("price", f"{render.money(found['dollars_per_hour'])} an hour"))
+    elif estimate is not None:
+        before = f"{render.count(job['place'], 'job')} placed before it; " if job["place"] else ""
+        rows.append(("waits", f"{before}{job['reason'] or 'it is not its turn yet'}"))
+    if estimate is not None:
+        at = estimate["at"]
+        for name in ("start", "end"):
+            since = {key: max(value - at, 0.0) for key, value in estimate[name].items()}
+            rows.append((f"{name}s in", job_tables.between(since, render.duration)))
+        rows.append(("costs", job_tables.between(estimate["cost"], render.money)))
+    if job["deadline"] is not None and estimate is not None:
+        late = ", too late in most draws" if found["late"] else ""
+        rows.append(("deadline", render.clock(job["deadline"]) + late))
+    if files:
+        rows.append(("files", f"{render.count(files, 'file')} of this machine would be sent"))
+    if rows:
+        yield render.pairs(rows)
+    if found["no_estimate"]:
+        yield render.wrapped(f"No estimate: {found['no_estimate']}.")
+    if found["assumes"]:
+        draws = render.count(found["draws"], "draw")
+        yield render.wrapped(f"Of {draws} under {found['policy']}. Assumed: {'; '.join(found['assumes'])}.")
+
+
+def _place(placed: Json) -> str:
+    from daemon.cli.shared import render
+
+    opens = ", which is opened for it" if placed["opens"] else ""
+    price = render.money(placed["price_per_hour"])
+    return f"{placed['executors']} on {placed['vm']} ({placed['type']}, {price} an hour{opens})"

@@ -1,0 +1,64 @@
+"""`stoker events`: what happened to a job, or to all jobs and the cluster."""
+
+import json
+import sys
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from conf.characters import visible, visible_json
+from daemon.cli.jobs.groups import is_group, named
+from daemon.cli.jobs.list import moment
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
+
+
+def events(
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Only what happened to this job.", show_default=False)
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with what happens; of a job, until it has ended.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        option(
+            "--since",
+            "Only what happened since then: so long ago (10m, 2h), yesterday, or a time (2026-11-22T10:00); "
+            "without it, the last 1000.",
+            "TIME",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Say what happened, the oldest first; as JSON, an object per line.
+
+    Jobs are submitted, held, placed, preempted, tried again and over; executors come and go; VMs open, get
+    ready, drain and close; policies and queues are changed.
+
+    Example: stoker events job-7 -f
+    """
+    from daemon.cli.jobs import follow as watch
+
+    begin = None if since is None else moment(since, datetime.now().astimezone())
+    with connect(url, token_file, ca) as client:
+        if job_id is not None and is_group(job_id := named(client, job_id)):
+            raise CommandError(f"{job_id} is no job's id or name; without one, all events are told")
+        for event in watch.events(client, job_id, begin, follow, notice):
+            if output == "json":
+                print(visible_json(json.dumps(event, ensure_ascii=False)))
+            else:
+                print(visible(line(event)))
+            sys.stdout.flush()
+
+
+def line(event: dict[str, Any]) -> str:
+    """10:15:03 job-7 decided: ff: 2 of 2 executors placed: vm-1, vm-2."""
+    from daemon.cli.shared import render
+
+    whom = f"{event['job_id']:<8} " if event["job_id"] else ""
+    return f"{render.clock(event['at'])} {whom}{event['kind']}: {event['message']}"

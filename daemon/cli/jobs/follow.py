@@ -1,0 +1,119 @@
+"""Following a job while it runs: every change of its state, or its log as it grows."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from daemon.cli.shared.client import Client, UnreachableError
+
+Json = Any
+Fetched = Any
+
+ENDED = frozenset({"finished", "failed", "killed"})
+
+POLL_SECONDS = 0.5
+#: Chosen: a daemon that is being restarted comes back within this.
+AWAY_SECONDS = 120.0
+#: Events that are fetched at once.
+_PAGE = 1000
+
+
+def changes(client: Client, job_id: str, notice: Callable[[str], None]) -> Iterator[Json]:
+    """Yield the job whenever its state, its reason or its executors changed; ends when the job has.
+
+    A daemon that goes away in between is waited for; `notice` is told.
+    """
+    seen: Json = None
+    while True:
+        job = patient(partial(client.job, job_id), notice)
+        picture = (job["state"], job["reason"], job["losses"])
+        if picture != seen:
+            seen = picture
+            yield job
+        if job["state"] in ENDED:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def log(
+    client: Client,
+    job_id: str,
+    executor: int | None,
+    stream: str,
+    follow: bool,
+    notice: Callable[[str], None],
+) -> Iterator[Json]:
+    """Yield a log's parts as the API gives them; all that is there, or until no more can come.
+
+    What the API notes of it, `notice` is told once; of a job that waits, also why.
+    """
+    if follow:
+        waiting(client, job_id, notice)
+    offset, noted = 0, ""
+    while True:
+        fetch = partial(client.log, job_id, executor, stream, offset)
+        part = patient(fetch, notice) if follow else fetch()
+        offset = part["next_offset"]
+        if part["note"] not in ("", noted) and (part["complete"] or not follow):
+            noted = part["note"]
+            notice(noted)
+        if part["text"]:
+            yield part
+        elif not follow or part["complete"]:
+            return
+        else:
+            time.sleep(POLL_SECONDS)
+
+
+def events(
+    client: Client, job_id: str | None, since: float | None, follow: bool, notice: Callable[[str], None]
+) -> Iterator[Json]:
+    """Yield what happened since then, to a job or to all, or the last of it; with `follow`, what happens too.
+
+    Of a job it ends with the job. A daemon that goes away in between is waited for; `notice` is told.
+    """
+    after: int | None = None
+    while True:
+        # It may go away between two pages; those that were told are not told again.
+        fetch = partial(client.events, job=job_id, since=since, after=after, limit=_PAGE)
+        over = False
+        if follow and job_id is not None:  # asked for first: its last event is there when it is over
+            over = patient(partial(client.job, job_id), notice)["state"] in ENDED
+        page = patient(fetch, notice) if follow else fetch()
+        yield from page["events"]
+        after = page["next"]
+        if page["more"]:
+            continue
+        if over or not follow:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def waiting(client: Client, job_id: str, notice: Callable[[str], None]) -> None:
+    """Wait until a job is placed, or over; `notice` is told why it waits, whenever the reason is another."""
+    told = ""
+    while True:
+        job = patient(partial(client.job, job_id), notice)
+        if job["state"] not in ("queued", "placing"):
+            return
+        if (why := f"{job_id} is {job['state']}: {job['reason']}") != told:
+            told = why
+            notice(why)
+        time.sleep(POLL_SECONDS)
+
+
+def patient(fetch: Callable[[], Fetched], notice: Callable[[str], None]) -> Fetched:
+    """Fetch, and try again for a while when the daemon is away."""
+    give_up = time.monotonic() + AWAY_SECONDS
+    told = False
+    while True:
+        try:
+            return fetch()
+        except UnreachableError as error:
+            if time.monotonic() > give_up:
+                raise
+            if not told:
+                notice(f"{error}; trying again")
+                told = True
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,94 @@
+"""Groups of jobs and arrays by command, as one; and `stoker wait`, which waits for jobs, too."""
+
+import re
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    JobIds,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
+
+_JOB, _ARRAY = re.compile(r"job-[1-9]\d*"), re.compile(r"array-([1-9]\d*)")
+
+
+def is_group(name: str) -> bool:
+    """Whether that is what a group or an array is called, and no job's id."""
+    return not _JOB.fullmatch(name)
+
+
+def member(array_id: str, index: int) -> str | None:
+    """The id of a job of an array by its number in it; None when that is no array's id."""
+    match = _ARRAY.fullmatch(array_id)
+    return f"job-{int(match[1]) + index}" if match else None
+
+
+def named(client: "Client", name: str) -> str:
+    """The name, where it is an id, a group's or an array's; of a job that is called so, its id."""
+    from daemon.cli.shared.client import RefusedError
+
+    if not is_group(name):
+        return name
+    try:
+        client.group(name)
+    except RefusedError as error:
+        if error.status != 404:
+            raise
+        try:
+            return str(client.job(name)["id"])
+        except RefusedError as other:
+            if other.status != 404:
+                raise
+            raise CommandError(f"there is no job, group or array {name}") from None
+    return name
+
+
+def wait(
+    job_ids: JobIds,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> int:
+    """Wait until all these jobs, and all jobs of these groups, have ended; exit 1 unless they finished.
+
+    Example: stoker wait job-7 job-8 nightly
+    """
+    with connect(url, token_file, ca) as client:
+        return max([wait_for(client, named(client, name), output) for name in job_ids])
+
+
+def wait_for(client: "Client", name: str, output: str) -> int:
+    """Wait, say how it has ended, and return the exit code."""
+    found = _ended(client, name)
+    if output == "json":
+        print_json(found)
+    else:
+        from daemon.cli.shared import job_tables, render
+
+        render.show(job_tables.group_line(found) if is_group(name) else job_tables.ending(found))
+    return 0 if found["state"] == "finished" else 1
+
+
+def _ended(client: "Client", name: str) -> Any:
+    """The job, or the group, once it is over."""
+    from daemon.cli.jobs import follow
+
+    fetch = partial(client.group if is_group(name) else client.job, name)
+    while True:
+        found = follow.patient(fetch, notice)
+        if found["state"] in follow.ENDED and (not is_group(name) or found["finished_at"] is not None):
+            return found
+        time.sleep(follow.POLL_SECONDS)

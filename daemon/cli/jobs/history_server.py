@@ -1,0 +1,231 @@
+"""The command `history`: Spark's own history server on the event logs that are there, until Ctrl-C.
+
+It reads what jobs wrote: so it runs as whoever they run as, on copies, and has nothing of the daemon else.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daemon.cli.shared.daemon_config import ConfigFile, Settings, data_dir_of, read_config
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import DEFAULT_URL, Output, Url
+
+if TYPE_CHECKING:
+    from conf.schema import Config
+    from daemon.launch.event_log_export import Copied
+    from framework.accounts import UnixAccount
+    from framework.spark import SparkHome
+
+#: Seconds for the server to listen; and between two looks.
+_START, _LOOK = 120.0, 0.2
+_LAST_LINES = 5
+
+
+def history(
+    job_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this job's.")] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Where it listens; 0: anywhere.")
+    ] = 18080,
+    host: Annotated[str, typer.Option("--host", help="The address it listens on.")] = "127.0.0.1",
+    most: Annotated[int, typer.Option("--most", min=1, help="MiB of event logs, the newest first.")] = 4096,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    url: Url = DEFAULT_URL,
+    output: Output = "table",
+) -> None:
+    """Show the Spark UI of jobs that are over: Spark's history server, until Ctrl-C.
+
+    It asks nobody who they are: whoever reaches its port sees the logs. These it reads in the data folder on
+    this host, not from a daemon's URL.
+
+    Example: stoker history job-7
+    """
+    from daemon.launch.event_log_export import copy_event_logs, find_event_logs
+
+    if url.rstrip("/") != DEFAULT_URL and config is None and not settings:
+        raise CommandError(
+            f"--url {url}: this reads event logs where they are, in a data folder: run it on that daemon's "
+            "host, with its --config, or --set data_dir=FOLDER"
+        )
+    loaded, _ = read_config(config, settings)
+    data_dir = data_dir_of(loaded)
+    if job_id is not None and not re.fullmatch(r"job-[1-9]\d{0,17}", job_id):
+        raise CommandError(f"{job_id}: should be a job's id, such as job-17")
+    spark, account = _newest_spark(loaded), _account(loaded)
+    with _quick_end(), tempfile.TemporaryDirectory(prefix="stoker-history-") as folder:
+        logs = Path(folder, "logs")
+        logs.mkdir()
+        try:
+            next((data_dir / "records").iterdir(), None)
+            found = find_event_logs(data_dir, job_id)
+            copied = copy_event_logs(found, logs, most << 20, _told)
+        except FileNotFoundError:
+            why = "this runs on the daemon's host, whose --config says where its jobs are"
+            raise CommandError(f"{data_dir}: holds no jobs: {why}") from None
+        except PermissionError:
+            raise CommandError(f"{data_dir}: is another user's: run this as who runs the daemon") from None
+        except OSError as error:
+            raise CommandError(f"the event logs cannot be copied: {error}") from None
+        if not copied.logs:
+            whose = f"of {job_id}" if job_id else "here"
+            raise CommandError(f"there is no event log {whose}: a driver writes one when its context is made")
+        if copied.left_out:
+            names = ", ".join(sorted({log.job_id for log in copied.left_out})[:5])
+            _say(f"{len(copied.left_out)} event logs are left out (--most, or not readable): {names}")
+        _give(Path(folder), account)
+        with _server(spark, logs, host, port, account) as (process, server_log):
+            url = _await(process, server_log, host)
+            _show(url, copied, job_id, output)
+            process.wait()
+            raise CommandError(f"the history server ended: {_last_words(server_log)}", 1)
+
+
+def _newest_spark(config: "Config") -> "SparkHome":
+    """The newest Spark on this host: it reads the logs of earlier ones."""
+    from framework.spark import SparkHomes
+
+    homes = SparkHomes(config.spark, os.environ)
+    here = []
+    for name in homes.names():
+        with contextlib.suppress(ValueError):
+            here.append(homes.here(name))
+    if not here:
+        raise CommandError("no Spark is on this host: `stoker spark add` fetches one")
+    return max(here, key=lambda home: home.line)
+
+
+def _account(config: "Config") -> "UnixAccount | None":
+    """Whom jobs run as, where that is another user; None for this one."""
+    from daemon.disk.run_as import PREFERRED
+    from framework.accounts import find_account
+
+    if os.geteuid() != 0 or config.run_as is None:
+        return None
+    for name in PREFERRED if config.run_as == "auto" else (config.run_as,):
+        with contextlib.suppress(KeyError):
+            return find_account(name)
+    return None
+
+
+def _give(folder: Path, account: "UnixAccount | None") -> None:
+    """Let that user read the copies, and write beside them."""
+    if account is None:
+        return
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def _server(
+    spark: "SparkHome", logs: Path, host: str, port: int, account: "UnixAccount | None"
+) -> Iterator["tuple[subprocess.Popen[bytes], Path]"]:
+    """The server's process and what it prints, ended with the context."""
+    options = {
+        "spark.history.fs.logDirectory": logs.as_uri(),
+        "spark.history.fs.cleaner.enabled": "false",
+        "spark.history.ui.port": str(port),
+        "spark.port.maxRetries": "0",
+        "java.io.tmpdir": str(logs.parent),
+    }
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(logs.parent),
+        "SPARK_HOME": spark.home,
+        "SPARK_LOCAL_IP": host,
+        "SPARK_HISTORY_OPTS": " ".join(f"-D{name}={value}" for name, value in options.items()),
+        **({"JAVA_HOME": spark.java_home} if spark.java_home else {}),
+    }
+    printed = logs.parent / "server.log"
+    with printed.open("wb") as file:
+        process = subprocess.Popen(
+            [f"{spark.home}/bin/spark-class", "org.apache.spark.deploy.history.HistoryServer"],
+            cwd=logs.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+            user=None if account is None else account.uid,
+            group=None if account is None else account.gid,
+            extra_groups=None if account is None else list(account.groups),
+        )
+    try:
+        yield process, printed
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # it has nothing to lose
+        process.wait()
+
+
+def _await(process: "subprocess.Popen[bytes]", printed: Path, host: str) -> str:
+    """The server's URL, once it listens there."""
+    _say("starting Spark's history server ...")
+    deadline = time.monotonic() + _START
+    started = re.compile(rb"HistoryServer.{0,100}http://[^\s:]{1,200}:(\d{1,5})")
+    while process.poll() is None and time.monotonic() < deadline:
+        if match := started.search(printed.read_bytes()):
+            shown = f"[{host}]" if ":" in host else host
+            return f"http://{shown}:{int(match[1])}"
+        time.sleep(_LOOK)
+    raise CommandError(f"the history server did not start: {_last_words(printed)}", 1)
+
+
+def _last_words(printed: Path) -> str:
+    from framework.spark import last_words
+
+    return last_words(printed.read_bytes(), b"").text or "it printed nothing"
+
+
+def _show(url: str, copied: "Copied", job_id: str | None, output: str) -> None:
+    applications = [
+        {"job": log.job_id, "application": shown, "url": f"{url}/history/{shown}/"}
+        for shown, log in copied.logs.items()
+    ]
+    if output == "json":
+        print(json.dumps({"url": url, "applications": applications}), flush=True)
+        return
+    several = "" if len(applications) == 1 else "s"
+    print(
+        f"Spark's history server: {url} ({len(applications)} application{several}). Ctrl-C ends it.",
+        flush=True,
+    )
+    if job_id is not None:
+        for application in applications:
+            print(application["url"], flush=True)
+
+
+def _told(done: int, total: int) -> None:
+    if done == total or done % 100 == 0:
+        _say(f"copied {done} of {total} event logs")
+
+
+def _say(text: str) -> None:
+    print(f"stoker: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _quick_end() -> Iterator[None]:
+    """Let SIGTERM end this as Ctrl-C does, so that nothing is left behind."""
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Abort from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,189 @@
+"""What is asked of jobs that were submitted: kill, retry, decommission."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conf.characters import visible
+from conf.masking import MASK
+from conf.uploaded import uploaded
+from daemon.cli.jobs.groups import is_group, named
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    JobId,
+    JobIds,
+    Many,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    option,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
+
+#: What was said of when the job begins, and of the array that it was in, is over.
+_ONCE = ("after", "start_at", "count", "at_most")
+
+
+def kill(
+    job_ids: JobIds,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> int:
+    """End jobs; of a group or an array, all of its jobs.
+
+    Example: stoker jobs --user ann --state queued -o name | xargs stoker kill
+    """
+    code = 0
+    with connect(url, token_file, ca) as client:
+        for job_id in job_ids:
+            try:
+                _kill(client, named(client, job_id), output)
+            except CommandError as error:
+                if len(job_ids) == 1:
+                    raise
+                notice(f"{job_id}: {error}")
+                code = error.exit_code
+    return code
+
+
+def _kill(client: "Client", job_id: str, output: str) -> None:
+    from daemon.cli.jobs.follow import ENDED
+
+    answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
+    if output == "json":
+        print_json(answer)
+    elif answer["state"] in ENDED:
+        print(f"Job {answer['id']} has ended: {answer['state']}.")
+    else:
+        print(f"Job {answer['id']} is being ended; `stoker job {answer['id']}` shows when it has.")
+
+
+def retry(
+    job_id: JobId,
+    executors: Annotated[int | None, option("--executors", "How many executors.", "N")] = None,
+    cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
+    memory: Annotated[
+        str | None, option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
+    ] = None,
+    conf: Annotated[
+        Many, option("--conf", "A property of Spark beside the job's own; can be repeated.", "KEY=VALUE")
+    ] = None,
+    queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
+    priority: Annotated[int | None, option("--priority", "The higher, the earlier.", "N")] = None,
+    retries: Annotated[
+        int | None, option("--retries", "How often a driver that failed is started again.", "N")
+    ] = None,
+    max_runtime: Annotated[
+        float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Submit a job again, as a new one of which the id is told; what flags say is changed.
+
+    It begins at once, whatever the first one came after; of an array it is the one job. A job of which files
+    are gone, or settings are secrets that the daemon does not show, has to be submitted anew.
+
+    Example: stoker retry job-7 --memory 4g
+    """
+    flags = {
+        "executors": executors,
+        "cpus": cpus,
+        "memory": memory,
+        "queue": queue,
+        "priority": priority,
+        "retries": retries,
+        "max_runtime": max_runtime,
+    }
+    with connect(url, token_file, ca) as client:
+        job = client.job(job_id)
+        job_id = job["id"]
+        spec = _again(job, {key: value for key, value in flags.items() if value is not None})
+        spec["conf"] = {**spec.get("conf", {}), **_settings(conf or [])}
+        _check_uploads(client, job_id, spec)
+        made = client.submit(spec)
+    if output == "json":
+        print_json(made)
+        return
+    from daemon.cli.shared import job_tables
+
+    print(
+        visible(f"Job {made['id']} ({made['name']}) submitted, as {job_id} was: {job_tables.job_line(made)}.")
+    )
+
+
+def _again(job: Any, flags: dict[str, Any]) -> dict[str, Any]:
+    """What was submitted of a job, to be submitted once more; CommandError where that cannot be."""
+    spec, job_id = job["spec"], job["id"]
+    if spec is None:
+        raise CommandError(f"{job_id}: the daemon has lost what was submitted: submit it anew")
+    if not spec["app"]:
+        raise CommandError(f"{job_id}: its driver was its user's own: start that again")
+    if MASK in json.dumps(spec):
+        raise CommandError(f"{job_id}: it has secrets that the daemon does not show: submit it anew")
+    if "executors" in flags and flags["executors"] < (spec["min_executors"] or 1):
+        flags["min_executors"] = None
+    if "retries" in flags:
+        flags["retry"] = None
+    return {key: value for key, value in spec.items() if value is not None and key not in _ONCE} | flags
+
+
+def _check_uploads(client: "Client", job_id: str, spec: Any) -> None:
+    for name in ("app", "py_files", "files", "jars", "archives"):
+        references = spec.get(name) or ()
+        for reference in [references] if isinstance(references, str) else references:
+            file = uploaded(reference)
+            if file is not None and not client.upload(file.sha256)["complete"]:
+                gone = f"{file.name} was uploaded for it and is kept no longer"
+                raise CommandError(f"{job_id}: {gone}: submit it anew")
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    from conf.loader import ConfigError
+    from daemon.cli.shared.job_file import assignments
+
+    try:
+        return assignments(texts, "--conf")
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+
+
+def decommission(
+    job_id: JobId,
+    executors: Annotated[
+        list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
+    ],
+    reason: Annotated[str, option("--reason", "Why, for whoever looks at them.", "TEXT")] = "",
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Have a job's driver give executors up, once their blocks are elsewhere.
+
+    That costs the job no failure; if it still wants as many executors, the policy places others.
+
+    Example: stoker decommission job-7 2 3
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.decommission(job_id, executors, reason)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli.shared import render
+
+    numbers = ", ".join(map(str, executors))
+    noun = render.count(len(executors), "executor").partition(" ")[2]
+    print(f"The driver of {answer['id']} gives {noun} {numbers} up; `stoker job {answer['id']}` shows it.")

@@ -1,0 +1,205 @@
+"""The commands that show one job: job, logs, explain, describe. The list of jobs is in `job_list`."""
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conf.characters import visible_json
+from daemon.cli.jobs.groups import is_group, member, named
+from daemon.cli.jobs.log_lines import Level, LogText
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    JobId,
+    JobIds,
+    ListOutput,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    print_json,
+    show_answer,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
+
+
+def job(
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: ListOutput = "table",
+) -> None:
+    """Show one job and its executors; of a group or an array, what became of its jobs.
+
+    Example: stoker job job-7 -o yaml
+    """
+    with connect(url, token_file, ca) as client:
+        job_id = named(client, job_id)
+        whole = is_group(job_id)
+        answer = client.group(job_id) if whole else client.job(job_id)
+
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.shared import job_tables
+
+        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, url))
+
+    show_answer(answer, output, [answer["id"]], tables)
+
+
+def _reached(answer: Any, url: str) -> Any:
+    """The job with the whole URL of its driver's UI."""
+    return {**answer, "ui": url.rstrip("/") + answer["ui"]} if answer.get("ui") else answer
+
+
+def logs(
+    job_ids: JobIds,
+    executor: Annotated[
+        int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
+    ] = None,
+    index: Annotated[
+        int | None, typer.Option("--index", min=0, metavar="N", help="Of an array, this job of it, from 0.")
+    ] = None,
+    stderr: Annotated[
+        bool | None,
+        typer.Option("--stderr/--stdout", help="Which of the two; else stdout, or stderr if that is empty."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            "--level",
+            help="Of Spark's own lines only those of this level and above, or none.",
+        ),
+    ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="On a terminal, too, as it is: the job's escape sequences take effect."),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Print the driver's log, or an executor's, of one job after the other; as JSON, an object for each part.
+
+    On a terminal, characters that could steer it are shown as escapes; in a pipe the log is as it is.
+
+    Example: stoker logs job-7 --executor 0 --stderr
+    """
+    if output == "json" and (level is not None or raw):
+        raise CommandError("--level and --raw go with text: -o json has all of the log, escaped")
+    with connect(url, token_file, ca) as client:
+        wanted = [_whose(client, job_id, index) for job_id in job_ids]
+        for job_id in wanted:
+            if len(wanted) > 1:
+                notice(f"the log of {job_id}:")
+            _log(client, job_id, executor, stderr, follow, output, level, raw)
+
+
+def _whose(client: "Client", job_id: str, index: int | None) -> str:
+    """The id of the job of which the log is asked for."""
+    if index is not None:
+        if (found := member(job_id, index)) is None:
+            raise CommandError(f"--index goes with the id of an array, such as array-12, not {job_id}")
+        return found
+    if is_group(job_id := named(client, job_id)):
+        raise CommandError(f"{job_id} is no job's id or name; of an array, --index says which job's log")
+    return job_id
+
+
+def _log(
+    client: "Client",
+    job_id: str,
+    executor: int | None,
+    stderr: bool | None,
+    follow: bool,
+    output: str,
+    level: Level | None,
+    raw: bool,
+) -> None:
+    from daemon.cli.jobs import follow as watch
+
+    told: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            notice(text)
+
+    whose = "the driver" if executor is None else f"executor {executor}"
+    for stream in ("stdout", "stderr") if stderr is None else ("stderr" if stderr else "stdout",):
+        printed, shown = False, LogText(level, escape=not raw and sys.stdout.isatty())
+        for part in watch.log(client, job_id, executor, stream, follow, once):
+            if stderr is None and stream == "stderr" and not printed:
+                once(f"{whose} printed nothing to stdout; this is its stderr")
+            printed = True
+            if output == "json":
+                print(visible_json(json.dumps({"stream": stream, **part}, ensure_ascii=False)))
+            else:
+                sys.stdout.write(shown.add(part["text"]))
+            sys.stdout.flush()
+        sys.stdout.write(shown.end())
+        if printed:
+            return
+
+
+def explain(
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Say why a job's executors are where they are, why it waits, or how it failed.
+
+    Example: stoker explain job-7
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.explain(job_id)
+        attempts = client.job(job_id)["attempts"] if output == "table" else ()
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli.jobs import explanation_tables
+    from daemon.cli.shared import render
+
+    render.show(*explanation_tables.explanation(answer, attempts))
+
+
+def describe(
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Show all of a job in one reading: what `job`, `explain` and `events` say of it.
+
+    Example: stoker describe job-7
+    """
+    from daemon.cli.jobs import follow as watch
+
+    with connect(url, token_file, ca) as client:
+        found = client.job(job_id)
+        job_id = found["id"]
+        why = client.explain(job_id)
+        happened = list(watch.events(client, job_id, None, False, notice))
+    if output == "json":
+        print_json({"job": found, "explanation": why, "events": happened})
+        return
+    from daemon.cli.jobs import explanation_tables
+    from daemon.cli.jobs.events import line
+    from daemon.cli.shared import job_tables, render
+
+    render.show(*job_tables.job(_reached(found, url)), "", *explanation_tables.explanation(why), "")
+    render.show(*map(line, happened))

@@ -1,0 +1,102 @@
+"""The command `spark-conf`: the settings by which any Spark gets its executors from a daemon."""
+
+import secrets
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def spark_conf(
+    version: Annotated[
+        str | None,
+        typer.Option(
+            "--version",
+            metavar="VERSION",
+            help="Of the Spark they are for, such as 4.3; else the default.",
+        ),
+    ] = None,
+    jar: Annotated[
+        Path | None,
+        typer.Option(
+            "--jar",
+            metavar="FILE",
+            help="Fetch the jar to this place, and name it there, for users who give jars of their own.",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Print settings for spark-submit --properties-file, pyspark, spark-shell, notebooks, ...
+
+    They are a properties file: `stoker spark-conf > stoker.conf`. There is a secret in it, made anew each
+    time: by that nobody else can talk to a driver until it has one of its own.
+
+    Example: stoker spark-conf
+    """
+    with connect(url, token_file, ca) as client:
+        served = client.sparks()
+        found = _of(served, version)
+        place = {"spark.jars": client.url + found["jar"]}
+        content = client.download(found["jar"])  # which is made now, if it never was
+        if jar is not None:
+            _write(jar, content)
+            place = {"spark.driver.extraClassPath": str(jar.absolute())}
+        address = urlsplit(client.url)
+    scheme = "spark+stokers" if address.scheme == "https" else "spark+stoker"
+    port = address.port or {"http": 80, "https": 443}[address.scheme]
+    host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
+    settings = {
+        "spark.master": f"{scheme}://{host}:{port}",
+        **place,
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secrets.token_urlsafe(32),
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    }
+    if address.hostname in _LOOPBACK:
+        settings["spark.driver.host"] = served["driver_host"]
+    if token_file is not None:
+        settings["spark.stoker.token.file"] = str(token_file.expanduser().absolute())
+    if ca is not None:
+        settings["spark.stoker.ca"] = str(ca.expanduser().absolute())
+    if output == "json":
+        print_json(settings)
+        return
+    width = max(map(len, settings))
+    for name, value in settings.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def _of(served: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:
+    """The Spark that suits this version, or the default one."""
+    sparks: list[Mapping[str, Any]] = served["sparks"]
+    if version is None:
+        version = served["default"]
+    line = version.split(".")[:2]
+    for one in sparks:
+        if version in (one["name"], one["version"]) or one["version"].split(".")[:2] == line:
+            return one
+    names = ", ".join(one["name"] for one in sparks) or "none"
+    raise CommandError(f"--version: Spark {version} is not served; served are {names}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All of it or nothing."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.absolute().parent, delete=False) as draft:
+            draft.write(content)
+        Path(draft.name).chmod(0o644)
+        Path(draft.name).replace(path)
+    except OSError as error:
+        raise CommandError(f"--jar {path}: cannot be written: {error.strerror}") from None

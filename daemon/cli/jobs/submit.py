@@ -1,0 +1,323 @@
+"""The command `stoker submit`: flags as fields of a job, and what is said of the job until it has ended."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from conf.characters import visible
+from daemon.cli.jobs.groups import wait_for
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import (
+    DEFAULT_URL,
+    Ca,
+    Many,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    option,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
+
+
+def submit(
+    target: Annotated[
+        str, typer.Argument(metavar="JOBFILE|APP", help="A job file (.yaml), a .py or a .jar.")
+    ],
+    arguments: Annotated[
+        Many, typer.Argument(metavar="ARGS", help="The app's own: all that stands after it.")
+    ] = None,
+    executors: Annotated[
+        str | None,
+        option("--executors", "How many executors, or auto: as many as are worth having.", "N|auto"),
+    ] = None,
+    min_executors: Annotated[
+        int | None, option("--min-executors", "It also runs on so few of them.", "N")
+    ] = None,
+    max_executors: Annotated[
+        int | None,
+        option("--max-executors", "Its driver asks for executors while it runs, for so many at most.", "N"),
+    ] = None,
+    cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
+    min_cpus: Annotated[
+        float | None, option("--min-cpus", "It also runs with so few: Stoker chooses up to --cpus.", "CPUS")
+    ] = None,
+    memory: Annotated[
+        str | None, option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
+    ] = None,
+    resource: Annotated[
+        Many, option("--resource", "What else an executor takes: gpus=1; can be repeated.", "NAME=AMOUNT")
+    ] = None,
+    type: Annotated[str | None, option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
+    name: Annotated[str | None, option("--name", "What to call the job.", "NAME")] = None,
+    owner: Annotated[
+        str | None, option("--owner", "Whose job it is; else the job file's, or you.", "NAME")
+    ] = None,
+    queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
+    priority: Annotated[
+        int | None, option("--priority", "How it stands beside others: the higher, the earlier.", "N")
+    ] = None,
+    after: Annotated[
+        Many, option("--after", "Begins when this job or group has finished (ID:any: ended).", "ID|NAME")
+    ] = None,
+    start_at: Annotated[
+        str | None, option("--start-at", "Begins no earlier: in 2h, or 2026-11-22T18:00Z.", "TIME")
+    ] = None,
+    group: Annotated[
+        str | None, option("--group", "With which jobs it is waited for and billed as one.", "NAME")
+    ] = None,
+    label: Annotated[
+        Many, option("--label", "A word to find it by: team=a; can be repeated.", "NAME=VALUE")
+    ] = None,
+    count: Annotated[
+        int | None, option("--count", "So many such jobs: an array; {index} in an argument counts.", "N")
+    ] = None,
+    at_most: Annotated[int | None, option("--at-most", "So many of them run at once.", "N")] = None,
+    deadline: Annotated[
+        str | None, option("--deadline", "By when it should be over: in 2h, or 2026-11-22T18:00Z.", "TIME")
+    ] = None,
+    restartable: Annotated[
+        bool | None,
+        typer.Option(
+            "--restartable/--no-restartable",
+            help="Whether it may be stopped for a job that goes before it, and begin anew; else it may.",
+            show_default=False,
+        ),
+    ] = None,
+    main_class: Annotated[str | None, option("--class", "A jar's main class.", "CLASS")] = None,
+    py_files: Annotated[Many, option("--py-files", "Python modules for the executors.", "A,B")] = None,
+    files: Annotated[Many, option("--files", "Files for the executors.", "A,B")] = None,
+    jars: Annotated[Many, option("--jars", "Jars for driver and executors.", "A,B")] = None,
+    archives: Annotated[
+        Many, option("--archives", "Unpacked for driver and executors: env.tar.gz#env.", "A,B")
+    ] = None,
+    packages: Annotated[
+        Many, option("--packages", "Jars by Maven coordinates, with what they need.", "G:A:V,...")
+    ] = None,
+    repositories: Annotated[
+        Many, option("--repositories", "Where packages are looked for first.", "URL,URL")
+    ] = None,
+    conf: Annotated[Many, option("--conf", "A Spark setting; can be repeated.", "KEY=VALUE")] = None,
+    env: Annotated[Many, option("--env", "An environment variable; can be repeated.", "NAME=VALUE")] = None,
+    driver: Annotated[
+        Literal["host", "cluster"] | None, option("--driver", "Where the driver runs: host or cluster.")
+    ] = None,
+    driver_memory: Annotated[
+        str | None, option("--driver-memory", "Memory of the driver, overhead included: 1g.", "SIZE")
+    ] = None,
+    driver_cores: Annotated[
+        float | None, option("--driver-cores", "Cpus of a driver on the cluster.", "CPUS")
+    ] = None,
+    spark: Annotated[
+        str | None, option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
+    ] = None,
+    spot: Annotated[
+        Literal["never", "allowed", "only"] | None,
+        option("--spot", "Whether its executors may be on spot VMs, or only there."),
+    ] = None,
+    retries: Annotated[
+        int | None, option("--retries", "How often a driver that failed is started again.", "N")
+    ] = None,
+    max_runtime: Annotated[
+        float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None, option("--idempotency-key", "Submissions with one key are one job.", "KEY")
+    ] = None,
+    upload: Annotated[
+        bool | None,
+        typer.Option(
+            "--upload/--no-upload",
+            help="Send the files, or say that the daemon has them at the same paths; without either they are "
+            "sent to a daemon on another machine.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until the job has ended; exit 1 unless it finished.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Submit nothing: check it, and tell where, when and at what price it would run."
+        ),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> int:
+    """Submit a Spark job: a job file, an app with flags, or both (flags take precedence).
+
+    What stands after an app is the app's, as with spark-submit; after a job file, what stands behind `--`.
+    A relative path in a job file is from the file's folder, on the command line from the working folder.
+
+    Example: stoker submit --executors 3 --memory 2g count.py s3a://logs/2026
+    """
+    flags: dict[str, Any] = {
+        **_executors(executors, min_executors, max_executors),
+        "cpus": _cpus(cpus, min_cpus),
+        "memory": memory,
+        "type": type,
+        "name": name,
+        "owner": owner,
+        "queue": queue,
+        "priority": priority,
+        "deadline": deadline,
+        "restartable": restartable,
+        "after": _after(after),
+        "start_at": start_at,
+        "group": group,
+        "count": count,
+        "at_most": at_most,
+        "main_class": main_class,
+        "py_files": _listed(py_files),
+        "files": _listed(files),
+        "jars": _listed(jars),
+        "archives": _listed(archives),
+        "packages": _listed(packages),
+        "repositories": _listed(repositories),
+        "driver": _driver(driver, driver_memory, driver_cores),
+        "spark": spark,
+        "spot": spot,
+        "retries": retries,
+        "max_runtime": max_runtime,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    pairs = {"conf": conf or [], "env": env or [], "label": label or [], "resource": resource or []}
+    spec = _spec(target, arguments or [], given, pairs)
+    if dry_run and wait:
+        raise CommandError("--dry-run submits nothing: there is no end for --wait to wait for")
+    with connect(url, token_file, ca) as client:
+        from daemon.cli.jobs.upload import is_here, upload_files
+
+        uploads = upload or (upload is None and not is_here(url))
+        if dry_run:
+            from daemon.cli.jobs.dry_run import try_out
+
+            try_out(client, spec, output, uploads=uploads)
+            return 0
+        if uploads:
+            spec = upload_files(client, spec, notice)
+        job = client.submit(spec, idempotency_key)
+        for warning in job["warnings"]:
+            notice(warning)
+        if not wait:
+            _print_submitted(job, output)
+            return 0
+        if job["array"]:
+            _print_submitted(job, "table")
+            return wait_for(client, job["array"], output)
+        job = _wait(client, job)
+        _print_ended(job, output)
+    return 0 if job["state"] == "finished" else 1
+
+
+def _driver(on: str | None, memory: str | None, cpus: float | None) -> dict[str, Any] | None:
+    """The driver that flags describe; where it runs, only a job file or the flag can say."""
+    sizes = {"on": on, "memory": memory, "cpus": cpus}
+    return {key: value for key, value in sizes.items() if value is not None} or None
+
+
+def _executors(text: str | None, fewest: int | None, most: int | None) -> dict[str, Any]:
+    """The flags about the number of executors as fields of a job: a number, auto, or bounds of it."""
+    number = text if text in (None, "auto") else _number(text)
+    if most is None:
+        return {"executors": number, "min_executors": fewest}
+    bounds = {"initial": number, "min": fewest, "max": most}
+    return {"executors": {name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise CommandError(f"--executors: should be a number or auto, found {text!r}") from None
+
+
+def _cpus(number: float | None, fewest: float | None) -> float | dict[str, float] | None:
+    """The flags about the cpus of an executor as a field of a job: a number, or bounds of it."""
+    if fewest is None:
+        return number
+    return {"min": fewest} | ({} if number is None else {"max": number})
+
+
+def _after(texts: Many) -> tuple[str | dict[str, str], ...] | None:
+    """Values of --after: ids and names, each with :any behind it or not."""
+    if texts is None:
+        return None
+    return tuple(
+        {"job": text.removesuffix(":any"), "when": "any"} if text.endswith(":any") else text for text in texts
+    )
+
+
+def _listed(texts: Many) -> tuple[str, ...] | None:
+    """Comma-separated values of a flag that can be repeated."""
+    return None if texts is None else tuple(part for text in texts for part in text.split(",") if part)
+
+
+def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[str, list[str]]) -> Any:
+    from conf.loader import ConfigError
+    from daemon.cli.shared.job_file import amounts, assignments, read_spec
+
+    try:
+        given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
+        given["labels"] = assignments(pairs["label"], "--label")
+        given["resources"] = amounts(pairs["resource"], "--resource")
+        spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
+        if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
+            raise ConfigError("--driver-memory, --driver-cores: go with --driver host or --driver cluster")
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    return spec.model_dump(mode="json", exclude_unset=True)
+
+
+def _print_submitted(job: Any, output: str) -> None:
+    if output == "json":
+        print_json(job)
+        return
+    from daemon.cli.shared import job_tables
+
+    if job["array"]:
+        last = f"job-{int(job['id'].removeprefix('job-')) + job['count'] - 1}"
+        jobs = f"{job['count']} jobs, {job['id']} to {last}"
+        print(
+            visible(
+                f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: {job_tables.job_line(job)}."
+            )
+        )
+        return
+    print(visible(f"Job {job['id']} ({job['name']}) submitted: {job_tables.job_line(job)}."))
+
+
+def _print_ended(job: Any, output: str) -> None:
+    if output == "json":
+        print_json(job)
+        return
+    from daemon.cli.shared import job_tables, render
+
+    render.show(job_tables.ending(job))
+
+
+def _wait(client: "Client", submitted: Any) -> Any:
+    """Say on stderr what happens to the job until it has ended."""
+    from daemon.cli.jobs import follow
+    from daemon.cli.shared import job_tables, render
+
+    console = render.console(stderr=True)
+    job = submitted
+    console.print(visible(f"Job {job['id']} ({job['name']}): {job_tables.job_line(job)}"))
+    try:
+        with console.status("waiting ...") as status:
+            for job in follow.changes(client, submitted["id"], notice):
+                line = render.plain(job_tables.change_line(job))
+                console.print(line)
+                status.update(f"{job['state']} ...")
+    except KeyboardInterrupt:
+        console.print(f"The job goes on; `stoker kill {submitted['id']}` ends it.")
+        raise
+    return job

@@ -1,0 +1,194 @@
+"""The command `mesos`: the embedded Mesos, in the foreground. `daemon.vms.embedded_mesos` starts it for the daemon."""
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from daemon.cli.shared.errors import CommandError
+
+if TYPE_CHECKING:
+    from framework.embedded import AgentSpec
+    from framework.embedded.isolation import IsolationOptions
+
+
+def mesos(
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="FILE", help="Cluster file: the VMs that there are.")
+    ] = "clusters/paper.yaml",
+    host: Annotated[str, typer.Option("--host", help="Address of this machine to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 5050,
+    work_dir: Annotated[
+        Path, typer.Option("--work-dir", metavar="DIR", help="Where the agents keep their tasks' sandboxes.")
+    ] = Path("~/.local/state/stoker/mesos/work"),
+    ready_file: Annotated[
+        Path | None,
+        typer.Option("--ready-file", metavar="FILE", help="Write host:port here once it answers."),
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            "--credentials",
+            metavar="FILE",
+            help="Who may speak to it, as mesos-master takes it: JSON, or lines PRINCIPAL SECRET.",
+        ),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file",
+            metavar="FILE",
+            help="Without --credentials: the secret of the principal stoker, made when it is not there; "
+            "else WORK_DIR.secret.",
+        ),
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="For tests: misbehave on request, by POST /stoker/faults.")
+    ] = False,
+    isolation: Annotated[
+        Literal["none", "vm"],
+        typer.Option(
+            "--isolation", help="vm: VMs with limits on cores, memory and network; needs root and iproute2."
+        ),
+    ] = "none",
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            "--isolation-scale",
+            metavar="CORES",
+            min=0.0001,
+            max=1.0,
+            help="Cores of this machine for each cpu of a VM; else: its cores / all cpus of the VMs.",
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(
+            "--isolation-bandwidth",
+            metavar="MBIT",
+            min=0.1,
+            help="Of a VM's network card, Mbit/s each way; else: 40 times the scale.",
+        ),
+    ] = None,
+    delay: Annotated[
+        float,
+        typer.Option(
+            "--isolation-delay",
+            metavar="MS",
+            min=0.0,
+            help="Milliseconds that a packet waits when it leaves a VM.",
+        ),
+    ] = 0.0,
+) -> None:
+    """Run a small Mesos on this machine: a master, and an agent for every VM of a cluster file.
+
+    The agents of pools come and go as a daemon with `provider: {name: embedded}` asks.
+
+    For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
+    cores, the memory and the network of a VM, where this machine can do that. Whoever may speak to it may run
+    programs as you, so it asks for a principal and its secret.
+
+    Example: stoker mesos --cluster paper
+    """
+    from framework.embedded.isolation import IsolationOptions
+
+    options = IsolationOptions(scale, bandwidth, delay) if isolation == "vm" else None
+    work_dir = work_dir.expanduser()
+    secret = (secret_file or work_dir.with_name(f"{work_dir.name}.secret")).expanduser().absolute()
+    try:
+        agents = _agents(cluster)
+        access = _access(credentials, secret)
+        how = _how_to_ask(secret) if credentials is None else _HOW_TO_AUTHENTICATE
+        _serve(agents, host, port, work_dir, ready_file, options, access, how, faults)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise CommandError(where + (error.strerror or str(error))) from None
+
+
+def _serve(
+    agents: "list[AgentSpec]",
+    host: str,
+    port: int,
+    work_dir: Path,
+    ready_file: Path | None,
+    options: "IsolationOptions | None",
+    credentials: Mapping[str, str],
+    how_to_ask: str,
+    faults: bool,
+) -> None:
+    from daemon.vms.embedded_mesos import HOST, ready_text, write_whole
+    from framework.embedded import serve
+    from framework.embedded.isolation import Isolation, IsolationError, remove_leftovers
+
+    tasks_see, told = HOST, ""
+    with contextlib.ExitStack() as stack:
+        remove_leftovers()
+        cells = None
+        if options is not None:
+            try:
+                isolation = stack.enter_context(Isolation(agents, options, str(work_dir)))
+                agents, cells, tasks_see = isolation.agents, isolation.cells, isolation.host
+                told = f"on: {isolation.summary()}"
+            except IsolationError as error:
+                told = f"off: {error}"
+            print(f"isolation of VMs is {told}", file=sys.stderr, flush=True)
+
+        def ready(address: str) -> None:
+            always = sum(not agent.pool for agent in agents)
+            pools = f" and {len(agents) - always} VMs in pools" if always < len(agents) else ""
+            print(f"Mesos master on {address} with {always} agents{pools}; Ctrl-C ends it")
+            print(how_to_ask.replace("ADDRESS", address), flush=True)
+            if ready_file is not None:
+                write_whole(ready_file, ready_text(address, tasks_see, told))
+
+        code = serve(
+            agents,
+            host=host,
+            port=port,
+            work_dir=work_dir,
+            credentials=credentials,
+            on_ready=ready,
+            cells=cells,
+            may_fail=faults,
+        )
+    if code:
+        raise CommandError(f"the embedded Mesos ended with {code}, and all of its tasks with it")
+
+
+_HOW_TO_AUTHENTICATE = "Frameworks authenticate by the file that --credentials names"
+
+
+def _access(credentials: Path | None, secret: Path) -> Mapping[str, str]:
+    from framework.embedded.credentials import PRINCIPAL, own_secret, read_credentials
+
+    if credentials is not None:
+        return read_credentials(credentials)
+    return {PRINCIPAL: own_secret(secret)}
+
+
+def _how_to_ask(secret: Path) -> str:
+    """How a daemon and curl get in; its user is no argument, which all users of this machine could read."""
+    from framework.embedded.credentials import PRINCIPAL
+
+    file = shlex.quote(str(secret))
+    return (
+        f"Principal {PRINCIPAL}, its secret is in {secret}; so another daemon or curl gets in:\n"
+        f"  stoker up --set mesos.master=ADDRESS --set mesos.principal={PRINCIPAL} "
+        f"--set mesos.secret_file={file}\n"
+        f'  curl -K <(printf \'user = "{PRINCIPAL}:%s"\' "$(cat {file})") http://ADDRESS/state'
+    )
+
+
+def _agents(cluster: str) -> "list[AgentSpec]":
+    from conf.loader import ConfigError, find, load
+    from conf.schema import Cluster
+    from daemon.vms.embedded_mesos import agent_specs
+
+    try:
+        return agent_specs(load(find(cluster), Cluster))
+    except ConfigError as error:
+        raise CommandError(str(error)) from None

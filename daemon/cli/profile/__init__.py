@@ -1,0 +1,1 @@
+"""Commands of `stoker profile`: measure jobs, fit profiles, compare with real Spark."""

@@ -1,0 +1,350 @@
+"""The commands `profile run`, `show`, ...: jobs are measured, and what was measured is shown.
+
+How jobs are measured is in `measuring`, how runs are kept in `profiles.runs`.
+"""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conf.characters import visible
+from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
+from daemon.cli.shared.progress import progress_bar
+
+if TYPE_CHECKING:
+    from conf.plan import Plan
+    from daemon.cli.profile.measure import Bench
+    from daemon.cli.shared.client import Client
+
+profile = typer.Typer(
+    help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
+)
+
+#: So many runs without an event log are named, the others counted. Chosen: a line or two.
+_NAMED = 5
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `profile run` wrote.")]
+
+
+@profile.command("run")
+def run(
+    plan: Annotated[str, typer.Option("--plan", metavar="FILE", help="What is to be measured.")] = (
+        "profiles/plan.yaml"
+    ),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where runs are kept; else stoker-profiles/PLAN."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Measure with the daemon there, with --data-dir.")
+    ] = None,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="The data folder of the daemon at --url.")
+    ] = None,
+) -> int:
+    """Measure the jobs of a plan, one run after the other; started again, it goes on where it was ended.
+
+    A daemon and an embedded Mesos of its own are started, with isolated VMs where this machine can do that.
+
+    Example: stoker profile run --plan profiles/sizes.yaml
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    if (url is None) != (data_dir is None):
+        raise CommandError("--url and --data-dir go together")
+    with errors():
+        from conf.loader import find
+        from daemon.cli.profile import measure
+
+        path = find(plan)
+        folder = (out or Path("stoker-profiles") / path.stem).absolute()
+        read, cluster, runs = measure.planned(path)
+        todo = measure.left_to_do(folder, read, runs)
+        if todo:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(measure.hold(folder))
+                client = None if url is None else connect(url, token_file, ca)
+                progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
+                bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
+                print(f"{len(todo)} of {len(runs)} runs to do, isolation of VMs: {bench.isolation}")
+                measure.measure(bench, read, todo, folder, progress)
+    print(f"{len(runs)} runs are in {folder}; see `stoker profile show {folder}`")
+    return 0
+
+
+@contextlib.contextmanager
+def _bench(
+    folder: Path,
+    cluster: str,
+    plan: "Plan",
+    connecting: "contextlib.AbstractContextManager[Client] | None",
+    data_dir: Path | None,
+) -> "Iterator[Bench]":
+    from daemon.cli.profile import measure
+
+    if connecting is not None and data_dir is not None:
+        with connecting as client, measure.running_bench(client, data_dir) as bench:
+            yield bench
+    else:
+        with measure.own_bench(folder, cluster, measure.mesos_of(plan)) as bench:
+            yield bench
+
+
+@profile.command("show")
+def show(folder: Folder, output: Output = "table") -> None:
+    """Show the runs of a folder; those far from others of their kind are marked.
+
+    Example: stoker profile show stoker-profiles/plan
+    """
+    with errors():
+        from profiles.runs import outliers, read_about, read_runs
+
+        runs, about = read_runs(folder), read_about(folder)
+    marked = outliers(runs)
+    if output == "json":
+        from daemon.cli.profile.measure import json_of
+
+        listed = [json_of(run) | {"outlier": (run.name, run.copy) in marked} for run in runs]
+        print_json({"about": about, "runs": listed})
+        return
+    from daemon.cli.profile.profile_tables import show_runs
+
+    show_runs(runs, marked, about)
+
+
+@profile.command("fit")
+def fit(folder: Folder, output: Output = "table") -> None:
+    """Fit a model of durations to the runs of a folder, for `profile validate` and `simulate --durations`.
+
+    Example: stoker profile fit stoker-profiles/plan
+    """
+    with errors():
+        from environment.simulation.fitted import write_model
+        from environment.simulation.fitting import fit as fitted
+        from profiles.runs import read_runs
+
+        model, left_out = fitted(read_runs(folder))
+        path = write_model(folder, model)
+    if output == "json":
+        print_json({**model.model_dump(mode="json"), "left_out": dict(left_out)})
+        return
+    from daemon.cli.profile.profile_tables import show_model
+
+    show_model(model, left_out, path)
+
+
+@profile.command("plot")
+def plot(
+    folder: Folder,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture.")] = Path("runs.png"),
+) -> None:
+    """Draw the durations of all runs by their placement; outliers are crossed out, not left out.
+
+    Example: stoker profile plot runs
+    """
+    with errors():
+        from agents.experiments.fidelity import draw_runs
+        from profiles.runs import read_runs
+
+        try:
+            draw_runs(read_runs(folder), out)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"--out {out}: {error}") from None
+    print(f"drawn: {out}")
+
+
+@profile.command("curve")
+def curve(folder: Folder, output: Output = "table") -> None:
+    """Show what sizes did to the jobs of a folder, and how far their curves are off sizes that were held out.
+
+    Example: stoker profile curve stoker-profiles/sizes
+    """
+    with errors():
+        from profiles.curve_check import measured_curves
+        from profiles.runs import read_runs
+
+        curves = measured_curves(read_runs(folder))
+    if output == "json":
+        from dataclasses import asdict
+
+        print_json({name: asdict(found) | {"law": found.law} for name, found in curves.items()})
+        return
+    from daemon.cli.profile.curve_tables import show_curves
+
+    show_curves(curves)
+
+
+@profile.command("export")
+def export(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to the terminal.")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Make job profiles of the runs of a folder, in YAML, for the daemon's config or for a workload.
+
+    Example: stoker profile export runs
+    """
+    with errors():
+        from profiles.runs import read_about, read_runs
+        from profiles.summary import profiles_of, profiles_text
+
+        found = profiles_of(read_runs(folder))
+        machine = read_about(folder).get("machine", {})
+        source = f"{folder.resolve().name}, on {machine.get('cores')} cores of {machine.get('cpu')}"
+    if output == "json":
+        print_json({name: made.model_dump() for name, made in found.items()})
+        return
+    text = profiles_text(found, source)
+    if out is None:
+        print(text, end="")
+        return
+    with writing(out):
+        out.write_text(text, encoding="utf-8")
+    print(f"profiles of {', '.join(found)} written to {out}")
+
+
+@profile.command("validate")
+def validate(
+    folder: Folder,
+    workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Who decides: ff, rr, ilp:beta=0.5, ...")
+    ] = "ff",
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+    ] = RESULTS / "fidelity.md",
+    output: Output = "table",
+) -> int:
+    """Run a workload with real Spark, and simulate it with the model of DIR; report how far they are apart.
+
+    The cluster is that of the plan of DIR; the jobs are apps of profiles/apps, by type.
+
+    Example: stoker profile validate stoker-profiles/plan --workload burst --policy aep
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    with errors():
+        from agents.experiments.fidelity import report
+        from agents.experiments.revision import sign
+        from daemon.cli.profile.validate_simulator import compared
+
+        with progress_bar() as progress:
+            fidelity = compared(folder, workload, policy, progress)
+        command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
+        with writing(out):
+            report(fidelity, out, command)
+            sign(out)
+    if output == "json":
+        print_json(fidelity.to_json())
+        return 0
+    from daemon.cli.profile.profile_tables import show_errors
+
+    show_errors(fidelity)
+    print(f"The report is in {out}.")
+    return 0
+
+
+@profile.command("compare")
+def compare(
+    folder: Folder,
+    workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
+    policy: Annotated[
+        str,
+        typer.Option("--policy", metavar="NAMES", help="Who decides; the first is the reference."),
+    ] = "aep,greedy,lookahead,reinforce",
+    runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="How often each of them decides.")] = 3,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Other VMs than the plan's: a name or a .yaml file.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+    ] = RESULTS / "real.md",
+    output: Output = "table",
+) -> int:
+    """Run a workload with real Spark under several policies in turn, and simulate it with the model of DIR.
+
+    The jobs are apps of profiles/apps, by type. Started again, it goes on where it was ended.
+
+    Example: stoker profile compare stoker-profiles/sizes --workload profiles/real.csv --policy aep,greedy
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    policies = list(dict.fromkeys(policy.split(",")))
+    with errors():
+        from agents.experiments.real_runs import report
+        from agents.experiments.revision import sign
+        from daemon.cli.profile.compare_on_spark import compared
+
+        with progress_bar() as progress:
+            comparison = compared(folder, workload, policies, runs, cluster, progress)
+        words = ["stoker profile compare", str(folder), "--workload", workload, "--policy", policy]
+        words += ["--runs", str(runs), *([] if cluster is None else ["--cluster", cluster])]
+        with writing(out):
+            report(comparison, out, " ".join(words))
+            sign(out)
+    if output == "json":
+        print_json(comparison.to_json())
+        return 0
+    from daemon.cli.profile.profile_tables import show_comparison
+
+    show_comparison(comparison)
+    print(f"The report is in {out}.")
+    return 0
+
+
+@profile.command("ingest")
+def ingest(
+    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a daemon.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.")],
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="The cluster on which the jobs ran: a name or a .yaml file.")
+    ] = "paper",
+    database: Annotated[
+        str | None, typer.Option("--database", metavar="URL", help="The job store, when not in DATA_DIR.")
+    ] = None,
+) -> None:
+    """Turn what a daemon has recorded into measured runs, a workload, and decisions with what followed.
+
+    DIR then holds runs.parquet, workload.csv and trajectories.parquet. The daemon may run meanwhile.
+
+    Example: stoker profile ingest stoker-data --out runs
+    """
+    with errors():
+        from daemon.cli.profile.recorded_data import ingested
+
+        found = ingested(data_dir, out, cluster, database)
+    runs, jobs = len(found.runs), len(found.workload)
+    print(f"{runs} runs, {jobs} jobs and {found.decisions} decisions are in {out}")
+    if found.unread:
+        named = "; ".join(f"{job}: {visible(why)}" for job, why in list(found.unread.items())[:_NAMED])
+        more = f"; and {len(found.unread) - _NAMED} more" if len(found.unread) > _NAMED else ""
+        without = f"{len(found.unread)} of {runs} runs are without stages, as no event log was read"
+        print(f"{without}: {named}{more}")
+
+
+@contextlib.contextmanager
+def errors() -> Iterator[None]:
+    """What is wrong with the input, in one line."""
+    from agents.registry import PolicyError
+    from conf.loader import ConfigError
+    from daemon.store.job_store import StoreError
+    from profiles.runs import ProfileError
+    from profiles.workload_files import WorkloadError
+
+    try:
+        yield
+    except (PolicyError, ConfigError, WorkloadError, ProfileError, StoreError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _end_in_order(number: int, _: object) -> None:
+    raise SystemExit(128 + number)

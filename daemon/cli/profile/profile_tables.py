@@ -1,0 +1,106 @@
+"""What commands of `profile` print: runs, a model fitted to them, simulations beside what was real.
+
+What `profile curve` prints is in `curve_tables`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daemon.cli.shared import render
+
+if TYPE_CHECKING:  # which takes half a second
+    from agents.experiments.fidelity import Fidelity
+    from agents.experiments.real_runs import RealComparison
+    from environment.simulation.fitted import FittedModel
+    from profiles.runs import MeasuredRun
+
+_RUNS = (
+    "type",
+    "input",
+    "executors",
+    "VMs",
+    "shared",
+    "duration",
+    "startup",
+    "tasks",
+    "gc",
+    "read",
+    "written",
+    "network",
+    "spilled",
+    "losses",
+    "cost",
+    "",
+)
+_AMOUNTS = ("shuffle_read_mib", "shuffle_write_mib", "network_mib", "spill_mib")
+_MODEL = ("type", "runs", "method", "error on held-out runs", "spread", "slowdown", "worst / best placement")
+_ERRORS = ("type", "duration", "completion", "cost")
+_COMPARED = ("policy", "$, real", "simulated", "completion s, real", "simulated")
+
+
+def show_runs(
+    runs: Sequence["MeasuredRun"], marked: Collection[tuple[str, int]], about: Mapping[str, Any]
+) -> None:
+    """Print runs, those marked (by name and copy) as outliers, and on what they were measured."""
+    rows = [_row(run, (run.name, run.copy) in marked) for run in runs]
+    render.show(render.table(_RUNS, rows, right=_RUNS[3:-1]))
+    machine = about.get("machine", {})
+    render.show(
+        f"{render.count(len(runs), 'run')} on {machine.get('cores')} cores of {machine.get('cpu')}, "
+        f"isolation of VMs: {about.get('isolation')}"
+    )
+
+
+def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
+    return (
+        run.type,
+        render.NONE if run.input_mib is None else f"{run.input_mib:g} MiB",
+        f"{run.executors} x {run.cpus:g} cpu, {render.memory(run.memory_mib)}",
+        str(run.vms),
+        f"{run.shared:.0%}",
+        render.duration(run.duration),
+        render.duration(run.startup),
+        render.duration(run.total("task_seconds")),
+        render.duration(run.total("gc_seconds")),
+        *(f"{run.total(amount):.1f}" for amount in _AMOUNTS),
+        str(run.losses),
+        render.money(run.cost),
+        run.state if run.state != "finished" else "outlier" if outlier else "",
+    )
+
+
+def show_model(model: "FittedModel", left_out: Mapping[str, str], path: Path) -> None:
+    """Print how well each type's durations were fitted, why some were not, and where the model is."""
+    rows = [
+        (
+            name,
+            str(found.runs),
+            found.method,
+            ", ".join(f"{method} {error:.1%}" for method, error in found.errors.items()),
+            f"{found.sigma:.1%}",
+            f"{found.slowdown:.2f}",
+            f"{found.placement_ratio:.2f}",
+        )
+        for name, found in model.types.items()
+    ]
+    render.show(render.table(_MODEL, rows, right=("runs", *_MODEL[4:])))
+    for name, why in left_out.items():
+        render.show(f"{name} has no model: {why}")
+    render.show(f"The model is in {path}.")
+
+
+def show_errors(fidelity: "Fidelity") -> None:
+    """Print how far a simulation is from the same jobs on real Spark, by type."""
+    rows = [(name, *(f"{value:.1%}" for value in values)) for name, values in fidelity.errors().items()]
+    render.show(render.table(_ERRORS, rows, right=_ERRORS[1:], title="Mean absolute errors"))
+
+
+def show_comparison(comparison: "RealComparison") -> None:
+    """Print what each policy cost and how long jobs took under it, real and simulated."""
+    names = (("real_cost", 4), ("cost", 4), ("real_completion", 1), ("completion", 1))
+    rows = [
+        (label, *(f"{row[name][0]:.{digits}f} ± {row[name][1]:.{digits}f}" for name, digits in names))
+        for label, row in comparison.rows().items()
+    ]
+    render.show(render.table(_COMPARED, rows, right=_COMPARED[1:], title="Mean ± standard deviation"))

@@ -1,0 +1,88 @@
+"""What a daemon has recorded, made into what policies and models learn from."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+from conf.training import TrainingSpec
+from daemon.cli.shared.errors import CommandError, writing
+from daemon.maintenance.recorded_runs import History, workload_of_runs
+from daemon.store.job_store import Store
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import jobs_of
+from environment.simulation.fitted import FittedDurations, Pace
+from environment.simulation.fitting import fit
+from profiles.job_profile import load_profiles
+from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs
+from profiles.trajectories import write_trajectories
+from profiles.workload import Workload
+from profiles.workload_files import write_workload
+
+#: Chosen: as many jobs as the workloads that come along have.
+_JOBS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What a daemon's records came to."""
+
+    runs: Sequence[MeasuredRun]
+    workload: Workload
+    decisions: int
+    #: Jobs of which Spark's event log could not be read, and why: nothing is known of their stages.
+    unread: Mapping[str, str]
+
+
+def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> Ingested:
+    """Write runs.parquet, workload.csv and trajectories.parquet, and return what they hold.
+
+    CommandError when there is nothing to learn from, or it cannot be written.
+    """
+    if database is None and not (data_dir / "stoker.db").is_file():
+        raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
+    cpus = {vm.name: vm.cpus for vm in load_cluster(cluster)}
+    with contextlib.closing(Store(database or f"sqlite:///{data_dir.absolute() / 'stoker.db'}")) as store:
+        history = History(store, data_dir, cpus)
+        found, steps = list(history.runs()), history.steps()
+    try:
+        workload = workload_of_runs(found)
+    except ValueError as error:
+        raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
+    runs = [run for run, _ in found]
+    sparks = ", ".join(sorted({record.job.spark for _, record in found}))
+    with writing(out):
+        write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine(sparks)})
+        write_workload(workload, out / "workload.csv")
+        write_trajectories(out, steps)
+    return Ingested(runs, workload, len(steps), history.unread)
+
+
+def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:
+    """The training file with workloads drawn from the jobs that a daemon has recorded, kept in `folder`.
+
+    What is kept there is read anew unless told not to: a run that has begun goes on with what it began with,
+    whatever has been recorded since. A job takes there what a model of the recorded runs says of the best
+    number of VMs; of a type with a single run, what that took. What a placement that is not good costs is the
+    rule of Islam 2022, 7.1.
+    """
+    folder = folder.absolute()
+    path = folder / "workload.yaml"
+    if again or not path.is_file():
+        found = ingested(data_dir, folder, spec.cluster)
+        write_workload(_at_best(found.workload, found.runs, spec.cluster), folder / "workload.csv")
+        path.write_text(yaml.safe_dump({"jobs": _JOBS, "recorded": {"path": str(folder / "workload.csv")}}))
+    return spec.model_copy(update={"workloads": {str(path): 1.0}})
+
+
+def _at_best(workload: Workload, runs: Sequence[MeasuredRun], cluster: str) -> Workload:
+    try:
+        model, _ = fit(runs)
+    except ProfileError:
+        return workload
+    pace = Pace(FittedDurations(model), workload)
+    best = pace.best(jobs_of(workload, load_profiles()), len(load_cluster(cluster)))
+    jobs = zip(workload.jobs, best, strict=True)
+    return Workload(tuple(replace(job, duration=of.expected_duration or job.duration) for job, of in jobs))

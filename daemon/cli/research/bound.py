@@ -1,0 +1,72 @@
+"""`stoker bound`: what the best schedule of a workload costs. It needs no daemon."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daemon.cli.research.simulate import errors
+from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import Output, print_json
+from daemon.cli.shared.progress import progress_bar
+
+if TYPE_CHECKING:
+    from agents.bound.limits import Limit
+
+
+def bound(
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A name (burst, ...) or a .yaml, .csv or .parquet file.")
+    ],
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
+    ] = "paper",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 1,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    beta: Annotated[
+        float, typer.Option("--beta", min=0.0, max=1.0, help="How much cost counts; the rest is completion.")
+    ] = 1.0,
+    tries: Annotated[
+        int | None, typer.Option("--tries", min=1, help="Schedules that are searched through.")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Tell what the best schedule of a workload costs, by one who knows all jobs, or between what that is.
+
+    Of few jobs the optimum is often proven. Else there is a lower bound, which no policy costs less than that
+    gives jobs what they ask for, and the best schedule of a long search.
+
+    Example: stoker bound burst --jobs 20
+    """
+    found: dict[int, Limit] = {}
+    with errors(), progress_bar() as progress:
+        from agents.bound.instance import BoundError
+        from agents.bound.limits import limit_of
+        from environment.cluster_files import load_cluster
+        from profiles.generators import load_workload
+
+        vms = load_cluster(cluster)
+        for each in range(seed, seed + seeds):
+            there = load_workload(workload, each, jobs)
+            try:
+                found[each] = limit_of(there, vms, beta=beta, tries=tries, seed=each, told=progress)
+            except BoundError as error:
+                raise CommandError(f"{workload} on {cluster}: {error}") from None
+    if output == "json":
+        print_json([{"seed": each, **limit.to_json()} for each, limit in found.items()])
+        return
+    from daemon.cli.shared import render
+
+    rows = [
+        (
+            str(each),
+            f"{limit.packing:.3f}",
+            f"{limit.lower:.3f}",
+            f"{limit.best.cost:.3f}",
+            f"{limit.best.completion:.0f}",
+            "optimal" if limit.proven else "best known",
+        )
+        for each, limit in found.items()
+    ]
+    columns = ("seed", "perfect packing $", "lower bound $", "schedule $", "completion s", "schedule is")
+    render.show(render.table(columns, rows, right=columns[:-1]))

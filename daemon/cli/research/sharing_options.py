@@ -1,0 +1,187 @@
+"""What a simulation's options say of queues and the order of jobs, and what is shown of queues and users."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from daemon.cli.shared.errors import CommandError
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import SimulatedRun
+    from environment.sharing.terms import Sharing
+    from environment.simulation.fairness import Fairness, Party
+
+#: As many queues or users are shown of a run; of more, those that are furthest from their fair parts.
+_SHOWN = 30
+_EXPLAINED = """
+share: of the cluster, of what is scarcest to it, while it had jobs
+fair: the same if what all held were divided by weight among who wanted more, within their bounds
+slow: completion over duration, mean and 95 %; wait: the longest
+late: jobs over after their deadlines, of how many that have one"""
+
+
+@dataclass
+class SharingOptions:
+    """Who goes first, and what is shown of it."""
+
+    sharing: Annotated[
+        str | None,
+        typer.Option(
+            "--sharing",
+            metavar="FILE",
+            help="Queues and the order of jobs: a file with the sections queues and sharing, such as a "
+            "daemon's config, or a name (teams).",
+            show_default=False,
+        ),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(
+            "--order",
+            metavar="ORDER",
+            help="Who goes first: fifo, priority, fair, deadline, shortest, or several by commas.",
+            show_default=False,
+        ),
+    ] = None
+    by: Annotated[
+        Literal["queue", "user"] | None,
+        typer.Option(
+            "--by", help="Show what each queue, or each user, had of the cluster.", show_default=False
+        ),
+    ] = None
+    plot_shares: Annotated[
+        Path | None,
+        typer.Option("--plot-shares", metavar="FILE", help="Draw shares over time (.png, .svg)."),
+    ] = None
+
+    def read(self) -> "Sharing | None":
+        """The queues and the order; None where nothing is said of either. ConfigError says what is wrong."""
+        from conf.loader import build
+        from conf.schema.sharing import SharingSpec
+        from environment.sharing.terms import Sharing
+
+        found = None if self.sharing is None else _read(self.sharing)
+        if self.order is None:
+            return found
+        words = [word.strip() for word in self.order.split(",")]
+        spec = build(SharingSpec, {"order": words}, "--order")
+        return replace(found or Sharing(), order=spec.order)
+
+    def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
+        """By what it is shown who had what; None where nobody asked for it."""
+        if self.by is not None or not (self.sharing or self.order or self.plot_shares):
+            return self.by
+        return "queue" if len({job.queue for run in runs for job in run.result.jobs}) > 1 else "user"
+
+
+def _read(name: str) -> "Sharing":
+    from conf.loader import SHIPPED, ConfigError, find, load
+    from conf.schema import Config
+    from environment.sharing.terms import sharing_of
+
+    if Path(name).suffix:
+        path = find(name)
+    else:
+        path = SHIPPED / "sharing" / f"{name}.yaml"
+        if not path.exists():
+            known = ", ".join(sorted(each.stem for each in path.parent.glob("*.yaml")))
+            raise ConfigError(f"--sharing {name}: no such file; known are {known}, or a .yaml file")
+    config = load(path, Config)
+    found = sharing_of(config.sharing, config.queues)
+    if found is None:
+        raise ConfigError(f"{path}: has neither queues nor sharing")
+    return found
+
+
+def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None") -> None:
+    """Print for each policy what every queue, or user, had of the cluster: means over seeds."""
+    from daemon.cli.research.simulation_tables import known
+    from daemon.cli.shared import render
+
+    order = ", ".join(sharing.order) if sharing else "fifo, whatever the queue"
+    render.show(f"\nOrder: {order}; the same for all policies.")
+    for policy, found in fairness_of(runs, by, sharing).items():
+        render.show(f"\n{policy} (knows {known(policy)}): {_in_short(found)}")
+        parties = _together([party for each in found for party in each.parties])
+        cells = [_row(party) for party in parties[:_SHOWN]]
+        render.show(render.table(_COLUMNS, cells, right=_COLUMNS[1:]))
+        if len(parties) > _SHOWN:
+            render.show(f"... and {len(parties) - _SHOWN} others, nearer to their fair parts")
+    render.show(_EXPLAINED)
+
+
+def fairness_of(
+    runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None"
+) -> "dict[str, list[Fairness]]":
+    """How fair the runs of each policy were, in their order."""
+    from environment.simulation.fairness import fairness
+
+    found: dict[str, list[Fairness]] = {}
+    for run in runs:
+        told = fairness(run.result, sharing.queues if sharing else None, by)
+        found.setdefault(run.policy, []).append(told)
+    return found
+
+
+def plain(run: "SimulatedRun", by: 'Literal["queue", "user"]', sharing: "Sharing | None") -> dict[str, Any]:
+    """How fair a run was, as plain values."""
+    ((found,),) = fairness_of([run], by, sharing).values()
+    return {"sharing": {"order": list(sharing.order) if sharing else ["fifo"], **found.to_json()}}
+
+
+def draw(
+    runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None", path: Path
+) -> None:
+    """Draw shares over time, of each policy's first run; CommandError when the file cannot be written."""
+    from agents.experiments.shares_plot import draw_shares
+    from environment.simulation.fairness import shares_over_time
+
+    queues = sharing.queues if sharing else None
+    found = {run.policy: shares_over_time(run.result, queues, by) for run in reversed(runs)}
+    try:
+        draw_shares(dict(reversed(found.items())), path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--plot-shares {path}: {error}") from None
+
+
+_COLUMNS = ("who", "weight", "share %", "fair %", "slow", "95 %", "wait s", "late", "cost $")
+
+
+def _in_short(found: "Sequence[Fairness]") -> str:
+    spread = f" ± {stdev(each.jain for each in found):.3f}" if len(found) > 1 else ""
+    in_time, late = (sum(getattr(each, name) for each in found) for name in ("in_time", "late"))
+    due = f", {in_time} of {in_time + late} deadlines met" if in_time + late else ""
+    furthest = fmean(each.furthest for each in found)
+    return f"Jain {fmean(each.jain for each in found):.3f}{spread}, the furthest {furthest:.0%} off{due}"
+
+
+def _together(parties: "Sequence[Party]") -> "list[list[Party]]":
+    """Those of the same name over seeds; in order, or of many the furthest from their fair parts first."""
+    by_name: dict[str, list[Party]] = {}
+    for party in parties:
+        by_name.setdefault(party.name, []).append(party)
+    if len(by_name) <= _SHOWN:
+        return list(by_name.values())
+    return sorted(by_name.values(), key=lambda of: -fmean(abs((each.normalised or 1.0) - 1.0) for each in of))
+
+
+def _row(party: "Sequence[Party]") -> tuple[str, ...]:
+    def mean(name: str) -> float:
+        return fmean(getattr(each, name) for each in party)
+
+    late, due = sum(each.late for each in party), sum(each.late + each.in_time for each in party)
+    return (
+        party[0].name,
+        f"{party[0].weight:g}",
+        f"{100 * mean('share'):.1f}",
+        f"{100 * mean('fair'):.1f}",
+        f"{mean('slowdown'):.1f}",
+        f"{mean('p95_slowdown'):.1f}",
+        f"{max(each.longest_wait for each in party):.0f}",
+        f"{late}/{due}" if due else "-",
+        f"{mean('cost'):.2f}",
+    )

@@ -1,0 +1,399 @@
+"""The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`.
+
+What they print of runs is made in `simulation_tables`, and what they say of queues and users in `sharing`.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from conf.assumptions import SPOT_ERROR
+from conf.characters import visible
+from daemon.cli.research.sharing_options import SharingOptions
+from daemon.cli.shared.daemon_config import find_own_policies
+from daemon.cli.shared.errors import CommandError, writing
+from daemon.cli.shared.options import BeliefOption, Output, print_json, with_groups
+from daemon.cli.shared.progress import progress_bar
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import SimulatedRun
+    from environment.pools import Keeping
+    from environment.simulation.expectations import Belief
+    from environment.simulation.options import SimulationOptions
+    from environment.simulation.spot_beliefs import SpotBelief
+    from environment.sizing import Sizes
+    from profiles.job_profile import JobProfile
+    from profiles.varied import Varied
+
+COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
+
+
+@with_groups
+def simulate(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="NAMES", help="Who decides; several by commas: rr,ff,ilp:beta=0.5"),
+    ] = None,
+    workload: Annotated[
+        str, typer.Option("--workload", help="A name (normal, burst, ...) or a .yaml, .csv or .parquet file.")
+    ] = "burst",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
+    ] = "paper",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
+    ] = None,
+    durations: Annotated[
+        Path | None,
+        typer.Option("--durations", metavar="DIR", help="Durations by the model of `profile fit DIR`."),
+    ] = None,
+    profiles: Annotated[
+        str | None,
+        typer.Option(
+            "--profiles",
+            metavar="FILE",
+            help="Curves of job types and how they like to be placed, as `profile export` writes them.",
+        ),
+    ] = None,
+    draw: Annotated[
+        Literal["mean", "sample"],
+        typer.Option("--draw", help="With --durations: the mean, or drawn by seed."),
+    ] = "mean",
+    belief: BeliefOption = "spread",
+    spot_belief: Annotated[
+        str,
+        typer.Option(
+            "--spot-belief",
+            metavar="BELIEF",
+            help="What policies expect of spot VMs, how often they are taken away and what is done again "
+            "then: exact (the truth), or a number (with a log-normal error of that standard deviation).",
+        ),
+    ] = str(SPOT_ERROR),
+    as_daemon: Annotated[
+        bool,
+        typer.Option(
+            "--as-daemon",
+            help="With --durations: expect of running jobs what a daemon does, which knows of no such model.",
+        ),
+    ] = False,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="HOW",
+            help="How long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS.",
+        ),
+    ] = "break_even",
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            "--sizes",
+            metavar="HOW",
+            help="Let jobs be smaller than they ask for, down to a share of it: floor=0.5.",
+            show_default=False,
+        ),
+    ] = None,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
+        ),
+    ] = False,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            "--vary",
+            metavar="WHAT",
+            help="Draw by seed of a workload that is a file: durations (by the spread of their type), "
+            "arrivals (the gaps between jobs, with replacement), or both by a comma.",
+            show_default=False,
+        ),
+    ] = None,
+    most_events: Annotated[
+        int | None,
+        typer.Option(
+            "--most-events",
+            min=1,
+            help="Stop a run after so many events; by default 200,000 and 1,000 for each job.",
+            show_default=False,
+        ),
+    ] = None,
+    fallback: Annotated[
+        str,
+        typer.Option(
+            "--fallback",
+            metavar="NAME",
+            help="Who decides where a policy fails, or waits though nothing will happen; none: nobody.",
+        ),
+    ] = "ff",
+    *,
+    shared: SharingOptions,
+    output: Output = "table",
+) -> None:
+    """Compare policies on a workload, in the simulator; no daemon is needed.
+
+    Example: stoker simulate --workload burst --policy ff,greedy,lookahead --seeds 3
+    """
+    names = ",".join(policy) if policy else COMPARED
+    numbers = range(seed, seed + seeds)
+    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
+    options = replace(options, spot_belief=spot_belief_of(spot_belief), most_events=most_events)
+    options = replace(options, vary=varied_of(vary))
+    if profiles is not None:
+        options = replace(options, profiles=profiles_of(profiles))
+    compare_policies(
+        names.split(","),
+        [workload],
+        cluster,
+        numbers,
+        plot,
+        output,
+        options,
+        jobs=jobs,
+        bound=bound,
+        shared=shared,
+        fallback=fallback,
+    )
+
+
+def options_of(
+    belief: str,
+    durations: Path | None = None,
+    draw: Literal["mean", "sample"] = "mean",
+    *,
+    keep: str = "break_even",
+    as_daemon: bool = False,
+    sizes: str | None = None,
+) -> "SimulationOptions":
+    """What is true and what is believed in a simulation, from a command's options."""
+    with errors():
+        from environment.simulation.fitted import FittedDurations, read_model
+        from environment.simulation.options import SimulationOptions
+
+        fitted = None if durations is None else FittedDurations(read_model(durations), draw)
+        beliefs, keeping = belief_of(belief), keeping_of(keep)
+        return SimulationOptions(
+            fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
+        )
+
+
+def profiles_of(file: str) -> "Mapping[str, JobProfile]":
+    """What --profiles says."""
+    with errors():
+        from profiles.job_profile import load_profiles
+
+        return load_profiles(file)
+
+
+def keeping_of(text: str) -> "Keeping":
+    """What --keep says."""
+    from environment.pools import Keeping
+
+    try:
+        return Keeping.read(text)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
+
+
+def sizes_of(text: str | None) -> "Sizes":
+    """What --sizes says."""
+    from environment.sizing import Sizes
+
+    try:
+        return Sizes() if text is None else Sizes.read(text)
+    except ValueError as error:
+        raise CommandError(f"--sizes: {error}") from None
+
+
+def spot_belief_of(text: str) -> "SpotBelief":
+    """What --spot-belief says."""
+    from environment.simulation.spot_beliefs import SpotBelief
+
+    try:
+        return SpotBelief.read(text)
+    except ValueError as error:
+        raise CommandError(f"--spot-belief: {error}") from None
+
+
+def varied_of(text: str | None) -> "tuple[Varied, ...]":
+    """What --vary says."""
+    from profiles.varied import read_varied
+
+    try:
+        return () if text is None else read_varied(text)
+    except ValueError as error:
+        raise CommandError(f"--vary: {error}") from None
+
+
+def belief_of(text: str) -> "Belief":
+    """What --belief says."""
+    from environment.simulation.expectations import Belief
+
+    try:
+        return Belief.read(text)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
+
+
+def compare_policies(
+    policies: Sequence[str],
+    workloads: Sequence[str],
+    cluster: str,
+    seeds: Sequence[int],
+    plot: Path | None,
+    output: str,
+    options: "SimulationOptions",
+    jobs: int | None = None,
+    *,
+    bound: bool = False,
+    shared: SharingOptions | None = None,
+    fallback: str = "ff",
+) -> "list[SimulatedRun]":
+    """Run all policies over all workloads and seeds, and show what came of it: a table for each workload.
+
+    With `bound`, or where jobs are few, how far policies are from the limit is told besides, and what queues
+    or users had, where `shared` says so. The `fallback` decides where a policy fails, `none` does not.
+    """
+    shared = shared or SharingOptions()
+    with errors():
+        sharing = shared.read()
+        options = replace(options, sharing=sharing)
+        from agents.experiments.comparison import compare, contender
+        from daemon.cli.research import sharing_options as sharing_tables
+        from daemon.cli.research.optimality_gap import distances, limits_of, told
+        from daemon.cli.research.simulation_tables import cautions, draw, mostly_failed, plain, show
+
+        find_own_policies()
+        contenders = [contender(name) for name in policies if name]
+        second = None if fallback == "none" else contender(fallback)
+        with progress_bar() as progress:
+            every = compare(
+                contenders,
+                workloads,
+                cluster,
+                seeds,
+                jobs=jobs,
+                options=options,
+                fallback=second,
+                progress=progress,
+            )
+            runs = list(every)
+            limits = {
+                name: limits_of(name, cluster, seeds, jobs, options, progress, wanted=bound)
+                for name in (workloads if bound or len(contenders) > 1 else ())
+            }
+    of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
+    if plot is not None:
+        for name, found in of_workload.items():
+            # Several workloads are drawn into as many files: cost-normal.png, cost-burst.png.
+            suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
+            path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
+            draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+    by = shared.shown_by(runs)
+    if by is not None and shared.plot_shares is not None:
+        sharing_tables.draw(runs, by, sharing, shared.plot_shares)
+    profiled = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
+    notes = {name: list(cautions(found, profiled)) for name, found in of_workload.items()}
+    if output == "json":
+        for line in dict.fromkeys(line for lines in notes.values() for line in lines):
+            print(f"stoker: {line}", file=sys.stderr)
+        print_json(
+            [
+                plain(run)
+                | (sharing_tables.plain(run, by, sharing) if by else {})
+                | told(limits.get(run.workload, ({}, ""))[0], run)
+                for run in runs
+            ]
+        )
+        _fail_for(mostly_failed(runs, fallback))
+        return runs
+    for name, found in of_workload.items():
+        if len(workloads) > 1:
+            print(f"\n{name}")
+        show(found, fallback, notes[name])
+        for line in distances(found, *limits.get(name, ({}, ""))):
+            print(line)
+        if by is not None:
+            sharing_tables.show(found, by, sharing)
+    _fail_for(mostly_failed(runs, fallback))
+    return runs
+
+
+def _fail_for(lines: Sequence[str]) -> None:
+    """Exit with code 1 after these lines on stderr, if there are any: what was shown is no comparison."""
+    for line in lines:
+        print(f"stoker: {line}", file=sys.stderr)
+    if lines:
+        raise typer.Exit(1)
+
+
+def workload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name (burst, ...) or a workload file.")],
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the file's.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the jobs here: .csv or .parquet.")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back.
+
+    Example: stoker workload burst --seed 5 --out burst.csv
+    """
+    with errors():
+        from dataclasses import asdict
+
+        from profiles.generators import load_workload
+        from profiles.workload_files import write_workload
+
+        found = load_workload(name, seed, jobs)
+        for lost in found.left_out:
+            print(f"stoker: left out: {visible(lost)}", file=sys.stderr)
+        if out is not None:
+            with writing(out):
+                write_workload(found, out)
+            print(f"{len(found)} jobs written to {out}")
+            return
+    if output == "json":
+        print_json([asdict(job) for job in found.jobs])
+        return
+    from daemon.cli.shared import render
+
+    users, due = any(job.owner for job in found.jobs), any(job.deadline for job in found.jobs)
+    rows = [
+        (
+            job.name,
+            job.type,
+            render.duration(job.submitted_at),
+            f"{job.executors} x {job.cpus:g} cpu, {render.memory(job.memory_mib)}",
+            render.duration(job.duration),
+            *((job.owner or "-", job.queue) if users else ()),
+            *((render.duration(job.deadline),) if due else ()),
+        )
+        for job in found.jobs
+    ]
+    columns = ("job", "type", "submitted after", "executors", "duration")
+    columns += (*(("user", "queue") if users else ()), *(("due within",) if due else ()))
+    render.show(render.table(columns, rows, right=("submitted after", "duration", "due within")))
+
+
+@contextlib.contextmanager
+def errors() -> Iterator[None]:
+    """What is wrong with the input, in one line."""
+    from agents.registry import PolicyError
+    from conf.loader import ConfigError
+    from environment.simulation.simulator import StuckError
+    from profiles.workload_files import WorkloadError
+
+    try:
+        yield
+    except (PolicyError, ConfigError, WorkloadError, StuckError) as error:
+        raise CommandError(str(error)) from None

@@ -1,0 +1,199 @@
+"""What `stoker simulate` and `evaluate` print of runs: a table of policies, and what stands out."""
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conf.characters import visible
+from daemon.cli.shared.errors import CommandError
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import SimulatedRun, Statistic
+
+#: What policies may know, in tables that are read on a terminal.
+_LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
+_KNOWS = (
+    "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
+    " (docs/policies.md says more)."
+)
+_BOUND = (
+    "Cost / bound: 1.00 is every job's cores for its shortest duration, at the cheapest core's price;"
+    " no schedule costs less."
+)
+_GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
+_SPREAD = " ±: the standard deviation over seeds."
+#: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
+_MOST_FAILED = 0.5
+#: So many types without a profile are named, the others counted. Chosen: a line.
+_NAMED = 8
+#: What is left out first where a terminal is narrow.
+_SPARE = ("decision µs", "longest wait s", "95 % s", "good", "knows", "lost core h", "openings", "duration s")
+
+
+def plain(run: "SimulatedRun") -> dict[str, object]:
+    """A run as plain values."""
+    from agents.experiments.comparison import known_to
+
+    facts = known_to(run.policy)
+    return {
+        "policy": run.policy,
+        "knows": None if facts is None else ["sizes", *facts],
+        "workload": run.workload,
+        "seed": run.seed,
+        "left_out": list(run.left_out),
+        **run.result.to_json(),
+    }
+
+
+def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str] = ()) -> None:
+    """Print a row for each policy of the runs of a workload; who decided where one failed, and notes."""
+    from agents.experiments.comparison import durations_of, statistics_of, undrawn
+    from daemon.cli.shared import render
+
+    several, same = len({run.seed for run in runs}) > 1, undrawn(runs)
+    elastic = any(vm.terms for run in runs for vm in run.result.vms)
+    spot = any(vm.spot for run in runs for vm in run.result.vms)
+    shown = {"bill": 3, "openings": 0} if elastic else {}
+    shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
+    shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
+    shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
+    rows = []
+    for policy, of in statistics_of(runs).items():
+        cells = [
+            _cell(of[metric], digits, several and policy not in same) for metric, digits in shown.items()
+        ]
+        share, micros = of["fallback_share"].mean, of["decision_p50_us"].mean
+        rows.append((policy, known(policy), *cells, f"{100 * share:.3g} %", f"{micros:.0f}"))
+    columns = (
+        "policy",
+        "knows",
+        *(("bill $", "openings") if elastic else ()),
+        *(("taken away", "lost core h") if spot else ()),
+        "cost $",
+        "cost / bound",
+        "duration s",
+        "completion s",
+        "95 % s",
+        "longest wait s",
+        "good",
+        "fallback",
+        "decision µs",
+    )
+    table = render.fitted(columns, rows, right=columns[2:], spare=_SPARE)
+    render.show(table)
+    left_out = [name for name in columns if name not in {each.header for each in table.columns}]
+    if left_out:
+        render.show(f"Left out, as there is no room for it: {', '.join(left_out)}. -o json has all.")
+    render.show(_KNOWS)
+    render.show(_BOUND)
+    good = _GOOD.format(jobs=max(len(run.result.jobs) for run in runs))
+    drawn = several and len(same) < len({run.policy for run in runs})
+    render.show(good + (_SPREAD if drawn else ""))
+    render.show(durations_of(runs))
+    for line in (*notes, *_remarks(runs, fallback)):
+        render.show(line)
+
+
+def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[str]:
+    """What the numbers of a workload do not say: seeds draw nothing, nothing is known of a type."""
+    from agents.experiments.comparison import undrawn
+
+    for lost in dict.fromkeys(lost for run in runs for lost in run.left_out):
+        yield f"Left out of the workload: {visible(lost)}."
+    seeds = len({run.seed for run in runs})
+    if same := undrawn(runs):
+        yield (
+            f"All {seeds} seeds are the same run with {', '.join(same)}: nothing of the workload is drawn, "
+            "so there is no spread (--vary durations,arrivals draws)."
+        )
+    jobs = max((run.result.jobs for run in runs), key=len)
+    unknown = {visible(kind): count for kind, count in sorted(jobs.types.items()) if kind not in profiled}
+    if unknown:
+        names = ", ".join([*unknown][:_NAMED]) + (
+            f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        )
+        yield (
+            f"No profile of type {names} ({sum(unknown.values())} of {len(jobs)} jobs): they take the same "
+            "time wherever a policy places them, and count as good."
+        )
+
+
+def known(policy: str) -> str:
+    """What a policy knows, in letters."""
+    from agents.experiments.comparison import known_to
+
+    facts = known_to(policy)
+    return "?" if facts is None else " ".join(_LETTERS[fact] for fact in facts) or "-"
+
+
+def _cell(value: "Statistic", digits: int, several: bool) -> str:
+    spread = f" ± {value.spread:.{digits}f}" if several else ""
+    return f"{value.mean:.{digits}f}{spread}"
+
+
+def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
+    refused = {name: why for run in runs for name, why in run.result.refused.items()}
+    if refused:
+        name, why = next(iter(refused.items()))
+        yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
+    for run in runs:
+        for name, why in list(run.result.aside.items())[:1]:
+            yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
+        for name, why in list(run.result.given_up.items())[:1]:
+            yield f"{run.policy}: {_jobs(len(run.result.given_up))} given up, such as {name}: it {why}"
+    if kept_off := {name: None for run in runs for name in run.result.kept_off_spot}:
+        yield (
+            f"Kept off spot VMs: {_jobs(len(kept_off))}, such as {next(iter(kept_off))}, "
+            "which never ends on spot at this rate."
+        )
+    faults: dict[str, list[str]] = {}
+    for run in runs:
+        found = [made.faults[0] for made in run.result.decisions.faulty]
+        faults.setdefault(run.policy, []).extend(found)
+    for policy, found in faults.items():
+        if found:
+            who = "they counted as waiting" if fallback == "none" else f"{fallback} decided instead"
+            yield f"{policy} failed in {len(found)} decisions, and {who}; the first time: {visible(found[0])}"
+    guarded: dict[str, int] = {}
+    for run in runs:
+        guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded
+    for policy, count in guarded.items():
+        if count:
+            yield f"The guard took {count} decisions of {policy}, as jobs that fitted waited too long."
+    hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
+    for policy, count in hurried.items():
+        yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
+    """A line for each policy that failed in more than half of its decisions."""
+    made: dict[str, list[SimulatedRun]] = {}
+    for run in runs:
+        made.setdefault(run.policy, []).append(run)
+    lines: list[str] = []
+    for policy, of in made.items():
+        failed = sum(run.result.violations for run in of)
+        decisions = sum(len(run.result.decisions) for run in of)
+        if failed > _MOST_FAILED * decisions:
+            first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
+            whose = "no policy's" if fallback == "none" else f"those of {fallback}"
+            lines.append(
+                f"{policy} failed in {failed} of {decisions} decisions: its numbers are {whose}. "
+                f"The first time: {visible(first)}"
+            )
+    return lines
+
+
+def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
+    """Draw cost against completion into a file; CommandError when it cannot be written."""
+    from agents.experiments import reports
+    from agents.experiments.comparison import statistics_of
+
+    try:
+        reports.draw(statistics_of(runs), title, path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--plot {path}: {error}") from None

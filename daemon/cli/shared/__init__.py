@@ -1,0 +1,1 @@
+"""Used by every command: client, options, rendering, progress."""

@@ -1,0 +1,149 @@
+"""Options that many commands share, and how a command gets its client and shows its answer."""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from conf.characters import visible, visible_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
+
+#: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
+RESULTS = Path("stoker-results")
+DEFAULT_URL = "http://127.0.0.1:8642"
+
+Url = Annotated[str, typer.Option("--url", envvar="STOKER_URL", help="Where the daemon is.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", envvar="STOKER_TOKEN_FILE", help="File with the daemon's bearer token."),
+]
+Ca = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca", envvar="STOKER_CA", metavar="FILE", help="Who signed the daemon's certificate, in PEM."
+    ),
+]
+Output = Annotated[
+    Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
+]
+Listed = Literal["table", "wide", "json", "yaml", "name"]
+ListOutput = Annotated[
+    Listed,
+    typer.Option(
+        "-o",
+        "--output",
+        help="For people (wide: with all columns, however long), the API's own JSON, the same as YAML, or "
+        "names alone, one a line.",
+    ),
+]
+BeliefOption = Annotated[
+    str,
+    typer.Option(
+        "--belief",
+        metavar="BELIEF",
+        help="What policies expect of jobs' durations: exact (the truth), spread (with the error measured "
+        "of each type), a number (with a log-normal error of that standard deviation, such as 0.2), or "
+        "constant (the workload's mean for all).",
+    ),
+]
+ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
+#: Of a flag that can be repeated.
+Many = list[str] | None
+JobIds = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID...", help="Ids or names of jobs, ids of arrays, names of groups.", show_default=False
+    ),
+]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id or name.", show_default=False)]
+
+
+def option(flag: str, text: str, metavar: str | None = None) -> Any:
+    """A flag without a default that help would show."""
+    return typer.Option(flag, help=text, metavar=metavar, show_default=False)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, in which every parameter that is a dataclass of options becomes those options.
+
+    So commands that share options state them once: as annotated fields with defaults, in the order of help.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        if not is_dataclass(parameter.annotation):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = parameter.annotation
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+            )
+            for field in fields(parameter.annotation)
+        ]
+
+    @wraps(command)
+    def grouped(**told: Any) -> None:
+        made = {
+            name: group(**{field.name: told.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**told, **made)
+
+    grouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return grouped
+
+
+def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractContextManager[Client]":
+    """A client for a daemon; httpx is imported here, because `--help` must not wait for it."""
+    from daemon.cli.shared.client import Client
+
+    return Client(url, token_file, ca)
+
+
+def print_json(value: Any) -> None:
+    """Print an answer of the API as it came."""
+    print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def show_answer(
+    answer: Any,
+    output: Listed,
+    names: Iterable[str],
+    shown: "Callable[[bool], Iterable[RenderableType]]",
+) -> None:
+    """Print an answer of the API in the form that was asked for.
+
+    `names` are those of what it lists; `shown` makes the tables for people, wide ones where its argument
+    says so.
+    """
+    if output == "json":
+        print_json(answer)
+    elif output == "yaml":
+        import yaml
+
+        print(visible(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True)), end="")
+    elif output == "name":
+        for name in names:
+            print(visible(name))
+    else:
+        from daemon.cli.shared import render
+
+        render.show(*shown(output == "wide"), wide=output == "wide")
+
+
+def notice(text: str) -> None:
+    """Say something beside what a command prints."""
+    print(f"stoker: {visible(text)}", file=sys.stderr, flush=True)

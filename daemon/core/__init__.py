@@ -1,0 +1,1 @@
+"""What every part of the daemon shares: errors, statuses, identities, clock, event queue."""

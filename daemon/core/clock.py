@@ -1,0 +1,105 @@
+"""The daemon's time: seconds since the epoch that go on evenly, whatever becomes of the wall clock.
+
+What is billed, limited or waited for is a difference of two times. So the wall clock is read once, and from
+then on CLOCK_BOOTTIME counts, through restarts of the daemon on the same boot of its machine too. After a
+reboot, or on another machine, the store's clock is read, and time never begins before what was stored last.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from daemon.store.rows.terms import boot_seconds
+from environment.model.accounts import Account
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.words import times
+
+log = structlog.get_logger("clock")
+
+#: Seconds by which two readings may differ without a word: they are not taken at the same moment.
+_JUMP = 1.0
+
+
+class Clock:
+    """`now` for every thread, the rest for the scheduling loop."""
+
+    def __init__(
+        self,
+        kept: str = "",
+        shared: Callable[[], float] = time.time,
+        *,
+        wall: Callable[[], float] = time.time,
+        boot: Callable[[], float] = boot_seconds,
+        boot_id: str = "",
+    ) -> None:
+        """Go on from what was `kept`; where that is of another boot, from the `shared` clock of the store.
+
+        The rest is for tests: the machine's clocks, and what tells this boot from others.
+        """
+        self._shared, self._wall, self._boot = shared, wall, boot
+        self._boot_id = boot_id or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        before = json.loads(kept or "{}")
+        goes_on = before.get("boot") == self._boot_id
+        self._offset = before["offset"] if goes_on else shared() - boot()
+        self._ahead = self.now() - wall()
+        #: How often the wall clock has jumped since this daemon leads.
+        self.jumps = 0
+
+    @property
+    def kept(self) -> str:
+        """What another clock needs to go on from this one."""
+        return json.dumps({"boot": self._boot_id, "offset": self._offset})
+
+    @property
+    def trouble(self) -> str:
+        """In words, how far this time is from the wall clock; empty when it is not."""
+        if abs(self._ahead) <= _JUMP:
+            return ""
+        where = "behind" if self._ahead < 0 else "ahead of"
+        since = f"; that one jumped {times(self.jumps)}" if self.jumps else ""
+        return f"the daemon's time is {abs(self._ahead):.0f} s {where} this machine's clock{since}"
+
+    def now(self) -> float:
+        """The time, seconds since the epoch."""
+        return self._boot() + self._offset
+
+    def begin(
+        self,
+        jobs: Sequence[JobRecord],
+        tasks: Sequence[ExecutorRecord],
+        accounts: Sequence[Account] = (),
+    ) -> None:
+        """A term begins with these jobs and tasks that are not over: it is later than all that befell them.
+
+        And than when VMs were charged for last.
+
+        Without any, nothing is measured yet, and the shared clock may be followed.
+        """
+        if not jobs and not tasks:
+            self._offset = self._shared() - self._boot()
+        happened = [at for job in jobs for at in (job.job.submitted_at, job.placed_at, job.started_at)]
+        happened += [at for task in tasks for at in (task.launched_at, task.running_at, task.accrued_until)]
+        happened += [account.until for account in accounts]
+        latest = max((at for at in happened if at is not None), default=0.0)
+        self._offset = max(self._offset, latest - self._boot())
+        self._ahead = self.now() - self._wall()
+
+    def look(self, *, idle: bool) -> float:
+        """See whether the wall clock has jumped; when no job is measured, follow it, but never back.
+
+        By how many seconds that moved this time, which then is to be kept; VMs are not charged for them.
+        """
+        ahead = self.now() - self._wall()
+        if abs(ahead - self._ahead) > _JUMP:
+            self.jumps += 1
+            seconds = round(self._ahead - ahead, 1)
+            log.warning("the wall clock jumped; durations and costs go on evenly", seconds=seconds)
+        self._ahead = ahead
+        if not idle or ahead > -_JUMP:
+            return 0.0
+        self._offset -= ahead
+        self._ahead = 0.0
+        return -ahead

@@ -1,0 +1,282 @@
+"""Files that clients send for their jobs, kept by what is in them: taken in parts, checked and removed.
+
+Under the data folder, `uploads/NAME` is a whole file and `uploads/NAME.part` what has come of one. The name
+is the file's SHA-256; where it is a user's, one that follows from both: each user has those files alone that
+they have sent, as who knows a hash need not know the file. Nobody but the daemon reads them there: how
+drivers get them is in `file_delivery.py`.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from conf.schema import UploadsSection
+from conf.units import SECONDS_PER_DAY
+from conf.uploaded import SHA256, Uploaded
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.store.rows.database import is_full
+
+log = structlog.get_logger("uploads")
+
+#: Bytes of one part: what the API takes as a body.
+LARGEST_PART = 1 << 20
+#: Bytes of the disk that uploads leave to the job store and to jobs.
+_SPARED = 256 << 20
+#: Seconds after which what came of a file is removed, when no more comes.
+_PART_AGE = SECONDS_PER_DAY
+_READ = 1 << 20
+_NAME = re.compile(rf"({SHA256})(\.part)?")
+#: Files that can be changed at once; two with the same first digits take turns.
+_LOCKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is there of a file: so many bytes, and whether that is all of it."""
+
+    sha256: str
+    received: int
+    complete: bool
+
+
+class Uploads:
+    """The files in one folder; every method may be called from any thread."""
+
+    def __init__(self, folder: Path, rules: UploadsSection, *, now: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._rules = rules
+        self._now = now
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._counting = threading.Lock()
+        #: Bytes that are here; None: not counted yet.
+        self._used: int | None = None
+
+    def status(self, sha256: str, user: str = "") -> Upload | None:
+        """What is there of a file of a user's, which is kept for now; None when nothing is."""
+        name = stored_name(sha256, user)
+        self._touch(name)
+        # In this order: when all of it has come, the one becomes the other.
+        for path, complete in ((self._part(name), False), (self._folder / name, True)):
+            with contextlib.suppress(FileNotFoundError):
+                return Upload(sha256, path.stat().st_size, complete)
+        return None
+
+    def put(self, sha256: str, size: int, offset: int, data: bytes, user: str = "") -> Upload:
+        """Take the part of a user's file of `size` bytes that begins at `offset`; with the last it is there.
+
+        RejectedError when it is too large, does not follow what is there, is not what its hash says, or
+        cannot be kept; nothing of the part is then.
+        """
+        self._check_size(size)
+        if offset + len(data) > size:
+            detail = f"{offset + len(data)} bytes of a file that is said to have {size}"
+            raise RejectedError(422, "The part does not fit", detail)
+        name = stored_name(sha256, user)
+        with self._lock(name):
+            found = self.status(sha256, user)
+            if found is not None and found.complete:
+                return found
+            there = 0 if found is None else found.received
+            if there > size:  # whoever sent that did not mean this file
+                self._unlink(self._part(name))
+                there = 0
+            if offset != there:
+                detail = f"{there} bytes are there: the next part begins at {there}, not at {offset}"
+                raise RejectedError(409, "Not the next part", detail, {"Upload-Offset": str(there)})
+            try:
+                return self._take(sha256, name, size, offset, data)
+            except OSError as error:
+                status, title = (507, "No room") if is_full(error) else (503, "The file cannot be kept")
+                detail = f"the daemon's disk does not take it: {error.strerror or error}"
+                raise RejectedError(status, title, detail, {"Retry-After": "30"}) from error
+
+    def use(self, file: Uploaded, user: str = "", owner: str = "") -> None:
+        """Note that a job of the owner's is to have this file of the user's, which keeps it for now.
+
+        ValueError when the user has sent no such file.
+        """
+        name = stored_name(file.sha256, user)
+        with self._lock(name):
+            if not self._touch(name):
+                raise _not_sent(file)
+            if user and owner and user != owner:
+                with contextlib.suppress(FileExistsError):
+                    os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
+                    self._count((self._folder / name).stat().st_size)
+
+    def look(self, file: Uploaded, user: str = "") -> Path:
+        """Where a file of the user's is, which is kept no longer for that; ValueError as of `use`."""
+        path = self._folder / stored_name(file.sha256, user)
+        if not path.is_file():
+            raise _not_sent(file)
+        return path
+
+    def check_sizes(self, sizes: Mapping[str, int], user: str = "") -> None:
+        """RejectedError where files of a user's, so many bytes by hash, could not be taken now."""
+        for size in sizes.values():
+            self._check_size(size)
+        there = (sha256 for sha256 in sizes if (self._folder / stored_name(sha256, user)).is_file())
+        if missing := sum(sizes.values()) - sum(sizes[sha256] for sha256 in there):
+            there_already = (each for each in (self._folder, *self._folder.parents) if each.is_dir())
+            self._check_room(missing, next(there_already))
+
+    def path(self, file: Uploaded, owner: str = "") -> Path:
+        """Where the daemon has this file of a job of the owner's; ValueError when it is not there (any more).
+
+        Not for who asks: it is theirs by `use`, which was asked when the job was taken.
+        """
+        for name in dict.fromkeys((stored_name(file.sha256, owner), file.sha256)):
+            if (path := self._folder / name).is_file():
+                return path
+        raise ValueError(f"{file.name}: this daemon has no file with the hash {file.sha256} (any more)")
+
+    def sweep(
+        self, needed: Callable[[], Collection[str]], age: float | None = None, *, dry_run: bool = False
+    ) -> tuple[int, int]:
+        """Remove what nobody touched for `age` days (None: by the rules) and is not needed: files, bytes.
+
+        `needed` gives the names of files that jobs still need. With `dry_run`, only say what would go.
+        """
+        old = [entry.name for entry in self._entries() if self._is_old(Path(entry.path), age)]
+        kept = needed() if old else ()
+        number = size = 0
+        for name in old:
+            with self._lock(name.removesuffix(".part")):
+                path = self._folder / name
+                # Somebody may have begun to use it since.
+                if name not in kept and self._is_old(path, age):
+                    number, size = number + 1, size + path.stat().st_size
+                    if not dry_run:
+                        self._unlink(path)
+        return number, size
+
+    def _is_old(self, path: Path, age: float | None) -> bool:
+        limit = SECONDS_PER_DAY * (self._rules.age if age is None else age)
+        try:
+            untouched = self._now() - path.stat().st_mtime
+        except FileNotFoundError:
+            return False
+        return untouched > (min(limit, _PART_AGE) if path.name.endswith(".part") else limit)
+
+    def _take(self, sha256: str, name: str, size: int, offset: int, data: bytes) -> Upload:
+        self._make_room(len(data))
+        part = self._part(name)
+        file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                _write(file, offset, data)
+            except OSError:
+                os.ftruncate(file, offset)
+                raise
+            self._count(len(data))
+            if offset + len(data) < size:
+                return Upload(sha256, offset + len(data), complete=False)
+            os.fsync(file)
+            if _hash(file) != sha256:
+                self._unlink(part)
+                detail = (
+                    "what was sent has another hash than its name says; nothing of it is kept: send it again"
+                )
+                raise RejectedError(422, "Not that file", detail)
+        finally:
+            os.close(file)
+        part.rename(self._folder / name)
+        _sync(self._folder)
+        log.info("a file was uploaded", sha256=sha256, bytes=size)
+        return Upload(sha256, size, complete=True)
+
+    def _make_room(self, size: int) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_room(size, self._folder)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._rules.size << 20:
+            limit = f"a file may have {self._rules.size} MiB (uploads.size)"
+            detail = limit if self._rules.size else "this daemon takes no files (uploads.size is 0)"
+            raise RejectedError(413, "The file is too large", detail)
+
+    def _check_room(self, size: int, folder: Path) -> None:
+        used, total = self._count(0), self._rules.total << 20
+        if used + size > total:
+            detail = (
+                f"{used >> 20} of {self._rules.total} MiB are used (uploads.total); what no job needs goes "
+                "after uploads.age days, or by `stoker prune`"
+            )
+            raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
+        disk = os.statvfs(folder)
+        if disk.f_bavail * disk.f_frsize - size < _SPARED:
+            detail = f"the daemon's disk has no more than {_SPARED >> 20} MiB left, which are for jobs"
+            raise RejectedError(507, "No room", detail, {"Retry-After": "30"})
+
+    def _unlink(self, path: Path) -> None:
+        size = path.stat().st_size
+        path.unlink()
+        self._count(-size)
+
+    def _touch(self, name: str) -> bool:
+        try:
+            os.utime(self._folder / name, (self._now(), self._now()))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _count(self, change: int) -> int:
+        """Note a change that has been made, and say how many bytes are here."""
+        with self._counting:
+            if self._used is None:
+                self._used = sum(entry.stat(follow_symlinks=False).st_size for entry in self._entries())
+            else:
+                self._used += change
+            return self._used
+
+    def _entries(self) -> Iterator["os.DirEntry[str]"]:
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            yield from (entry for entry in entries if _NAME.fullmatch(entry.name))
+
+    def _part(self, name: str) -> Path:
+        return self._folder / f"{name}.part"
+
+    def _lock(self, name: str) -> threading.Lock:
+        return self._locks[int(name[:8], 16) % _LOCKS]
+
+
+def _not_sent(file: Uploaded) -> ValueError:
+    return ValueError(
+        f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
+    )
+
+
+def stored_name(sha256: str, user: str) -> str:
+    """What a file of a user's with that hash is called here; of nobody's in particular, as its hash."""
+    return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256
+
+
+def _write(file: int, offset: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def _hash(file: int) -> str:
+    digest, offset = hashlib.sha256(), 0
+    while data := os.pread(file, _READ, offset):
+        digest.update(data)
+        offset += len(data)
+    return digest.hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)

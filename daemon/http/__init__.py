@@ -1,0 +1,1 @@
+"""The web application: every route put together, metrics, OpenAPI description."""

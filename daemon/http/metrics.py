@@ -1,0 +1,228 @@
+"""What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import get_args
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from daemon.core.cluster_status import ClusterStatus, OpenState
+from daemon.http.queue_metrics import of_queues
+from daemon.http.server.scheduler_interface import ElsewhereError, Scheduler, ShadowStatus
+from daemon.store.job_store import Store
+from daemon.store.rows.tables import OPEN_EXECUTOR
+from environment.model.states import JobState
+
+#: Checks of /readyz that may be bad.
+CHECKS = ("mesos", "store", "loop", "disk", "rows", "provider", "budget", "clock", "events", "leader")
+#: Clients may invent methods; only these get a time series of their own.
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+class Metrics:
+    """One server's metrics, in a registry of their own."""
+
+    def __init__(
+        self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`wrong_tokens` says how many have come that are none."""
+        self._registry = CollectorRegistry()
+        self._registry.register(_State(scheduler, store, wrong_tokens))
+        self._requests = prometheus_client.Counter(
+            "stoker_http_requests",
+            "HTTP requests answered",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "stoker_http_request_seconds", "Time to answer", ["method", "route"], registry=self._registry
+        )
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer; status 0 stands for none."""
+        method = method if method in _METHODS else "other"
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format; StoreError when the store cannot be read."""
+        return generate_latest(self._registry)
+
+
+class _State(Collector):
+    """Reads store and scheduler whenever somebody asks."""
+
+    def __init__(self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int]) -> None:
+        self._scheduler = scheduler
+        self._store = store
+        self._wrong_tokens = wrong_tokens
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names need not be checked against each other, and nothing is to be read for it."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics with their present values."""
+        yield from self._jobs()
+        text = "Requests with a token that is none since the start"
+        yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
+        try:
+            found = [
+                *self._decisions(),
+                *self._stages(),
+                *self._cluster(),
+                *self._webhooks(),
+                *self._traces(),
+                *of_queues(self._scheduler.queues.all()),
+            ]
+        except ElsewhereError:
+            found = []  # known to the leader alone
+        text = "1 on the daemon that leads, 0 on one that waits"
+        yield GaugeMetricFamily("stoker_leader", text, bool(found))
+        yield from found
+
+    def _jobs(self) -> Iterator[Metric]:
+        counts, totals = self._store.count_by_state(), self._store.totals()
+        jobs = GaugeMetricFamily("stoker_jobs", "Jobs by state", labels=["state"])
+        for state in get_args(JobState):
+            jobs.add_metric([state], counts.get(state, 0))
+        yield jobs
+        bad, text = self._scheduler.health().bad, "1 while this check of /readyz is not well"
+        trouble = GaugeMetricFamily("stoker_trouble", text, labels=["check"])
+        for check in CHECKS:
+            trouble.add_metric([check], check in bad)
+        yield trouble
+        held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
+        yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
+        yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
+        text = "What VMs have cost from opened to closed, in dollars, by what for and by pool"
+        paid = CounterMetricFamily("stoker_bill_dollars", text, labels=["kind", "pool"])
+        differs = GaugeMetricFamily(
+            "stoker_bill_difference_dollars",
+            "What providers say that VMs have cost beyond that, in dollars",
+            labels=["pool"],
+        )
+        lost = 0.0
+        for (kind, pool), dollars in sorted(self._store.vms.bill_by_pool().items()):
+            if kind == "difference":
+                differs.add_metric([pool], dollars)
+            elif kind == "lost":
+                lost += dollars
+            else:
+                paid.add_metric([kind, pool], dollars)
+        yield paid
+        yield differs
+        text = "Work that is lost since jobs gave way to others, in dollars"
+        yield CounterMetricFamily("stoker_preempted_dollars", text, lost)
+        text = "Rows of the job store that could not be read when they were last asked for"
+        yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
+
+    def _decisions(self) -> Iterator[Metric]:
+        policy = self._scheduler.policy()
+        decisions = CounterMetricFamily("stoker_decisions", "Decisions since the start", labels=["outcome"])
+        decisions.add_metric(["place"], policy.placed)
+        decisions.add_metric(["wait"], policy.waited)
+        yield decisions
+        text = "Decisions that had to be replaced since the start"
+        yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
+        text = "Decisions that a time limit of the policy's own has cut short since the start"
+        yield CounterMetricFamily("stoker_decisions_cut_short", text, policy.cut_short)
+        text = "Decisions that a guard has taken in place of a learned policy since the start"
+        yield CounterMetricFamily("stoker_decisions_guarded", text, policy.guarded)
+        text = "Seconds that the policy has been at a decision that was taken from it"
+        yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
+
+        found = self._scheduler.coverage()
+        text = "True starts, ends and costs of jobs within, before or after the first interval of 90 % given"
+        coverage = CounterMetricFamily("stoker_estimates", text, labels=["of", "came"])
+        for of, held in (("start", found.start), ("end", found.end), ("cost", found.cost)):
+            for came, number in (("within", held.within), ("before", held.before), ("after", held.after)):
+                coverage.add_metric([of, came], number)
+        yield coverage
+        if policy.shadow is not None:
+            yield from _shadow(policy.shadow)
+
+    def _stages(self) -> Iterator[Metric]:
+        stages = self._scheduler.stages()
+        yield from stages.collect()
+        since = stages.waits_since
+        text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
+        wait = 0.0 if since is None else max(0.0, time.time() - since)
+        yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
+
+    def _webhooks(self) -> Iterator[Metric]:
+        text = "What came of requests to webhooks since this daemon leads"
+        deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
+        text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
+        failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
+        for webhook in self._scheduler.webhooks.status():
+            for came, number in webhook.came.items():
+                deliveries.add_metric([webhook.name, came], number)
+            since = webhook.fails_since
+            failing.add_metric([webhook.name], 0.0 if since is None else max(0.0, time.time() - since))
+        yield deliveries
+        yield failing
+
+    def _traces(self) -> Iterator[Metric]:
+        if (tracing := self._scheduler.webhooks.traces()) is None:
+            return
+        text = "What came of requests with the trace of a job since this daemon leads"
+        traces = CounterMetricFamily("stoker_traces", text, labels=["came"])
+        for came, number in tracing.came.items():
+            traces.add_metric([came], number)
+        yield traces
+        text = "Spans that the collector rejected of traces that it took, since this daemon leads"
+        yield CounterMetricFamily("stoker_spans_rejected", text, tracing.rejected)
+        text = "For how many seconds the collector has taken no trace; 0 when it took the last one"
+        since = tracing.fails_since
+        failing = 0.0 if since is None else max(0.0, time.time() - since)
+        yield GaugeMetricFamily("stoker_traces_failing_seconds", text, failing)
+
+    def _cluster(self) -> Iterator[Metric]:
+        if (budget := self._scheduler.budget()) is not None:
+            text = "What VMs may cost on a day (UTC), in dollars"
+            yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
+            text = "What VMs have cost today (UTC), in dollars"
+            yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
+        cluster = self._scheduler.cluster()
+        vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
+        for name, text, value in (
+            ("vms", "VMs that are there", len(vms)),
+            ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
+            ("cpus_used", "Cpus held by executors and drivers", sum(vm.used_cpus for vm in vms)),
+            ("memory_mib", "Memory of all VMs, MiB", sum(vm.memory_mib for vm in vms)),
+            ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
+        ):
+            yield GaugeMetricFamily(f"stoker_{name}", text, value)
+        yield from _leases(cluster)
+
+
+def _leases(cluster: ClusterStatus) -> Iterator[Metric]:
+    text = "VMs of pools that cost something now"
+    leases = GaugeMetricFamily("stoker_leases", text, labels=["pool", "state"])
+    counts = Counter((vm.pool, vm.state) for vm in cluster.vms if vm.pool)
+    for pool, state in product((pool.name for pool in cluster.pools), get_args(OpenState)):
+        leases.add_metric([pool, state], counts[pool, state])
+    yield leases
+    text = "What who opens VMs was asked since the start, and what came of it"
+    calls = CounterMetricFamily("stoker_provider_calls", text, labels=["call", "outcome"])
+    for (call, outcome), number in sorted(cluster.provider.calls.items()):
+        calls.add_metric([call, outcome], number)
+    yield calls
+    text = "1 while something that it is asked comes to nothing, and is tried again"
+    yield GaugeMetricFamily("stoker_provider_trouble", text, bool(cluster.provider.trouble))
+
+
+def _shadow(shadow: ShadowStatus) -> Iterator[Metric]:
+    text = "Decisions of the shadow policy since it was set"
+    decisions = CounterMetricFamily("stoker_shadow_decisions", text, labels=["outcome"])
+    decisions.add_metric(["same"], shadow.compared - shadow.different)
+    decisions.add_metric(["different"], shadow.different)
+    decisions.add_metric(["missed"], shadow.missed)
+    decisions.add_metric(["fault"], shadow.faults)
+    yield decisions

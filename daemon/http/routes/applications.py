@@ -1,0 +1,249 @@
+"""The routes by which a Spark driver asks for executors, and by which it gets the jar that does.
+
+A driver registers with the API's token, and speaks for its job with the key that it was answered then. What
+the answers mean is in `applications.py`; the driver's side is `framework/spark/StokerBackend.scala`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Path, Request
+from fastapi.responses import FileResponse
+from pydantic import ConfigDict, Field
+
+from conf.carrying import carried
+from conf.characters import UNSEEN_IN_PLANE_0
+from conf.described import Described
+from conf.schema import NameOrNone
+from conf.schema.fields import MOST_RESOURCES, Texts, at_most
+from daemon.auth.permits import permit_of
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.schemas.applications import Registration
+from daemon.schemas.base import Body, Said
+
+_HOST = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
+_MOST = 10_000
+
+JobName = Annotated[str, Path(description="The job's id, such as job-17.", max_length=40)]
+Key = Annotated[
+    str | None,
+    Header(alias="authorization", description="`Bearer KEY`: the key that was given to whoever asks."),
+]
+
+
+class DriverMessage(Described):
+    """Part of what a driver says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class DriverBody(DriverMessage):
+    """Where a driver is."""
+
+    host: Annotated[str, Field(pattern=f"^{_HOST}$")]
+    """Under which name or address executors reach it."""
+    port: Annotated[int, Field(ge=1, le=65535)]
+    """Its port for them."""
+    ui: Annotated[str, Field(max_length=300, pattern=rf"^(https?://{_HOST}(:\d{{1,5}})?/?)?$")] = ""
+    """The URL of its Spark UI."""
+
+
+class ApplicationBody(DriverMessage):
+    """A driver that asks for executors."""
+
+    application_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+    """The application's id, as its executors have to know it."""
+    spark: Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}[A-Za-z0-9._+-]{0,40}$")]
+    """The version of its Spark."""
+    user: NameOrNone = ""
+    """Who runs it, as it says: the job's owner where no users are configured."""
+    secret: Annotated[str, Field(pattern=r"^[\x21-\x7e]{16,256}$")] | None = None
+    """By which driver and executors know each other; of a driver that registers for the first time."""
+    driver: DriverBody
+    """Where it is."""
+    properties: Texts
+    """Spark's properties; docs/submit.md says what they mean."""
+
+
+class ProfileBody(DriverMessage):
+    """How many executors of a resource profile a driver wants."""
+
+    id: Annotated[int, Field(ge=0, lt=2**31)]
+    """The profile's number in Spark."""
+    total: Annotated[int, Field(ge=0, lt=2**31)]
+    """How many it wants in all, and gets as far as its job's max allows."""
+    executor: Annotated[
+        Mapping[
+            Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
+            Annotated[int, Field(ge=0, lt=2**31)],
+        ],
+        Field(max_length=MOST_RESOURCES),
+        at_most(MOST_RESOURCES),
+    ]
+    """What each has of what, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
+
+
+class WantedBody(DriverMessage):
+    """How many executors a driver wants now, in all."""
+
+    profiles: Annotated[list[ProfileBody], Field(max_length=1000), at_most(1000)]
+    """Of each resource profile."""
+
+
+class ReleaseBody(DriverMessage):
+    """Executors that a driver gives back."""
+
+    numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST), at_most(_MOST)]
+    """Their numbers."""
+
+
+class NothingBody(DriverMessage):
+    """Nothing but that the driver lives."""
+
+
+class GoodbyeBody(DriverMessage):
+    """A driver's last word."""
+
+    stopped: bool = False
+    """Its application has stopped its context; what becomes of its process is not known yet."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
+    """With what its process ends: 0 says that all went well; null where it does not know."""
+    signal: Annotated[str, Field(pattern=r"^(SIG[A-Z0-9]{1,10})?$")] = ""
+    """The signal by which it is ended."""
+    error: Annotated[str, Field(max_length=1000)] = ""
+    """The exception by which it ends."""
+
+
+class RegisteredBody(Body):
+    """A driver was taken up."""
+
+    id: str
+    """The job that it has."""
+    key: str
+    """What it shows from now on, as `Authorization: Bearer KEY`."""
+    heartbeat: float
+    """Seconds between two of its signs of life."""
+    executors: int
+    """How many executors it begins with."""
+
+
+class GrantedBody(Body):
+    """What comes of what a driver wants."""
+
+    reason: Said
+    """Why it gets fewer executors than it wants; empty when it does not."""
+
+
+class LostBody(Body):
+    """An executor that is gone with its VM."""
+
+    number: int
+    """Its number."""
+    reason: Said
+    """What is known of its end."""
+
+
+class OrdersBody(Body):
+    """What a driver is to do."""
+
+    stop: Said | None
+    """Why it is to stop; null when it is not."""
+    waits: Said | None
+    """Why its executors are not there yet; null when they are."""
+    lost: list[LostBody]
+    """Executors that are gone, and of which it may not know."""
+    decommission: list[int]
+    """Executors that it is to give up, once their blocks are elsewhere."""
+    alone: bool
+    """Whether they go although no other is there to take their blocks."""
+
+
+class SparkBody(Body):
+    """A Spark that is served."""
+
+    name: str
+    """What jobs call it."""
+    version: str
+    """Its version, in full where that is known."""
+    jar: str
+    """The path of the jar by which it knows masters like spark+stoker://HOST:PORT."""
+
+
+class SparksBody(Body):
+    """The Sparks that are served."""
+
+    default: str | None
+    """The one that runs jobs which name none; null when none is served."""
+    driver_host: str
+    """Where executors reach drivers that are on the daemon's host."""
+    sparks: list[SparkBody]
+    """All of them, the default one first."""
+
+
+class DoneBody(Body):
+    """It was done."""
+
+
+def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
+    """Add the routes for drivers."""
+
+    @app.post("/v1/applications", status_code=201)
+    def register(request: Request, asked: ApplicationBody) -> RegisteredBody:
+        """Ask for executors for a driver that is there; when the answer is 201, its job is on disk."""
+        admit = permit_of(request).admit
+        return carried(RegisteredBody, scheduler.applications.register(_registration(asked), admit))
+
+    @app.put("/v1/applications/{job_id}")
+    def attach(job_id: JobName, asked: ApplicationBody, key: Key = None) -> RegisteredBody:
+        """Say where the driver of a job is that has its key."""
+        found = scheduler.applications.attach(job_id, bearer(key), _registration(asked))
+        return carried(RegisteredBody, found)
+
+    @app.put("/v1/applications/{job_id}/executors")
+    def ask(job_id: JobName, totals: WantedBody, key: Key = None) -> GrantedBody:
+        """Say how many executors a driver wants now, in all."""
+        return GrantedBody(reason=scheduler.applications.ask(job_id, bearer(key), totals.profiles))
+
+    @app.post("/v1/applications/{job_id}/release")
+    def release(job_id: JobName, given: ReleaseBody, key: Key = None) -> DoneBody:
+        """Give executors back: they end, and none takes their place unless it is asked for."""
+        scheduler.applications.release(job_id, bearer(key), given.numbers)
+        return DoneBody()
+
+    @app.post("/v1/applications/{job_id}/heartbeat")
+    def heartbeat(job_id: JobName, _: NothingBody, key: Key = None) -> OrdersBody:
+        """Say that a driver lives, and ask what it is to do."""
+        orders = scheduler.applications.heartbeat(job_id, bearer(key))
+        lost = [LostBody(number=number, reason=reason) for number, reason in orders.lost]
+        return carried(OrdersBody, orders, lost=lost, decommission=list(orders.decommission))
+
+    @app.delete("/v1/applications/{job_id}")
+    def leave(job_id: JobName, goodbye: GoodbyeBody, key: Key = None) -> DoneBody:
+        """Say that a driver ends; its executors go."""
+        scheduler.applications.leave(job_id, bearer(key), goodbye)
+        return DoneBody()
+
+    @app.get("/v1/spark")
+    def sparks() -> SparksBody:
+        """List the Sparks that are served, and where each gets the jar by which it knows our masters."""
+        driver_host, served = scheduler.applications.sparks()
+        default = served[0].name if served else None
+        found = [carried(SparkBody, one, jar=f"/v1/spark/{one.name}/stoker-backend.jar") for one in served]
+        return SparksBody(default=default, driver_host=driver_host, sparks=found)
+
+    @app.get("/v1/spark/{name}/stoker-backend.jar", response_class=FileResponse)
+    def jar(
+        name: Annotated[str, Path(max_length=64, description="A Spark that is served, such as 4.3.")],
+    ) -> Any:
+        """Get the jar by which a Spark knows spark+stoker://HOST:PORT; it is made when it is not there."""
+        return FileResponse(scheduler.applications.jar(name), media_type="application/java-archive")
+
+
+def _registration(asked: ApplicationBody) -> Registration:
+    return carried(Registration, asked, asked.driver)
+
+
+def bearer(header: str | None) -> str | None:
+    """The key in a header Authorization."""
+    scheme, _, key = (header or "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None

@@ -1,0 +1,89 @@
+"""The route of what happened: `/v1/events`, with its query and its body.
+
+Times are seconds since the epoch.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from pydantic import Field
+
+from conf.characters import LONGEST_NAME
+from daemon.auth.permits import Permit, permit_of
+from daemon.http.routes.job_names import find_job
+from daemon.schemas import base, queries
+from daemon.store.job_store import Store
+from daemon.store.rows.event_recorder import Kind
+from daemon.store.rows.events import Numbered
+
+
+class EventsQuery(queries.Query):
+    """Which events: without `since` and `after`, the last that there are."""
+
+    job: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)] | None = None
+    """Only those of this job, by its id or its name."""
+    since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Only those from this time on."""
+    after: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    """Only those after this number, as `next` had it."""
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+    """How many at most."""
+
+
+class EventBody(base.Body):
+    """One thing that happened."""
+
+    number: int
+    """Later ones have higher numbers."""
+    at: float
+    """When."""
+    job_id: str | None
+    """To which job; null where it is about the cluster."""
+    kind: Kind
+    """What."""
+    message: base.Said
+    """The same in words."""
+
+
+class EventList(base.Body):
+    """What happened, the oldest first."""
+
+    events: list[EventBody]
+    """Each of them."""
+    next: int
+    """What to give as `after` to hear what comes next."""
+    more: bool
+    """Whether there is more to be had with that already."""
+
+
+def add_events(app: FastAPI, store: Store) -> None:
+    """Add the route."""
+
+    @app.get("/v1/events")
+    def events(request: Request, query: Annotated[EventsQuery, Query()]) -> EventList:
+        """Tell what happened to a job, or to all and to the cluster."""
+        permit = permit_of(request)
+        of = None if query.job is None else find_job(store, permit, query.job).job.id
+        found = store.events.read(
+            query.limit,
+            job_id=of,
+            since=query.since,
+            after=query.after,
+            owners=permit.owners(()) or (),
+        )
+        return EventList(events=_bodies(permit, found.found), next=found.next, more=found.more)
+
+
+def _bodies(permit: Permit, found: Sequence[Numbered]) -> list[EventBody]:
+    own = {each.happening.job_id for each in found if each.happening.job_id is not None}
+    return [
+        EventBody(
+            number=each.number,
+            at=each.happening.at,
+            job_id=each.happening.job_id,
+            kind=each.happening.kind,
+            message=permit.told(each.happening.text, own),
+        )
+        for each in found
+    ]

@@ -1,0 +1,55 @@
+"""The routes about queues: how they do, and that they be others."""
+
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Path, Request, Response
+
+from conf.characters import LONGEST_NAME
+from conf.schema import QueueSettings
+from daemon.auth.permits import permit_of
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.schemas.queues import QueueBody, QueueList, queue_body, queue_list
+
+QueuePath = Annotated[
+    str, Path(description="The queue's path, such as prod.etl.", min_length=1, max_length=LONGEST_NAME)
+]
+_Change = Annotated[
+    dict[str, Any],
+    Body(description="Settings in the place of those that it has, key by key; null: as if nothing was said."),
+]
+_MADE: dict[int | str, dict[str, Any]] = {201: {"model": QueueBody, "description": "It was not there before"}}
+
+
+def add_queues(app: FastAPI, scheduler: Scheduler) -> None:
+    """Add them."""
+
+    @app.get("/v1/queues")
+    def queues(request: Request) -> QueueList:
+        """List the queues, with what they have and who waits there."""
+        return queue_list(scheduler.queues.all(), permit_of(request))
+
+    @app.get("/v1/queues/{path}")
+    def queue(request: Request, path: QueuePath) -> QueueBody:
+        """Show a queue."""
+        return queue_body(scheduler.queues.one(path), permit_of(request))
+
+    @app.put("/v1/queues/{path}", responses=_MADE)
+    def set_queue(
+        request: Request, path: QueuePath, settings: QueueSettings, response: Response
+    ) -> QueueBody:
+        """Let a queue be as said, new or in the place of what it was; kept over restarts."""
+        status, new = scheduler.queues.put(path, settings)
+        response.status_code = 201 if new else 200
+        return queue_body(status, permit_of(request))
+
+    @app.patch("/v1/queues/{path}", responses=_MADE)
+    def change_queue(request: Request, path: QueuePath, change: _Change, response: Response) -> QueueBody:
+        """Change settings of a queue, or make one with these; kept over restarts (RFC 7396)."""
+        status, new = scheduler.queues.patch(path, change)
+        response.status_code = 201 if new else 200
+        return queue_body(status, permit_of(request))
+
+    @app.delete("/v1/queues/{path}")
+    def remove_queue(request: Request, path: QueuePath) -> QueueBody:
+        """Remove a queue that has neither jobs that are not over nor queues below it; as it was."""
+        return queue_body(scheduler.queues.remove(path), permit_of(request))

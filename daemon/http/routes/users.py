@@ -1,0 +1,197 @@
+"""The routes by which users and their tokens are made, listed and ended, and by which one asks who one is."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Path, Request, Response
+from pydantic import ConfigDict, Field
+
+from conf.described import Described
+from conf.schema.users import PersonName, QueuePath, Role, UnixUser, UsersSection
+from conf.units import SECONDS_PER_DAY
+from daemon.auth.audit_log import WHO
+from daemon.auth.permits import permit_of
+from daemon.auth.user_directory import Directory
+from daemon.core.identity import UserRecord
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.schemas.base import Body, Said
+
+UserName = Annotated[PersonName, Path(description="The user's name.")]
+TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="The token's id.")]
+
+
+class _Asked(Described):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class UserChange(_Asked):
+    """What a user is to be; what is null stays, or is as usual for a new one."""
+
+    role: Role | None = None
+    """What they may do; for a new one submit, unless said otherwise."""
+    unix_user: UnixUser | None = None
+    """Whom their jobs run as; empty: as the config says."""
+    queues: Annotated[tuple[QueuePath, ...], Field(max_length=1000)] | None = None
+    """The only queues to which they submit; none: all that take their jobs."""
+
+
+class TokenWish(_Asked):
+    """A token that is wanted."""
+
+    seconds: Annotated[float | None, Field(gt=0, le=36_500 * SECONDS_PER_DAY, allow_inf_nan=False)] = None
+    """After how many seconds it expires; null: never."""
+
+
+class TokenBody(Body):
+    """What is kept of a token."""
+
+    id: str
+    """By which it is ended; it stands in the token, too."""
+    made_at: float | None
+    """When, seconds since the epoch; null for one of the file."""
+    expires_at: float | None
+    """Until when, seconds since the epoch; null: for ever."""
+    used_on: str | None
+    """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+
+
+class UserBody(Body):
+    """A user."""
+
+    name: Said
+    """By which jobs are theirs."""
+    role: Role
+    """What they may do."""
+    unix_user: Said
+    """Whom their jobs run as; empty: as the config says."""
+    queues: list[Said]
+    """The only queues to which they submit; empty: all that take their jobs."""
+    source: Literal["file", "store"]
+    """Where they stand: only those of the store can be changed here."""
+    made_at: float | None
+    """When, seconds since the epoch; null for one of the file."""
+    tokens: list[TokenBody]
+    """Their tokens."""
+
+
+class UserList(Body):
+    """The users."""
+
+    users: list[UserBody]
+    """By name."""
+
+
+class MadeTokenBody(Body):
+    """A token that was made."""
+
+    user: Said
+    """Whose it is."""
+    id: str
+    """By which it is ended."""
+    token: str = Field(repr=False)
+    """The token, which is told this once."""
+    expires_at: float | None
+    """Until when, seconds since the epoch; null: for ever."""
+
+
+class MeBody(Body):
+    """Who asks."""
+
+    name: Said
+    """The user; empty for whoever has the daemon's own token, or where no users are configured."""
+    role: Role
+    """What they may do."""
+    unix_user: Said
+    """Whom their jobs run as; empty: as the config says."""
+    queues: list[Said]
+    """The only queues to which they submit; empty: all that take their jobs."""
+    token: str
+    """The id of the token by which they are known; empty where they are by something else."""
+    sees: Literal["own", "all"]
+    """Whose jobs they may look at."""
+
+
+def add_users(
+    app: FastAPI,
+    directory: Directory | None,
+    section: UsersSection | None,
+    check_queues: Callable[[Sequence[str]], None],
+) -> None:
+    """Add the routes; where no users are configured, they say so.
+
+    `check_queues` raises RejectedError for what is no queue.
+    """
+
+    def known() -> Directory:
+        if directory is None or section is None:
+            detail = "no users are configured: `users: {}` in the daemon's config begins with it"
+            raise RejectedError(409, "No users", detail)
+        return directory
+
+    def found(name: str) -> UserBody:
+        return next(_body(*each) for each in known().all() if each[0].name == name)
+
+    @app.get("/v1/me")
+    def me(request: Request) -> MeBody:
+        """Say who asks, as the daemon knows them."""
+        permit, (_, token) = permit_of(request), request.scope.get(WHO, ("", ""))
+        person = permit.person
+        sees: Literal["own", "all"] = "all" if permit.sees_all or person.may("operate") else "own"
+        return MeBody(
+            name=person.name,
+            role=person.role,
+            unix_user=person.unix_user,
+            queues=list(person.queues),
+            token=token,
+            sees=sees,
+        )
+
+    @app.get("/v1/users")
+    def users() -> UserList:
+        """List the users, with what is kept of their tokens."""
+        return UserList(users=[_body(*each) for each in known().all()])
+
+    @app.put("/v1/users/{name}", responses={201: {"model": UserBody, "description": "They are new"}})
+    def put_user(name: UserName, asked: UserChange, response: Response) -> UserBody:
+        """Make a user, or change one; that counts at once."""
+        if asked.queues:
+            check_queues(asked.queues)
+        response.status_code = 201 if known().put(name, asked.role, asked.unix_user, asked.queues) else 200
+        return found(name)
+
+    @app.delete("/v1/users/{name}")
+    def end_user(name: UserName) -> UserList:
+        """End a user, with all tokens: from now on nobody is let in by them. Jobs go on; the others' list."""
+        known().end_user(name)
+        return users()
+
+    @app.post("/v1/users/{name}/tokens", status_code=201)
+    def make_token(name: UserName, asked: TokenWish) -> MadeTokenBody:
+        """Make a token for a user; it is told this once."""
+        expires_at = None if asked.seconds is None else time.time() + asked.seconds
+        token, record = known().make_token(name, expires_at)
+        return MadeTokenBody(user=name, id=record.id, token=token, expires_at=record.expires_at)
+
+    @app.delete("/v1/tokens/{token}")
+    def end_token(request: Request, token: TokenId) -> UserBody:
+        """End a token of one's own, or as an admin anybody's: it lets nobody in any more. Whose it was."""
+        person = permit_of(request).person
+        if not person.may("admin") and known().owner_of(token) != person.name:
+            raise RejectedError(404, "No such token", f"{person.name} has no token {token}")
+        return found(known().end_token(token))
+
+
+def _body(user: UserRecord, source: Literal["file", "store"], uses: Mapping[str, str]) -> UserBody:
+    return UserBody(
+        name=user.name,
+        role=user.role,
+        unix_user=user.unix_user,
+        queues=list(user.queues),
+        source=source,
+        made_at=user.made_at,
+        tokens=[
+            TokenBody(id=one.id, made_at=one.made_at, expires_at=one.expires_at, used_on=uses.get(one.id))
+            for one in user.tokens
+        ],
+    )

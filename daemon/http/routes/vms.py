@@ -1,0 +1,33 @@
+"""The route by which a VM of a pool tells that it is going to be taken away; who may is in `vms/termination_endpoint.py`."""
+
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Path
+from pydantic import AwareDatetime, Field
+
+from conf.characters import LONGEST_NAME
+from daemon.http.routes.applications import DoneBody, DriverMessage, Key, bearer
+from daemon.http.server.scheduler_interface import Scheduler
+from framework.providers.joining import VMS
+
+LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LONGEST_NAME)]
+
+
+class NoticeBody(DriverMessage):
+    """What a cloud tells a VM that it takes away, as EC2's metadata has it at spot/instance-action."""
+
+    action: Literal["terminate", "stop", "hibernate"]
+    """What is done to it."""
+    time: Annotated[AwareDatetime, Field(strict=False)]
+    """When."""
+
+
+def add_vms(app: FastAPI, scheduler: Scheduler) -> None:
+    """Add it."""
+
+    @app.post(f"{VMS}{{lease:path}}/notice", status_code=202)
+    def notice(lease: LeaseName, told: NoticeBody, key: Key = None) -> DoneBody:
+        """Say that a VM is taken away; when the answer is 202, that is on disk, and the VM is drained."""
+        why = f"its cloud is going to {told.action} it"
+        scheduler.vms.notice(lease, bearer(key), told.time.timestamp(), why)
+        return DoneBody()

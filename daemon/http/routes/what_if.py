@@ -1,0 +1,55 @@
+"""The route that tells what would come of the queue."""
+
+from fastapi import FastAPI, Request
+
+from daemon.auth.permits import Permit, permit_of
+from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.schemas.what_if import Ahead, WhatIf, ahead_body
+from daemon.store.job_store import Store
+from daemon.what_if.cases import Case
+from daemon.what_if.recorded_jobs import RecordedJobs, recorded
+
+#: For so many seconds a question may be played of who is no operator.
+_LONGEST = 10.0
+
+
+def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    """Add it."""
+
+    @app.post("/v1/what-if")
+    def what_if(request: Request, asked: WhatIf) -> Ahead:
+        """Play the queue forward as it is now, under the acting policy or others; nothing changes by it.
+
+        With `since`, what came since then is played on the cluster as it is now, in the place of the queue.
+        """
+        acting, permit = scheduler.policy(), permit_of(request)
+        policies = [(policy.name, policy.options) for policy in asked.policies]
+        if not permit.person.may("operate"):
+            _check_bounds(asked)
+        past = None if asked.since is None else _past(asked.since, permit, store)
+        present, found = scheduler.foresight.ask(
+            policies or [(acting.name, dict(acting.options))],
+            draws=asked.draws,
+            seconds=asked.seconds,
+            who=permit.person.name,
+            past=past,
+            cases=[case.case for case in asked.cases] or [Case()],
+        )
+        return ahead_body(present, found, permit, scheduler.cluster().note)
+
+
+def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
+    """What came since then; RejectedError for who sees not all of it."""
+    if permit.limited:
+        why = "since: the jobs of all are played, and you see your own alone"
+        raise RejectedError(403, "Not yours to ask", why)
+    return recorded(lambda limit, before: store.jobs(limit=limit, before=before), since)
+
+
+def _check_bounds(asked: WhatIf) -> None:
+    """Options may name files of the daemon's host, and long questions keep others waiting: RejectedError."""
+    if any(policy.options for policy in asked.policies):
+        raise RejectedError(403, "Not yours to ask", "options of policies are for operators to try")
+    if asked.seconds > _LONGEST:
+        why = f"seconds: for who is no operator at most {_LONGEST:g}, found {asked.seconds:g}"
+        raise RejectedError(403, "Not yours to ask", why)

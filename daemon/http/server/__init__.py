@@ -1,0 +1,1 @@
+"""Connections, TLS, the gate before every route, error responses."""

@@ -1,0 +1,289 @@
+"""What every HTTP request passes before it reaches a route, and every answer on its way out.
+
+Who may ask (`users/` says who somebody is, and what each route asks for), how large and of what kind a body
+may be, counting, and the answer when something unexpected is raised.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Collection
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from daemon.auth.audit_log import BODY, WHO, Audit
+from daemon.auth.authentication import Visitor
+from daemon.auth.authorization import Entrance
+from daemon.auth.route_roles import Rule
+from daemon.auth.sessions import without_other_cookies
+from daemon.http.server.expiring_responses import serve_while
+from daemon.http.server.problem_details import Refusal, problem
+from daemon.schemas.spark_rest import CREATE, token_taken
+from framework.guard import Denial
+
+log = structlog.get_logger("api")
+
+#: A job file of this size (bytes) is no job file.
+LONGEST_BODY = 1 << 20
+#: Bytes of bodies that may be held at one time, those that are still arriving among them.
+_MOST_BODIES = 32 << 20
+#: So many bodies of this size (bytes) are read of clients that may bring their token in the body.
+_MOST_STRANGERS = 64
+_LONGEST_OF_STRANGERS = 256 << 10
+#: Bytes that take nobody's room: what drivers say to show that they live must get through.
+_SMALL = 4 << 10
+#: Seconds within which a body has to arrive.
+SLOWEST_BODY = 20.0
+#: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
+_DEEPEST = 32
+#: Below this, a body is part of a file, and is not looked into.
+FILES = "/v1/files/"
+_AGAIN = {"Retry-After": "1"}
+_CLOSE = {"Connection": "close"}
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: How part of a file may be said to be one; nothing is said of an empty file.
+_PARTS = frozenset({"", "application/octet-stream"})
+
+#: Told of every answer: method, route, status, seconds.
+Observer = Callable[[str, str, int, float], None]
+
+
+class Gate:
+    """ASGI middleware around the whole API."""
+
+    def __init__(
+        self, app: ASGIApp, entrance: Entrance, observe: Observer, most: int, audit: Audit | None = None
+    ) -> None:
+        self._audit = audit
+        self._app = app
+        self._most = most
+        self._under_way = 0
+        self._strangers = 0
+        self._held = 0
+        self._entrance = entrance
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["headers"] = without_other_cookies(scope["headers"])
+        begin, status, location = perf_counter(), 0, ""
+        rule, answered = self._entrance.rule(scope), 0.0
+
+        async def sending(message: Message) -> None:
+            nonlocal status, location, answered
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                answered = perf_counter() if rule.lasting else 0.0
+                location = Headers(raw=message.get("headers", [])).get("location", "")
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, sending, rule)
+        except Exception:
+            log.exception("a request failed", method=scope["method"], path=scope["path"])
+            if status:
+                raise  # too late for another answer: the connection has to be cut
+            detail = "the server made a mistake; its log says more"
+            await problem(500, detail)(scope, receive, sending)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self._observe(scope["method"], route, status, (answered or perf_counter()) - begin)
+            if self._audit is not None:
+                self._audit.note(scope, status, location)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, rule: Rule) -> None:
+        headers, method = Headers(scope=scope), scope["method"]
+        visitor = self._entrance.visitor(rule, method, _joined(headers), _peer(scope))
+        refusal = self._refusal(scope, rule, visitor)
+        if refusal is not None:
+            await refusal.response()(scope, receive, send)
+        elif method in _SAFE:
+            await self._ask(scope, receive, send, rule, visitor)
+        else:
+            held, strange = bytearray(), visitor is None and self._entrance.wants_somebody
+            try:
+                await self._serve_body(held, scope, receive, send, rule, strange=strange)
+            finally:
+                self._held -= len(held)
+
+    def _refusal(self, scope: Scope, rule: Rule, visitor: Visitor | Denial | None) -> Refusal | None:
+        """Why a request is refused; None, and what routes and the audit log go by is in the scope."""
+        found = visitor
+        if isinstance(visitor, Visitor):
+            scope[WHO] = visitor.label, visitor.token
+            found = self._entrance.permit(rule, visitor, scope)
+        return (
+            Refusal(found.status, found.detail, headers=found.headers) if isinstance(found, Denial) else None
+        )
+
+    async def _serve_body(
+        self, held: bytearray, scope: Scope, receive: Receive, send: Send, rule: Rule, *, strange: bool
+    ) -> None:
+        """Serve a request once its body is there, which is read into `held`."""
+        headers = Headers(scope=scope)
+        read = self._read_strange if strange else self._read
+        try:
+            refusal = await read(held, headers, receive)
+        except _GoneError:
+            return
+        if refusal is None and scope["path"].startswith(FILES):
+            refusal = (
+                None if _kind(headers) in _PARTS else _unkind(headers, "bytes", "application/octet-stream")
+            )
+        elif refusal is None and held:
+            refusal, scope[BODY] = _understood(headers, held)
+        body = bytes(held)
+        if refusal is None and scope["path"] == CREATE:
+            # Behind this line nobody sees the token: it cannot be kept, logged or shown.
+            token = token_taken(scope.get(BODY))
+            body = json.dumps(scope.get(BODY)).encode()
+            if strange:
+                refusal = self._refusal(scope, rule, self._entrance.in_body(token, _peer(scope)))
+        if refusal is not None:
+            await refusal.response()(scope, receive, send)
+            return
+        await self._ask(scope, _replayed(body, receive), send, rule)
+
+    async def _ask(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        rule: Rule,
+        visitor: Visitor | Denial | None = None,
+    ) -> None:
+        """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
+        if rule.lasting:  # those are counted where they are answered
+            headers = _joined(Headers(scope=scope))
+            stands = partial(self._entrance.stands, rule, visitor, headers)
+            await serve_while(stands, self._app, scope, receive, send)
+            return
+        if self._under_way >= self._most and rule.entry != "open":
+            detail = f"{self._most} requests are under way already (max_requests)"
+            await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way -= 1
+
+    async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
+        """Read the body of somebody who may have the token or not; few large ones at a time."""
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdecimal() and int(length[:20]) <= _SMALL:
+            return await self._read(held, headers, receive, _SMALL)
+        if self._strangers >= _MOST_STRANGERS:
+            detail = f"{_MOST_STRANGERS} bodies of clients without a token in a header are under way already"
+            return Refusal(429, detail, headers=_AGAIN | _CLOSE)
+        self._strangers += 1
+        try:
+            return await self._read(held, headers, receive, _LONGEST_OF_STRANGERS)
+        finally:
+            self._strangers -= 1
+
+    async def _read(
+        self, held: bytearray, headers: Headers, receive: Receive, longest: int = LONGEST_BODY
+    ) -> Refusal | None:
+        """Read the whole body into `held`; a refusal when it is too large, too slow, or one too many."""
+        too_large = Refusal(413, f"a request may have {longest} bytes", headers=_CLOSE)
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal()) or int(length[:20]) > longest:
+            return too_large
+        more = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SLOWEST_BODY):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _GoneError
+                    part = message.get("body", b"")
+                    held += part
+                    self._held += len(part)
+                    if len(held) > longest:
+                        return too_large
+                    if self._held > _MOST_BODIES:
+                        detail = f"{_MOST_BODIES} bytes of bodies are under way already"
+                        return Refusal(429, detail, headers=_AGAIN | _CLOSE)
+                    more = message.get("more_body", False)
+                return None
+        return Refusal(408, f"the body did not arrive within {SLOWEST_BODY:g} s", headers=_CLOSE)
+
+
+class _GoneError(Exception):
+    """The client went away before its request was complete."""
+
+
+def _joined(headers: Headers) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in headers.items():
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]:
+    """Why a body is not taken, and what it says."""
+    if _kind(headers) != "application/json":
+        return _unkind(headers, "JSON", "application/json"), None
+    try:
+        value = json.loads(body, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return Refusal(400, f"the body is not valid JSON: {why}"), None
+    if _is_deep(value):
+        return Refusal(400, f"the body is nested deeper than {_DEEPEST} levels"), None
+    return None, value
+
+
+def _kind(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _unkind(headers: Headers, what: str, kind: str) -> Refusal:
+    found = _kind(headers) or "no Content-Type"
+    return Refusal(415, f"a body should be {what}, with Content-Type: {kind}; found {found}")
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

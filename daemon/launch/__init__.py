@@ -1,0 +1,1 @@
+"""Spark drivers and executors: commands, processes, logs."""

@@ -1,0 +1,148 @@
+"""Has drivers give executors up that are to go, where the drivers do not ask about that by themselves.
+
+Those with our part of Spark in them learn it from what their heartbeat is answered, see `applications.py`.
+All others that Stoker starts have a page for it beside their UI (`KeyFilter.java`), which is asked from here,
+on threads of its own and until the executors are gone: one that has heard it already heeds it no more.
+
+Spark gives up at once to move blocks where no other executor is. So drivers wait until there is one.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import httpx
+import structlog
+
+from daemon.core.job_workers import Crew
+from daemon.store.job_store import StoreError
+from environment.model.records import ExecutorRecord, JobRecord
+from framework.spark import UI_HAS_NO_TLS, DriverUi
+
+log = structlog.get_logger("draining")
+
+#: Threads, seconds that one may be busy with a driver, and seconds for each step of that.
+_THREADS, _PATIENCE, _STEP = 4, 15.0, 5.0
+#: Seconds until a driver that has heard it is told the same again.
+_AGAIN = 10.0
+#: Seconds until one that has not heard it is, first and at most.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Seconds for which executors are kept until another one is there to take what they have.
+_COMPANY = 120.0
+_LAST_PATIENCE = 1.0
+
+
+def are_late(since: Iterable[float], now: float) -> bool:
+    """Whether some of the executors that are to go since then have waited long enough for others to come."""
+    return any(now - at > _COMPANY for at in since)
+
+
+@dataclass(slots=True)
+class _Leaving:
+    """The executors of a job that are to go, and when its driver is told (again), in monotonic seconds."""
+
+    record: JobRecord
+    numbers: dict[int, float] = field(default_factory=dict)
+    due: float = 0.0
+    failures: int = 0
+    told: tuple[int, ...] = ()
+
+
+class Draining:
+    """Tells drivers which executors are to go. For the loop's thread; never waits."""
+
+    def __init__(self, ui: Callable[[JobRecord], DriverUi | None], now: Callable[[], float]) -> None:
+        """`ui` says where the UI of a job's driver is, from any thread; None where it has none now."""
+        self._ui = ui
+        self._now = now
+        self._crew = Crew(_THREADS, _PATIENCE)
+        self._leaving: dict[str, _Leaving] = {}
+
+    def observe(self, executors: Iterable[ExecutorRecord], job: Callable[[str], JobRecord | None]) -> None:
+        """Note which executors are to go, and which are gone."""
+        for task in executors:
+            leaving = self._leaving.get(task.job_id)
+            if task.number is None or (leaving is None and task.decommissioned_at is None):
+                continue
+            if task.decommissioned_at is None or task.ended:
+                self._gone(task.job_id, task.number)
+            elif (record := job(task.job_id)) is not None and _is_told_here(record):
+                leaving = self._leaving.setdefault(task.job_id, _Leaving(record))
+                if task.number not in leaving.numbers:
+                    leaving.numbers[task.number] = task.decommissioned_at
+                    leaving.due = 0.0
+
+    def tend(self) -> None:
+        """Have those drivers told whose time it is."""
+        now = time.monotonic()
+        for job_id in self._crew.overdue():
+            log.warning("a driver takes too long to hear which executors are to go", job=job_id)
+        for job_id, leaving in list(self._leaving.items()):
+            if leaving.record.ended:
+                del self._leaving[job_id]
+            elif leaving.due <= now:
+                leaving.due = now + _PATIENCE
+                numbers, alone = (
+                    tuple(sorted(leaving.numbers)),
+                    are_late(leaving.numbers.values(), self._now()),
+                )
+                self._crew.hand(job_id, partial(self._tell, leaving, numbers, alone=alone))
+
+    def close(self) -> None:
+        """Tell nobody any more; the next daemon does."""
+        self._crew.close(_LAST_PATIENCE)
+
+    def _gone(self, job_id: str, number: int) -> None:
+        leaving = self._leaving.get(job_id)
+        if leaving is not None:
+            leaving.numbers.pop(number, None)
+            if not leaving.numbers:
+                del self._leaving[job_id]
+
+    def _tell(self, leaving: _Leaving, numbers: tuple[int, ...], *, alone: bool) -> None:
+        job_id = leaving.record.job.id
+        try:
+            ui = self._ui(leaving.record)
+            if ui is None:
+                raise ValueError("it has no UI now")
+            heard = tell(ui, numbers, alone=alone)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, StoreError) as error:
+            leaving.failures += 1
+            pause = min(_FIRST_PAUSE * 2.0 ** min(leaving.failures - 1, 30), _LONGEST_PAUSE)
+            why = str(error) or type(error).__name__
+            log.warning(
+                "a driver is not told which executors are to go",
+                job=job_id,
+                executors=numbers,
+                why=why,
+                failures=leaving.failures,
+                again_in=pause,
+            )
+        else:
+            if heard and numbers != leaving.told:
+                log.info("a driver gives executors up", job=job_id, executors=numbers)
+                leaving.told = numbers
+            leaving.failures, pause = 0, _AGAIN if heard else _FIRST_PAUSE
+        leaving.due = time.monotonic() + pause
+
+
+def tell(ui: DriverUi, numbers: Iterable[int], *, alone: bool) -> bool:
+    """Have a driver give executors up; False when it does not yet, as none would take their blocks.
+
+    When they go `alone`, it does all the same. httpx.HTTPError or ValueError when it does not answer so.
+    """
+    url = f"{ui.site}/stoker/decommission"
+    headers = {"Authorization": f"Bearer {ui.key}", "Connection": "close"}
+    asked = {"executors": ",".join(map(str, numbers)), **({"alone": "true"} if alone else {})}
+    with (
+        httpx.Client(trust_env=False, timeout=_STEP, verify=UI_HAS_NO_TLS) as client,
+        client.stream("POST", url, params=asked, headers=headers) as answer,
+    ):
+        if answer.status_code not in (204, 409):
+            raise ValueError(f"its UI answers {answer.status_code} {answer.reason_phrase}")
+        return answer.status_code == 204
+
+
+def _is_told_here(record: JobRecord) -> bool:
+    return record.job.dynamic is None and not record.job.client_driver

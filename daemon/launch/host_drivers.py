@@ -1,0 +1,384 @@
+"""Drivers on the daemon's host, as the scheduling loop sees them: started, looked at, found again, ended.
+
+The loop only says what is wanted. What is done about it is done on threads of its own, since a job can make
+it slow, and comes back as events. How a driver becomes a process is the launcher's business, what its end
+means the cluster model's.
+"""
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import get_args
+
+import structlog
+
+from conf.schema import JobSpec
+from daemon.core.job_workers import Crew
+from daemon.disk.launch_records import LaunchLostError
+from daemon.launch.driver_failures import ended
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.terms import boot_seconds
+from environment.model import events as ev
+from environment.model.losing import FRESH_STARTS
+from environment.model.records import ExecutorRecord, Fault, JobRecord
+from environment.types import Job
+from environment.words import times
+from framework.spark import DriverStatus, HostError, TooLateError
+
+log = structlog.get_logger("drivers")
+
+#: Threads that start, look at and end drivers; a start takes a tenth of a second.
+THREADS = 8
+#: Seconds that a start, a look at all drivers or an end may take, and those left when the daemon stops.
+PATIENCE, LAST_PATIENCE = 90.0, 5.0
+#: Seconds between one try to start a driver and the next, where the host is to blame; the executors wait for
+#: their driver for longer than all of them (`spark.connect_timeout`).
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+#: The longest pause before such a launch, seconds; the first is a second, and each is twice the one before.
+LONGEST_PAUSE = 60.0
+#: Seconds between two questions whether something may be done.
+_ASK_AGAIN = 0.1
+#: Why a driver is not started yet that was about to be when the lease was about to end.
+_WAITS_FOR_LEASE = "its driver waits to be started until this daemon has renewed its lease"
+_LOOK = "a look at all drivers"  # no job's id
+
+
+def sweep(launcher: Launcher, store: Store) -> None:
+    """End drivers here that a leader elsewhere has given up; not for a daemon whose loop runs."""
+    for job_id in launcher.launched():
+        job = store.job(job_id)
+        if job is None or not job.driver_on:
+            continue
+        undone = job.started_at is None and (job.aborting or job.placed_at is None)
+        if job.ended or undone or not launcher.is_here(job.driver_on):
+            try:
+                if launcher.driver_status(job_id).state == "running":
+                    log.info("driver given up", job=job_id)
+                launcher.abandon(job_id, afresh=not job.ended)
+            except OSError as error:  # the next sweep may do better
+                log.warning("a driver cannot be given up", job=job_id, why=str(error))
+
+
+class HostDrivers:
+    """The drivers that run here, and what is remembered for launches of jobs that go on.
+
+    For one thread, the loop's; the threads at work here share `_running` and what is below it under a lock.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        store: Store,
+        put: Callable[[ev.Event], None],
+        tasks: Callable[[str], Sequence[ExecutorRecord]],
+        holds_until: Callable[[], float] = lambda: math.inf,
+        now: Callable[[], float] = time.time,
+        retries_left: Callable[[str, Fault], int] = lambda *_: 0,
+        *,
+        requeue: bool,
+    ) -> None:
+        """`put` takes events, from any thread; `tasks` knows those of a job by its id.
+
+        `holds_until` is asked, from any thread, before anything is done to a driver: at which `boot_seconds`
+        that must be done; what is too late waits. `retries_left` says how often a job's driver would be
+        started again after it failed.
+
+        With `requeue`, jobs whose driver is on a host that is gone start afresh.
+        """
+        self._launcher = launcher
+        self._store = store
+        self._put = put
+        self._tasks = tasks
+        self._holds_until = holds_until
+        self._now = now
+        self._closing = threading.Event()
+        self._retries_left = retries_left
+        self._requeue = requeue
+        self._crew = Crew(THREADS, PATIENCE)
+        #: Jobs whose driver is to be started when the store can be read again.
+        self._late: dict[str, Job] = {}
+        self._specs: dict[str, JobSpec] = {}
+        #: Jobs that are over, and whose launch is to be forgotten when their last task has ended.
+        self._over: set[str] = set()
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        #: Of jobs, by whose fault their driver may fail and would be started again.
+        self._retried: dict[str, frozenset[Fault]] = {}
+        #: Jobs whose driver the host failed: when (monotonic) to do what about it.
+        self._again: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._fresh_starts: dict[str, int] = {}
+        #: Jobs whose driver ends for another job: it has not failed, and is started again later.
+        self._yielding: set[str] = set()
+        self._looking = False
+
+    def spec(self, job_id: str) -> JobSpec:
+        """What the user submitted; ValueError when the store does not know, StoreError when it is silent."""
+        if job_id not in self._specs:
+            spec = self._store.spec(job_id)
+            if spec is None:
+                raise ValueError(f"the store has no specification of {job_id}")
+            self._specs[job_id] = spec
+        return self._specs[job_id]
+
+    def start(self, job: Job) -> None:
+        """Start the job's driver, if it never was; when the store cannot be read now, as soon as it can."""
+        try:
+            spec = self.spec(job.id)
+        except StoreError:
+            self._late[job.id] = job
+            return
+        except ValueError as error:
+            self._failed(job.id, f"its driver could not be started: {error}")
+            return
+        with self._lock:
+            self._retried[job.id] = frozenset(f for f in get_args(Fault) if self._retries_left(job.id, f))
+        tasks = [replace(task) for task in self._tasks(job.id)]  # the model goes on with its own
+        self._hand(job.id, lambda: self._start(job, spec, tasks, 0))
+
+    def stop(self, job_id: str) -> None:
+        """Ask the job's driver to end."""
+        self._hand(job_id, lambda: self._stop(job_id))
+
+    def give_way(self, job_id: str) -> None:
+        """End the job's driver for another job, and tell when another may be started for it."""
+        self._hand(job_id, lambda: self._give_way(job_id))
+
+    def tend(self) -> None:
+        """Have what is due done: late starts, further tries, a look at who runs. Never waits."""
+        late, self._late = self._late, {}
+        for job in late.values():
+            self.start(job)
+        for job_id in self._crew.overdue():
+            if job_id == _LOOK:
+                log.error("drivers cannot be looked at", seconds=PATIENCE)
+                self._looking = False
+            else:
+                self._failed(job_id, f"its driver was given up: no answer in {PATIENCE:.0f} s")
+                self.stop(job_id)
+        with self._lock:
+            due = [job_id for job_id, (at, _) in self._again.items() if at <= time.monotonic()]
+            again = [(job_id, self._again.pop(job_id)[1]) for job_id in due]
+        for job_id, work in again:
+            self._hand(job_id, work)
+        if self._running and not self._looking:
+            self._looking = True
+            self._crew.hand(_LOOK, self._look)
+
+    def take_up(self, jobs: Sequence[JobRecord]) -> None:
+        """Find an earlier daemon's drivers again, given the jobs that are not over or have open tasks."""
+        for job in jobs:
+            launched = job.started_at is not None or job.placed_at is not None
+            if job.job.driver_here and launched and not (job.ended or job.aborting):
+                self._resume(job)
+        self.over(jobs)
+        going_on = {job.job.id for job in jobs if not job.ended}
+        for job_id in self._launcher.launched():
+            if job_id not in going_on:
+                # It was over when the earlier daemon died, who may not have come to say so to its driver.
+                self.stop(job_id)
+                self._over.add(job_id)
+
+    def over(self, jobs: Iterable[JobRecord]) -> None:
+        """Note those of these jobs that are over."""
+        for job in jobs:
+            if job.ended:
+                self._over.add(job.job.id)
+                self._late.pop(job.job.id, None)
+
+    def forget(self, known: Callable[[str], object | None]) -> None:
+        """Forget the secrets of jobs that are over and `known` no more: their drivers were told to end."""
+        for job_id in [job_id for job_id in self._over if known(job_id) is None]:
+            self._over.discard(job_id)
+            self._specs.pop(job_id, None)
+            self._fresh_starts.pop(job_id, None)
+            self._retried.pop(job_id, None)
+            self._yielding.discard(job_id)
+            self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Begin nothing more. Drivers go on."""
+        self._closing.set()
+        self._crew.close(LAST_PATIENCE)
+
+    def _resume(self, job: JobRecord) -> None:
+        started = job.started_at is not None
+        if self._launcher.is_here(job.driver_on):
+            if started:  # now, if it never was: the intent is stored before the deed
+                self.start(job.job)
+            return
+        # Executors that were launched for a driver there will not find one here, so they go in any case.
+        where = f"on {job.driver_on.partition('@')[2]}, whose daemon does not lead any more"
+        message = f"its driver ran {where}" if started else f"its driver was to run {where}"
+        again = self._requeue or not started
+        self._put(ev.DriverEnded(self._now(), job.job.id, None, message, requeue=again))
+
+    def _hand(self, job_id: str, work: Callable[[], None]) -> None:
+        """Have this done, after what was handed over for the job before."""
+        self._crew.hand(job_id, lambda: self._when_allowed(job_id, work))
+
+    # ---- on threads of their own -------------------------------------------------------------------
+
+    def _when_allowed(self, job_id: str, work: Callable[[], None]) -> None:
+        while boot_seconds() >= self._holds_until():
+            self._crew.waits(job_id)
+            if self._closing.wait(_ASK_AGAIN):
+                return
+        work()
+
+    def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
+        """Start a driver; what comes of that is an event, or another try."""
+        if job.id in self._over:
+            return  # it was ended while it waited for another try
+        try:
+            status = self._launcher.start_driver(job, spec, tasks, self._holds_until)
+        except TooLateError:  # nothing has failed, and while this daemon leads it is no try
+            log.info("a driver's start waits for the lease", job=job.id)
+            self._put(ev.DriverDelayed(self._now(), job.id, _WAITS_FOR_LEASE))
+            self._hand(job.id, lambda: self._start(job, spec, tasks, tried))
+        except HostError as error:
+            self._try_again(job.id, str(error), tried, lambda: self._start(job, spec, tasks, tried + 1))
+        except LaunchLostError as error:
+            self._begin_afresh(job.id, str(error))
+        except (OSError, ValueError) as error:
+            self._failed(job.id, f"its driver could not be started: {error}")
+            self._launcher.stop_driver(job.id)
+        else:
+            with self._lock:
+                self._running.add(job.id)
+            if status.state == "running":
+                self._put(ev.DriverStarted(self._now(), job.id))
+
+    def _give_way(self, job_id: str) -> None:
+        """Have a driver end that runs; one that has ended by itself is told of as ever."""
+        try:
+            ended = self._launcher.driver_status(job_id).state == "ended"
+        except OSError:
+            ended = False
+        if ended:
+            return
+        with self._lock:
+            self._yielding.add(job_id)
+            self._running.add(job_id)  # so that it is looked at, whatever came of its start
+        self._stop(job_id)
+
+    def _stop(self, job_id: str) -> None:
+        with self._lock:
+            self._again.pop(job_id, None)
+        try:
+            self._launcher.stop_driver(job_id)
+        except OSError as error:  # of this host, such as too many open files
+            log.warning("a driver cannot be ended yet", job=job_id, why=str(error))
+            with self._lock:
+                self._again[job_id] = (time.monotonic() + 1.0, lambda: self._stop(job_id))
+
+    def _try_again(self, job_id: str, why: str, tried: int, again: Callable[[], None]) -> None:
+        """Try once more a little later, with the same executors; at last, with others."""
+        if tried >= len(PAUSES):
+            self._begin_afresh(job_id, why)
+            return
+        pause = PAUSES[tried]
+        log.warning("a driver could not be started", job=job_id, why=why, tries=tried + 1)
+        message = f"its driver could not be started here ({why}); try {tried + 2} follows in {pause:.0f} s"
+        self._later(job_id, pause, message, again)
+
+    def _begin_afresh(self, job_id: str, why: str) -> None:
+        """Give a launch up that the host has failed, for another one with other ports."""
+        count = self._fresh_starts[job_id] = self._fresh_starts.get(job_id, 0) + 1
+        if count > FRESH_STARTS:
+            self._failed(job_id, f"this host failed its driver {times(count)}; the last time: {why}")
+            return
+        pause = min(2.0 ** (count - 1), LONGEST_PAUSE)
+        log.warning("a driver is launched afresh", job=job_id, why=why, count=count, pause=pause)
+        message = f"this host failed its driver ({why}); fresh start {count} of {FRESH_STARTS}"
+
+        def let_go() -> None:
+            if job_id not in self._over:
+                self._launcher.abandon(job_id, afresh=True)
+                self._put(ev.DriverEnded(self._now(), job_id, None, message, requeue=True))
+
+        self._later(job_id, pause, f"{message} follows in {pause:.0f} s", let_go)
+
+    def _later(self, job_id: str, pause: float, message: str, work: Callable[[], None]) -> None:
+        with self._lock:
+            self._again[job_id] = (time.monotonic() + pause, work)
+        self._put(ev.DriverDelayed(self._now(), job_id, message))
+
+    def _failed(self, job_id: str, why: str) -> None:
+        with self._lock:
+            self._running.discard(job_id)
+        self._put(ev.DriverEnded(self._now(), job_id, None, why))
+
+    def _look(self) -> None:
+        """Look at all drivers that run; the ends of those that have ended become events."""
+        try:
+            with self._lock:
+                running = sorted(self._running)
+            for job_id in running:
+                try:
+                    self._look_at(job_id)
+                except OSError as error:  # of this host, such as too many open files: another look will tell
+                    log.warning("a driver cannot be looked at", job=job_id, why=str(error))
+        finally:
+            self._looking = False
+
+    def _look_at(self, job_id: str) -> None:
+        status = self._launcher.driver_status(job_id)
+        if status.state == "running":
+            return
+        with self._lock:
+            if job_id not in self._running:
+                return
+            self._running.discard(job_id)
+            yields = job_id in self._yielding
+            self._yielding.discard(job_id)
+        if yields and status.exit_code != 0:  # else it did well before it could be told
+            again = ev.DriverEnded(self._now(), job_id, None, requeue=True)
+            self._crew.hand(job_id, lambda: self._clear(again))
+            return
+        if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status)):
+            self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
+            return
+        message = _reason(status)
+        if status.exit_code and not message:
+            said = self._launcher.failure(job_id, self._kept_spec(job_id), status.exit_code)
+            message = ended(status.exit_code, said)
+        if status.state != "ended":
+            self.stop(job_id)  # it may have lost its supervisor, or its records, only
+        event = ev.DriverEnded(self._now(), job_id, status.exit_code, message)
+        fault: Fault = "infrastructure" if status.exit_code is None else "user"
+        if status.exit_code != 0 and fault in self._retried.get(job_id, ()):
+            self._crew.hand(job_id, lambda: self._clear(event))
+        else:
+            self._put(event)
+
+    def _clear(self, event: ev.DriverEnded) -> None:
+        """Put the launch of a driver that has ended aside for another one, and only then tell that it has."""
+        try:
+            self._launcher.abandon(event.job_id, afresh=True)
+        except OSError as error:
+            log.warning("a driver cannot be put aside", job=event.job_id, why=str(error))
+            with self._lock:
+                self._again[event.job_id] = (time.monotonic() + 1.0, lambda: self._clear(event))
+            return
+        self._put(event if event.requeue else replace(event, cleared=True))
+
+    def _kept_spec(self, job_id: str) -> JobSpec | None:
+        with contextlib.suppress(StoreError):
+            return self._store.spec(job_id)
+        return None
+
+
+def _reason(status: DriverStatus) -> str:
+    """Why a driver is not there any more, where its exit code does not tell."""
+    match status.state:
+        case "lost":
+            return "its driver vanished: nobody saw how it ended"
+        case "absent":
+            return "its driver's records vanished: nobody can say how it ended"
+        case "unclear":
+            return f"its driver's records are not what the daemon wrote: {status.message}"
+    return f"its driver could not be started: {status.message}" if status.message else ""

@@ -1,0 +1,160 @@
+"""What a job's specification comes to for Spark, and whether it could run at all, whatever the cluster."""
+
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from conf.masking import masked_urls
+from conf.schema import Config, Driver, DynamicExecutors, JobSpec
+from conf.uploaded import uploaded
+from daemon.core.identity import NOBODY, Submitter
+from daemon.disk.file_delivery import files_of
+from daemon.disk.run_as import Rights
+from daemon.disk.uploads import Uploads
+from framework.spark import Application, SparkHomes, alias_parts, unserved
+from framework.spark.backend_jar import BackendJarError
+from framework.spark.conf_check import check_resources
+from framework.spark.treatments import by_current_names
+from framework.user_files import OpenFile
+
+
+def driver_of(spec: JobSpec, config: Config) -> Driver:
+    """Where the job's driver runs: where the job says, or else the config."""
+    return spec.driver or config.driver
+
+
+def application_of(
+    spec: JobSpec, paths: Mapping[str, str] | None = None, packed: Mapping[str, str] | None = None
+) -> Application:
+    """What is to be run; `paths` are those of uploaded files, by how the job names them.
+
+    `packed` are those of uploaded archives, where they are elsewhere.
+    """
+    at = paths or {}
+
+    def placed(references: Sequence[str], at: Mapping[str, str] = at) -> tuple[str, ...]:
+        parts = (reference.partition("#") for reference in references)
+        return tuple(f"{at.get(place, place)}{mark}{name}" for place, mark, name in parts)
+
+    return Application(
+        app=at.get(spec.app, spec.app),
+        main_class=spec.main_class,
+        arguments=spec.args,
+        py_files=placed(spec.py_files),
+        files=placed(spec.files),
+        jars=placed(spec.jars),
+        archives=placed(spec.archives, at if packed is None else packed),
+        packages=spec.packages,
+        repositories=spec.repositories,
+        conf=by_current_names(spec.conf)[0],
+        environment=spec.env,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCheck:
+    """Refuses jobs that could not be launched.
+
+    `reachable`: agents reach the daemon's API. `backend_jar` makes the jar of a Spark by its name.
+    """
+
+    config: Config
+    homes: SparkHomes
+    rights: Rights
+    uploads: Uploads
+    reachable: bool
+    backend_jar: Callable[[str], Path]
+
+    def check(
+        self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
+    ) -> None:
+        """Raise ValueError when the job could not be launched, whatever the cluster.
+
+        Its uploaded files are kept for it from now on. But where it is said which its user `sends` before it
+        is submitted, by hash and in bytes, nothing is: those are not looked for, and have to be such as are
+        taken (RejectedError).
+        """
+        here = driver_of(spec, self.config).on == "host" or self.config.mesos.master == "embedded"
+        rights = self.rights.of(submitter.unix_user, here=here)
+        self.homes.there(spec.spark)
+        if driver_of(spec, self.config).on == "host":
+            self.homes.here(spec.spark)
+        application = application_of(spec)
+        application.heap_mib(spec.memory)
+        application.check()
+        check_resources(application.conf, spec.resources)
+        if driver_of(spec, self.config).on == "client":
+            return  # it has its files itself
+        application.heap_mib(driver_of(spec, self.config).memory, "driver")
+        if spec.main_class and spec.app.endswith(".py"):
+            raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
+        self._check_uploaded(spec, submitter, sends)
+        if isinstance(spec.executors, DynamicExecutors):
+            self._check_asking(spec)
+        paths = [
+            reference if reference == spec.app else alias_parts(reference)[0]
+            for reference in spec.references
+            if uploaded(reference) is None
+        ]
+        rights.check_all(
+            [
+                *((path, _jar_or_other(path) if path.startswith("/") else None) for path in paths),
+                *((repository, None) for repository in spec.repositories),
+            ],
+            submitter.name,
+        )
+        for path in paths:
+            if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
+                raise ValueError(f"{masked_urls(path)}: {why}")
+
+    def _check_uploaded(self, spec: JobSpec, submitter: Submitter, sends: Mapping[str, int] | None) -> None:
+        files = files_of(spec).values()
+        for file in files:
+            if sends is None:
+                self.uploads.use(file, submitter.name, spec.owner)
+                _check_jar(file.name, self.uploads.path(file, spec.owner))
+            elif file.sha256 not in sends:
+                _check_jar(file.name, self.uploads.look(file, submitter.name))
+        if sends:
+            self.uploads.check_sizes(sends, submitter.name)
+        if files and driver_of(spec, self.config).on == "cluster" and not self.reachable:
+            raise ValueError(
+                "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
+                "only; `listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+
+    def _check_asking(self, spec: JobSpec) -> None:
+        if driver_of(spec, self.config).on == "cluster" and not self.reachable:
+            raise ValueError(
+                "a driver on the cluster asks this daemon for executors, which listens on loopback only; "
+                "`listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+        try:
+            self.backend_jar(self.homes.named(spec.spark))
+        except BackendJarError as error:
+            raise ValueError(str(error)) from error
+
+    def _home_jars(self, spec: JobSpec) -> list[str] | None:
+        """What lies among the jars of the driver's Spark; None where nobody here can look."""
+        home = self.homes.there if driver_of(spec, self.config).on == "cluster" else self.homes.here
+        try:
+            return [path.name for path in Path(home(spec.spark).home, "jars").iterdir()]
+        except OSError:
+            return None
+
+
+def _jar_or_other(name: str) -> Callable[[OpenFile], None]:
+    """Judges a file by its name: a jar should be one, as Spark would say when its job has its executors."""
+
+    def judge(file: OpenFile) -> None:
+        with open(file.descriptor, "rb", closefd=False) as stream:
+            _check_jar(name, stream)
+
+    return judge
+
+
+def _check_jar(name: str, file: IO[bytes] | Path) -> None:
+    if name.endswith(".jar") and not zipfile.is_zipfile(file):
+        raise ValueError(f"{name}: no jar, as it is not in the format of zip files")

@@ -1,0 +1,160 @@
+"""Reads what tasks have printed when they end, on threads of its own: to keep it, and to say why one failed.
+
+The end of a driver on the cluster that failed is passed on to the scheduling loop with the last error that
+it printed, or without, when its agent takes too long to tell.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import structlog
+
+from daemon.core.job_workers import Crew
+from daemon.disk.log_archive import KeptLogs
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store, StoreError
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord
+from framework.sandboxes import Sandbox, read_end
+from framework.spark import TAIL
+from framework.spark.exits import meaning_of
+from framework.translate import Json
+
+log = structlog.get_logger("logs")
+
+#: Threads, and seconds that one may be busy with a task.
+_THREADS, _PATIENCE = 4, 120.0
+#: Seconds for what is being done when the daemon stops.
+_LAST_PATIENCE = 2.0
+#: Seconds between two looks at tasks that run, and tasks of one look.
+_REFRESH, _AT_A_TIME = 60.0, 200
+#: Seconds for which the end of a driver is held back.
+_HELD = 5.0
+
+Emit = Callable[[ev.Event, Json | None], None]
+
+
+class LogKeeper:
+    """Stands between the link to Mesos and the loop's inbox. `ended` and `tend` are for the loop's thread."""
+
+    def __init__(
+        self,
+        kept: KeptLogs,
+        launcher: Launcher,
+        store: Store,
+        sandbox_of: Callable[[ExecutorRecord], Sandbox],
+        emit: Emit,
+        *,
+        far: bool = False,
+    ) -> None:
+        """`sandbox_of` raises OSError for a task whose sandbox cannot be looked into; `emit` takes events.
+
+        Where VMs are `far`, and may go with all that is on them, logs of tasks that run are kept too.
+        """
+        self._far = far
+        self._next = time.monotonic() + _REFRESH
+        self._refreshed = 0
+        self._kept = kept
+        self._launcher = launcher
+        self._store = store
+        self._sandbox_of = sandbox_of
+        self._emit = emit
+        self._crew = Crew(_THREADS, _PATIENCE)
+        self._lock = threading.Lock()
+        #: Ends of drivers that are held back: until when (monotonic), and what the master told.
+        self._held: dict[str, tuple[float, ev.TaskChanged, Json | None]] = {}
+
+    def take(self, event: ev.Event, status: Json | None = None) -> None:
+        """Pass an event on, but that of a driver's failure only when it is known why; from any thread."""
+        if (
+            not isinstance(event, ev.TaskChanged)
+            or event.state != "failed"
+            or ".driver-" not in event.task_id
+        ):
+            self._emit(event, status)
+            return
+        with self._lock:
+            if event.task_id in self._held:
+                return  # the agent tells it again, as nobody has acknowledged it
+            self._held[event.task_id] = (time.monotonic() + _HELD, event, status)
+        self._crew.hand(
+            event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id, event.exit_code))
+        )
+
+    def due(self) -> bool:
+        """Whether it is time to `refresh`."""
+        return self._far and time.monotonic() >= self._next
+
+    def refresh(self, tasks: Sequence[ExecutorRecord]) -> None:
+        """Keep the logs of some of these tasks that run, of others the next time: a VM may go any time."""
+        self._next = time.monotonic() + _REFRESH
+        running = [task for task in tasks if task.state == "running"]
+        for number in range(min(len(running), _AT_A_TIME)):
+            # A copy, as the model goes on with its own.
+            task = replace(running[(self._refreshed + number) % len(running)])
+            self._crew.hand(task.task_id, partial(self._keep, task))
+        self._refreshed += _AT_A_TIME
+
+    def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
+        """Keep the logs of these tasks, which have ended, if they ran."""
+        for task in tasks:
+            if task.running_at is not None or task.state == "failed":
+                self._crew.hand(task.task_id, partial(self._keep, task))
+
+    def tend(self) -> None:
+        """Hold nothing back for too long. Never waits."""
+        now = time.monotonic()
+        with self._lock:
+            late = [task_id for task_id, (until, _, _) in self._held.items() if until < now]
+        for task_id in late:
+            self._let_go(task_id, "")
+        for task_id in self._crew.overdue():
+            log.warning("the logs of a task are not kept: it takes too long", task=task_id)
+            why = f"its agent did not tell all of it in {_PATIENCE:.0f} s"
+            self._crew.hand(task_id, partial(self._note, task_id, why))
+
+    def close(self) -> None:
+        """Begin nothing more; what is held back is told again to the next daemon."""
+        self._crew.close(_LAST_PATIENCE)
+
+    def _let_go(self, task_id: str, why: str) -> None:
+        with self._lock:
+            held = self._held.pop(task_id, None)
+        if held is not None:
+            _, event, status = held
+            self._emit(replace(event, message=f"{event.message}{why}"), status)
+
+    def _why(self, task_id: str, code: int | None) -> str:
+        """What a reason says of a driver that failed with this code, behind the words of its agent."""
+        return f"{'' if code is None else meaning_of(code)}{self._said(task_id, code)}"
+
+    def _said(self, task_id: str, code: int | None) -> str:
+        """What a reason says of what the driver printed; empty when that cannot be had."""
+        job_id = task_id.partition(".")[0]
+        try:
+            task = next(task for task in self._store.executors(job_id) if task.task_id == task_id)
+            spec, sandbox = self._store.spec(job_id), self._sandbox_of(task)
+            _, stderr = read_end(sandbox, "stderr", TAIL)
+            _, stdout = read_end(sandbox, "stdout", TAIL)
+        except (OSError, StoreError, StopIteration) as error:
+            log.warning("why a driver failed cannot be read", task=task_id, why=str(error))
+            return ""
+        return self._launcher.failure_in(job_id, spec, stderr, stdout, code)
+
+    def _keep(self, task: ExecutorRecord) -> None:
+        try:
+            job = self._store.job(task.job_id)
+            if job is None:
+                return
+            sandbox, events = self._sandbox_of(task), task.number is None and task.ended
+            self._kept.keep(task.job_id, task.task_id, sandbox, executors=job.job.executors, events=events)
+        except (OSError, StoreError) as error:
+            if task.ended:
+                self._note(task.task_id, str(error))
+                log.warning("the logs of a task are not kept", task=task.task_id, why=str(error))
+
+    def _note(self, task_id: str, why: str) -> None:
+        self._kept.note(task_id.partition(".")[0], task_id, why)

@@ -1,0 +1,132 @@
+"""What drivers and executors printed: where it is, and how a part of it is read.
+
+A driver on this host writes into its job's folder; whatever is a Mesos task, into its sandbox on the agent,
+the end of which is kept here when the task has ended (`disk/log_archive.py`).
+"""
+
+from pathlib import Path
+
+from daemon.disk.log_archive import KeptLog, KeptLogs
+from daemon.http.server.scheduler_interface import LogChunk, RejectedError
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import Store
+from environment.model.records import ExecutorRecord, JobRecord
+from framework.hostile_files import UntrustedFileError, read_part
+from framework.link import MesosLink
+from framework.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
+
+#: An agent that does not answer now may do so later.
+_AGAIN = {"Retry-After": "5"}
+
+
+class Sandboxes:
+    """Where tasks of Mesos are looked into; from any thread. `folder` has those of an embedded Mesos."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        #: Set before it is asked for anything: the link is made with what is made with this.
+        self.link: MesosLink
+
+    def of(self, task: ExecutorRecord) -> Sandbox:
+        """The sandbox of a task; OSError when nobody knows where it is."""
+        framework_id = self.link.framework_id
+        if framework_id is None:
+            raise FileNotFoundError("no master knows the framework now")
+        if self._folder is not None:
+            return LocalSandbox(self._folder / task.vm_name, framework_id, task.task_id)
+        url = self.link.agent_url(task.vm_id)
+        if not url:
+            raise OSError(f"the agent on {task.vm_name} has not been heard of since the daemon started")
+        return RemoteSandbox(url, framework_id, task.task_id, self.link.credentials)
+
+
+class Logs:
+    """Reads logs; from any thread."""
+
+    def __init__(self, launcher: Launcher, store: Store, sandboxes: Sandboxes, kept: KeptLogs) -> None:
+        self._launcher = launcher
+        self._store = store
+        self._sandboxes = sandboxes
+        self._kept = kept
+
+    def read(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """Read a log; see `Scheduler.log`."""
+        if executor is None and job.job.client_driver:
+            note = f"its driver is its user's own, on {job.job.client_driver}, and prints there"
+            return LogChunk("", offset, job.ended, "", note)
+        try:
+            if executor is not None or job.job.driver is not None:
+                return self._of_a_task(job, executor, stream, offset, limit)
+            data = read_part(self._launcher.folder(job.job.id), f"driver/{stream}", offset, limit)
+        except UntrustedFileError as error:
+            raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
+        except OSError as error:
+            raise RejectedError(503, "The log cannot be read now", str(error), _AGAIN) from error
+        if not (data or offset) and (note := self._nothing_here(job)):
+            return LogChunk("", offset, job.ended, "", note)
+        return _chunk(data, offset, limit, over=job.ended, source="driver")
+
+    def _nothing_here(self, job: JobRecord) -> str:
+        """Why a driver that is not on the cluster has no log here; empty where it has printed nothing."""
+        if not self._launcher.is_here(job.driver_on):
+            return f"its driver ran on {job.driver_on.partition('@')[2]}, and its log is there"
+        if not (self._launcher.folder(job.job.id) / "driver").is_dir():
+            return "its driver was not started" if job.ended else "its driver has not been started yet"
+        return ""
+
+    def _of_a_task(
+        self, job: JobRecord, task: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        over = task.ended if task is not None else job.ended
+        if task is None:
+            drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
+            if not drivers:
+                return LogChunk("", offset, over, "", "no driver of it was launched")
+            task = drivers[-1]
+        kept = self._kept.find(task.job_id, task.task_id, stream) if task.ended else None
+        why = self._kept.why(task.job_id, task.task_id) if task.ended else ""
+        if kept is not None and offset >= kept.first:
+            return _kept_chunk(kept, offset, limit, why)
+        try:
+            data = self._sandboxes.of(task).read(stream, offset, limit)
+        except UntrustedFileError:
+            raise
+        except OSError as error:
+            if kept is not None:
+                return _kept_chunk(kept, offset, limit, why)
+            if not task.ended:
+                if isinstance(error, FileNotFoundError):
+                    return LogChunk("", offset, over, "", "it has printed nothing yet")
+                raise
+            return LogChunk("", offset, over, "", f"nothing of it was kept when it ended: {why or error}")
+        return _chunk(data, offset, limit, over=over, source="sandbox")
+
+
+def _chunk(data: bytes, offset: int, limit: int, *, over: bool, source: str, note: str = "") -> LogChunk:
+    text, used = _whole_characters(data)
+    return LogChunk(text, offset + used, over and len(data) < limit, source, note)
+
+
+def _kept_chunk(kept: KeptLog, offset: int, limit: int, why: str) -> LogChunk:
+    notes = []
+    if offset < kept.first:
+        notes.append(f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were kept")
+    if why:
+        notes.append(f"what came after that was looked at last is gone: {why}")
+    begin = max(offset, kept.first)
+    data = kept.read(begin, limit)
+    return _chunk(data, begin, limit, over=True, source="kept", note="; ".join(notes))
+
+
+def _whole_characters(data: bytes) -> tuple[str, int]:
+    """Decode, leaving a character that is cut at the end for the next part."""
+    for cut in range(min(4, len(data) + 1)):
+        part = data[: len(data) - cut]
+        try:
+            return part.decode(), len(part)
+        except UnicodeDecodeError as error:
+            if error.end < len(part):
+                break
+    return data.decode(errors="replace"), len(data)

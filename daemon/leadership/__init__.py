@@ -1,0 +1,1 @@
+"""Leader election, the leader's lease and fencing."""

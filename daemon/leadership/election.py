@@ -1,0 +1,235 @@
+"""Who of several daemons leads: elections by a file's lock, by a lease in the store, and by ZooKeeper.
+
+An election is tried until it is won, watched as long as it holds, and given up. Whoever elects, to lead is to
+begin a term in the store (`terms.py`), so that never two write. What a daemon does while it leads or waits is
+in `leader_or_standby.py`.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from typing import Any, Protocol
+
+import structlog
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from conf.schema import Leader
+from daemon.store.job_store import Store, StoreBusyError, StoreError, StoreStuckError
+from daemon.store.rows.terms import Term
+
+log = structlog.get_logger("leader")
+
+#: Seconds between two tries.
+RETRY = 0.5
+#: Seconds after which ZooKeeper takes a silent leader for gone. Its default tick allows 4 at least.
+SESSION = 4.0
+
+# ZooKeeper's absence is told by `state`; kazoo would tell it again and again.
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+
+
+class Election(Protocol):
+    """One way to find the leader. For one thread, but for `state`, which says in words how it goes."""
+
+    state: str
+
+    def won(self, url: str) -> Term | None:
+        """Try to become the leader, for about `RETRY` seconds; None while another one may be."""
+
+    def lost(self, seconds: float) -> str:
+        """Watch for so long, or until the lead is lost; why it is, empty while nothing speaks against it."""
+
+    def resign(self) -> None:
+        """Let another one lead."""
+
+
+def election_on(store: Store, config: Leader) -> Election:
+    """How the leader is found on this store; StoreBusyError when this daemon could never be it."""
+    if config.zookeeper:
+        store.lock(shared=True)
+        return ZooKeeperElection(config.zookeeper, store, config.lease)
+    if store.shared:
+        return LeaseElection(store, config.lease)
+    store.lock()
+    return FileElection(store)
+
+
+class _StoreElection:
+    """Whoever holds a term of the store leads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._term: Term | None = None
+        self.state = ""
+
+    def lost(self, seconds: float) -> str:
+        """Never: whose term is over finds out by the store, and until then does nothing without it."""
+        time.sleep(seconds)
+        return ""
+
+    def resign(self) -> None:
+        """End the term."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.end()
+
+
+class FileElection(_StoreElection):
+    """Whoever has the lock on the store's file leads; nobody can take it from a process that lives."""
+
+    def won(self, url: str) -> Term | None:
+        """Try to take the lock."""
+        try:
+            self._store.lock()
+            self._term = self._store.begin_term(url)
+        except StoreBusyError:
+            self.state = "another daemon leads"
+        except StoreError as error:
+            self.state = str(error)
+        else:
+            self.state = "leads"
+            return self._term
+        time.sleep(RETRY)
+        return None
+
+    def resign(self) -> None:
+        """End the term and give the lock up."""
+        super().resign()
+        self._store.unlock()
+
+
+class LeaseElection(_StoreElection):
+    """Whoever has the lease in the store leads, for as long as its loop goes on to renew it."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        """With leases of so many seconds."""
+        super().__init__(store)
+        self._seconds = seconds
+        self._vigil = store.vigil()
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the term that was won is not renewed any more."""
+        return self._term is not None and not self._term.holds
+
+    def won(self, url: str) -> Term | None:
+        """Begin a term, if no other one holds."""
+        self.state = "another daemon leads"
+        try:
+            if (over := self._vigil.over()) is not None:
+                self._term = self._store.begin_term(url, self._seconds, over)
+                self.state = "leads"
+                return self._term
+        except StoreBusyError:
+            pass  # somebody was quicker
+        except StoreStuckError as error:
+            log.warning("the store is held up by who led before, which is ended", why=str(error))
+            self._clear()
+        except StoreError as error:
+            self.state = str(error)
+        time.sleep(RETRY)
+        return None
+
+    def look(self) -> None:
+        """See how the lease stands, so that it need not be waited for once it is our turn."""
+        with contextlib.suppress(StoreError):
+            self._vigil.over()
+
+    def _clear(self) -> None:
+        try:
+            self._vigil.clear()
+        except (StoreError, OSError) as error:
+            self.state = f"the leader is gone, but holds up the store: {error}"
+
+
+class ZooKeeperElection:
+    """Whoever has ZooKeeper's lock and the store's lease leads.
+
+    A connection in doubt is a lead that is lost, and so is a lease that lapsed: where the loop hangs, others
+    must come by the lock, which ZooKeeper would not take from a process that lives.
+    """
+
+    def __init__(self, address: str, store: Store, seconds: float) -> None:
+        """Elect under `host:port,.../path`; ZooKeeper may come later."""
+        self._hosts, _, self._path = address.partition("/")
+        self._lease = LeaseElection(store, seconds)
+        self._session: _Session | None = None
+        self.state = f"connecting to ZooKeeper at {self._hosts}"
+
+    def won(self, url: str) -> Term | None:
+        """Try to take both."""
+        if self._session is not None and self._session.doubtful:
+            self._end_session()
+        if self._session is None:
+            self._session = _Session(self._hosts, f"/{self._path}")
+        self._lease.look()
+        locked = self._session.locked()
+        if not locked:
+            connected = self._session.connected
+            self.state = (
+                "another daemon leads" if connected else f"ZooKeeper at {self._hosts} does not answer"
+            )
+            return None
+        term = self._lease.won(url)
+        self.state = self._lease.state
+        return term
+
+    def lost(self, seconds: float) -> str:
+        """Watch the session and the lease."""
+        if self._session is None or self._session.doubtful:
+            return f"the connection to ZooKeeper at {self._hosts} is in doubt"
+        if self._lease.lapsed:
+            self._end_session()
+            return "the lease was not renewed: the scheduling loop hangs, or the store does"
+        return self._lease.lost(seconds)
+
+    def resign(self) -> None:
+        """Give both up."""
+        self._lease.resign()
+        self._end_session()
+
+    def _end_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+
+class _Session:
+    """One session with ZooKeeper and its lock; never mended, since with the session goes the lock."""
+
+    def __init__(self, hosts: str, path: str) -> None:
+        self._doubt = threading.Event()
+        self._client = KazooClient(hosts, timeout=SESSION)
+        self._client.add_listener(self._changed)
+        self._lock: Any = self._client.Lock(path)
+        self._client.start_async()
+
+    @property
+    def connected(self) -> bool:
+        return bool(self._client.connected)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the lock may have gone to another: nobody knows while there is no connection."""
+        return self._doubt.is_set()
+
+    def locked(self) -> bool:
+        """Try to take the lock, for about `RETRY` seconds; whether this session has it."""
+        if not self.connected:
+            time.sleep(RETRY)
+            return False
+        with contextlib.suppress(KazooException, KazooTimeoutError):
+            return bool(self._lock.is_acquired or self._lock.acquire(timeout=RETRY)) and not self.doubtful
+        return False
+
+    def close(self) -> None:
+        with contextlib.suppress(KazooException, KazooTimeoutError):
+            self._client.stop()
+            self._client.close()
+
+    def _changed(self, state: str) -> None:
+        if state != KazooState.CONNECTED:
+            self._doubt.set()

@@ -1,0 +1,1 @@
+"""Backup, doctor, pruning, config check, recorded runs."""

@@ -1,0 +1,211 @@
+"""Copies of a job store: made while a daemon runs, checked, and put in the store's place again.
+
+For SQLite only: PostgreSQL has tools of its own, that do it better.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from daemon.disk.job_folders import Folders
+from daemon.store.migrations import FIRST, SCHEMA_VERSION
+from daemon.store.rows import sqlite_file
+from daemon.store.rows.tables import job_number
+
+#: Pages that are copied at once: 16 MiB.
+_STEP = 4096
+
+
+class BackupError(Exception):
+    """A copy that cannot be made, or that is not good; the text is fit for a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoodBackup:
+    """What a good copy holds: jobs, of which schema, in how many bytes."""
+
+    jobs: int
+    schema: int
+    size: int
+
+
+def back_up(
+    store: Path, target: Path, *, replace: bool = False, progress: Callable[[int, int], None] | None = None
+) -> GoodBackup:
+    """Copy the store as it is now, whoever writes to it meanwhile; on disk and checked when this returns.
+
+    The copy is one file that only its owner can read. `progress` is told bytes copied and bytes in all.
+    """
+    _check_source(store)
+    if target.exists() and not replace:
+        raise BackupError(f"{target} exists already; choose another name, or give --force")
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        with _opened(store) as source, _opened(draft) as copy:
+            # From here on one state is read, or a busy daemon would make it begin again and again.
+            source.execute("BEGIN")
+            source.execute("SELECT count(*) FROM facts").fetchone()
+            page = source.execute("PRAGMA page_size").fetchone()[0]
+
+            def tell(_: int, remaining: int, total: int) -> None:
+                if progress is not None:
+                    progress((total - remaining) * page, total * page)
+
+            source.backup(copy, pages=_STEP, progress=tell)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            expected = source.execute("SELECT count(*) FROM jobs").fetchone()[0]
+        copied = check(draft)
+        if copied.jobs != expected:
+            raise BackupError(f"the copy has {copied.jobs} jobs, the store {expected}; nothing was kept")
+        _sync(draft)
+        if replace:
+            draft.replace(target)
+        else:
+            os.link(draft, target)  # fails if somebody was quicker
+        sqlite_file.sync_folder(target.absolute().parent)
+    except sqlite3.Error as error:
+        raise BackupError(f"{store} cannot be copied to {target}: {error}") from error
+    except OSError as error:
+        raise BackupError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        for name in (draft, *_logs(draft)):
+            with contextlib.suppress(OSError):
+                name.unlink()
+    return copied
+
+
+def check(path: Path) -> GoodBackup:
+    """Read all of a copy; BackupError when it is not a good one."""
+    _check_source(path)
+    try:
+        with _opened(path) as copy:
+            found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if found != "ok":
+                raise BackupError(f"{path} is corrupt: {found}")
+            (schema,) = copy.execute("SELECT value FROM facts WHERE key = 'schema'").fetchone() or ("none",)
+            jobs = copy.execute("SELECT count(*) FROM jobs").fetchone()[0]
+    except sqlite3.Error as error:
+        raise BackupError(f"{path} is no copy of a job store: {error}") from error
+    if not str(schema).isdecimal() or not FIRST <= int(schema) <= SCHEMA_VERSION:
+        raise BackupError(
+            f"{path} has schema {schema}, this program knows schemas {FIRST} to {SCHEMA_VERSION}"
+        )
+    return GoodBackup(jobs, int(schema), path.stat().st_size)
+
+
+def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path | None]:
+    """Put a copy in the store's place while no daemon runs; what it holds, and where the old store is now.
+
+    Jobs that are submitted from then on get numbers that no job had that left a trace here.
+    """
+    copied = check(backup)
+    with _alone(store):
+        draft = store.with_name(f"{store.name}.restoring")
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        try:
+            _copy(backup, draft)
+            highest = max(_highest_in(store), *_numbers(data_dir), 0)
+            if copied.schema == SCHEMA_VERSION:
+                _raise_numbers(draft, highest)
+            aside = _put_aside(store)
+            draft.replace(store)
+            sqlite_file.note(store, _now())
+            sqlite_file.sync_folder(store.absolute().parent)
+        except (OSError, sqlite3.Error) as error:
+            raise BackupError(f"{store} cannot be restored: {error}") from error
+    return copied, aside
+
+
+def _check_source(path: Path) -> None:
+    if wrong := sqlite_file.fault(path):
+        raise BackupError(f"{path} {wrong}")
+    if not path.exists() or not path.stat().st_size:
+        raise BackupError(f"{path}: there is no job store")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def _alone(store: Path) -> Iterator[None]:
+    """Keep daemons out."""
+    lock = store.with_name(store.name + ".lock")
+    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
+                raise
+            holder = file.read(200).decode("utf-8", "replace").strip()
+            raise BackupError(f"{store} is in use by a daemon ({holder}); stop it first") from error
+        yield
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as reading:
+        made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(made, "wb") as writing:
+            while part := reading.read(1 << 20):
+                writing.write(part)
+            writing.flush()
+            os.fsync(writing.fileno())
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _put_aside(store: Path) -> Path | None:
+    """Rename the store that is there, its log along: a log of one file would spoil another."""
+    aside = store.with_name(f"{store.name}.before-{datetime.now().astimezone():%Y%m%dT%H%M%S}")
+    for suffix in ("-wal", "-shm", ""):
+        with contextlib.suppress(FileNotFoundError):
+            store.with_name(store.name + suffix).rename(aside.with_name(aside.name + suffix))
+    return aside if aside.exists() else None
+
+
+def _raise_numbers(path: Path, highest: int) -> None:
+    with _opened(path) as connection:
+        connection.execute(
+            "INSERT INTO sums (name, state, number, cost, size) VALUES ('highest', '', ?, 0, 0)"
+            " ON CONFLICT (name, state) DO UPDATE SET number = max(number, excluded.number)",
+            (highest,),
+        )
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def _highest_in(store: Path) -> int:
+    """The highest number in a store that may be damaged, or gone."""
+    if not store.exists() or not store.stat().st_size:
+        return 0
+    try:
+        with _opened(store) as connection:
+            return int(connection.execute("SELECT max(number) FROM jobs").fetchone()[0] or 0)
+    except (sqlite3.Error, ValueError):
+        return 0
+
+
+def _numbers(data_dir: Path) -> Iterator[int]:
+    yield from (job_number(name) or 0 for name in Folders(data_dir).jobs())
+
+
+def _logs(path: Path) -> Iterator[Path]:
+    yield from (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(" ", "seconds")

@@ -1,0 +1,117 @@
+"""What the doctor looks at that is no job store: the data folder, who provides VMs, the Sparks of this host.
+
+The rows of the store are in `doctor.py`; users in `users/examining.py`.
+"""
+
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from conf.loader import ConfigError
+from daemon.disk.job_folders import Folders
+from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
+from daemon.store.rows import tables
+from environment.model.event_log import decode
+from framework.providers.contract import Provider, ProviderError
+from framework.spark import SparkHomes
+
+
+def look_at_folders(exam: Examination, known: set[int]) -> None:
+    """Whether every job's folder is that of a known one, by number; those of others can be moved aside."""
+    names = list(dict.fromkeys(Folders(exam.data_dir).jobs()))
+    exam.count("folders", len(names))
+    newest = max(known, default=0)
+    # A job that was submitted since its row was looked for is newer than all.
+    strange = [
+        name for name in names if (n := tables.job_number(name)) is None or (n not in known and n <= newest)
+    ]
+    if strange:
+        advice = f"`stoker doctor --repair` moves it to {exam.data_dir / 'lost'}"
+        what = [f"{name}: a folder of no job that the store knows" for name in strange]
+        exam.find_all("folders", what, advice, exam.mend(lambda: _move(exam.data_dir, strange)))
+
+
+def _move(data_dir: Path, names: Iterable[str]) -> None:
+    for kind in ("jobs", "records"):
+        for name in names:
+            source = data_dir / kind / name
+            if source.is_symlink() or source.exists():
+                target = data_dir / "lost" / f"{kind}-{name}-{time.time_ns()}"
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                source.rename(target)
+
+
+def look_at_permissions(exam: Examination) -> None:
+    """Whether others may read or write what holds secrets."""
+    private = [exam.data_dir, *exam.data_dir.glob("stoker.db*"), *exam.data_dir.glob("events*.jsonl")]
+    exam.count("permissions", len(private))
+    for path in private:
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        # A folder may be passed: the folders of jobs that run as another user are below it.
+        open_to_others = 0o011 if stat.S_ISDIR(status.st_mode) else 0
+        if status.st_uid != os.getuid():
+            what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
+            exam.find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
+        elif mode & 0o077 & ~open_to_others and not stat.S_ISLNK(status.st_mode):
+            what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
+            mended = exam.mend(partial(path.chmod, mode & (0o700 | open_to_others)))
+            advice = f"chmod {'go-rw' if open_to_others else 'go='} {path}"
+            exam.find("permissions", what, advice, mended)
+
+
+def look_at_event_logs(exam: Examination) -> None:
+    """Whether every event that was logged can be read."""
+    for path in sorted(exam.data_dir.glob("events*.jsonl")):
+        exam.progress(path.name, 0)
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    break  # being written just now
+                exam.count("event log")
+                try:
+                    decode(line.decode("ascii"))
+                except ValueError as error:
+                    what = f"{path}, line {number}: {str(error).splitlines()[0]}"
+                    advice = f"it does not replay; remove {path} if nobody needs it: no daemon reads it"
+                    exam.find("event log", what, advice)
+                    break
+
+
+def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None) -> None:
+    """Whether it lists its VMs; what becomes of those is the daemon's business."""
+    if provider is None:
+        return
+    exam.progress("VMs of the provider", 0)
+    try:
+        exam.count("VMs of the provider", len(provider().list()))
+    except (ConfigError, ProviderError) as error:
+        advice = "until it does, no VM is opened, and none that is open is known to be closed"
+        exam.find("provider", f"it does not list its VMs: {error}", advice)
+
+
+def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
+    """Add to a report which of the Sparks that the config names are not what it says."""
+    names = homes.names()
+    report.looked_at["Sparks"] = len(names)
+    if homes.default not in names:
+        what = f"the default, {homes.default}, is not served; served are {homes.served()}"
+        report.findings.append(DoctorFinding("Sparks", what, f"fetch it: `stoker spark add {homes.default}`"))
+    for name in names:
+        if why := _is_wrong(homes, name):
+            report.findings.append(DoctorFinding("Sparks", why, "`stoker spark list` shows them all"))
+
+
+def _is_wrong(homes: SparkHomes, name: str) -> str:
+    """What is wrong with a Spark on this host; one that is on the agents alone is theirs."""
+    try:
+        homes.here(name)
+    except ValueError as error:
+        with contextlib.suppress(ValueError):
+            return str(error) if Path(homes.there(name).home).is_dir() else ""
+        return str(error)
+    return ""

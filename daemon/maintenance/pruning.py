@@ -1,0 +1,188 @@
+"""What is kept of jobs that are over, and for how long: removed in small steps, the oldest first.
+
+A step takes milliseconds of the store, and pauses between steps leave it to others. Folders go before rows,
+so that what is interrupted is found again. Jobs that are not over, or of which anything runs, stay.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from conf.schema import Retention
+from conf.units import SECONDS_PER_DAY
+from daemon.disk.job_folders import Folders, measure, remove
+from daemon.disk.uploads import Uploads
+from daemon.store.job_store import Store
+from daemon.store.queries.ended_jobs import Past
+from daemon.store.rows.bill import DETAILED
+from daemon.store.rows.database import DeposedError, StoreError
+from environment.model.accounts import day_of
+
+log = structlog.get_logger("retention")
+
+#: Jobs of one step: about 10 ms of the store.
+_STEP = 50
+#: Seconds after its end during which a job is left alone: its processes may still be ending.
+_SETTLES = 60.0
+#: Seconds between two looks when there is nothing to do.
+_PAUSE = 30.0
+#: Seconds between two looks for uploaded files that nobody needs.
+_SWEEP = 600.0
+#: Of the time, so much may be spent on removing.
+_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What came of it: jobs that went, bytes of theirs that were measured, and what could not be removed."""
+
+    jobs: int = 0
+    size: int = 0
+    troubles: tuple[str, ...] = ()
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        return Pruned(self.jobs + other.jobs, self.size + other.size, self.troubles + other.troubles)
+
+
+class Pruner:
+    """Removes what the rules say; for one thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        data_dir: Path,
+        rules: Retention,
+        *,
+        settles: float = _SETTLES,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Jobs that ended less than `settles` seconds ago stay; `stopped` ends a step early."""
+        self._store = store
+        self._folders = Folders(data_dir)
+        self._rules = rules
+        self._settles = settles
+        self._stopped = stopped
+        #: Jobs whose folders cannot be removed.
+        self._stuck: set[str] = set()
+
+    def step(self, now: float) -> Pruned:
+        """Remove some of what is to go at that time (seconds); neither job nor trouble when nothing is."""
+        gone: list[Past] = []
+        troubles: list[str] = []
+        for job in next(self.due(now), ()):
+            if self._stopped():
+                break
+            try:
+                for folder in self._folders_of(job.job_id):
+                    remove(folder)
+            except OSError as error:
+                self._stuck.add(job.job_id)
+                troubles.append(f"{job.job_id}: {error.strerror or error}: {error.filename or ''}")
+            else:
+                gone.append(job)
+        number = self._store.past.prune([job.job_id for job in gone])
+        return Pruned(number, sum(job.size or 0 for job in gone), tuple(troubles))
+
+    def measure(self) -> int:
+        """Measure some jobs that were not yet, when the rules are about bytes; how many."""
+        if self._rules.size is None:
+            return 0
+        rows = self._store.past.unmeasured(_STEP)
+        sizes = {job_id: size + sum(map(measure, self._folders_of(job_id))) for job_id, size in rows.items()}
+        self._store.past.measured(sizes)
+        return len(sizes)
+
+    def due(self, now: float, page_size: int = _STEP) -> Iterator[list[Past]]:
+        """All that is to go at that time, in parts, the oldest first."""
+        rules, kept, last = self._rules, self._store.past.kept(), None
+        number, size = kept.jobs, kept.size
+        while page := self._store.past.oldest(page_size, last):
+            part: list[Past] = []
+            for job in page:
+                old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
+                many = rules.jobs is not None and number > rules.jobs
+                large = rules.size is not None and size > rules.size << 20
+                if job.finished_at > now - self._settles or not (old or many or large):
+                    page = []  # nor are those behind it
+                    break
+                if job.job_id not in self._stuck and not self._folders.in_use(job.job_id):
+                    part.append(job)
+                    number, size = number - 1, size - (job.size or 0)
+            if part:
+                yield part
+            if not page:
+                return
+            last = page[-1]
+
+    def _folders_of(self, job_id: str) -> list[Path]:
+        return self._folders.of(job_id, (task.task_id for task in self._store.executors(job_id)))
+
+
+def prune_all(pruner: Pruner, now: float, progress: Callable[[Pruned], None]) -> Pruned:
+    """Remove all that is to go at that time, or that nothing could be done about."""
+    while pruner.measure():
+        pass
+    total = Pruned()
+    while (pruned := pruner.step(now)) != Pruned():
+        total += pruned
+        progress(total)
+    return total
+
+
+@contextmanager
+def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) -> Iterator[None]:
+    """Keep to the rules, in a thread of its own, for as long as the context lasts."""
+    stopping = threading.Event()
+    pruner = Pruner(store, data_dir, rules, stopped=stopping.is_set)
+    thread = threading.Thread(
+        target=_keep_to_it, args=(pruner, uploads, store, stopping), name="retention", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: threading.Event) -> None:
+    pause, swept = 1.0, -_SWEEP
+    total = Pruned()
+    while not stopping.wait(pause):
+        began = time.monotonic()
+        try:
+            busy = pruner.measure() + store.events.trim()
+            pruned = pruner.step(time.time())
+            if began > swept + _SWEEP:
+                swept = began
+                _sweep(uploads, store)
+                long_ago = time.time() - DETAILED * SECONDS_PER_DAY
+                store.vms.forget_details(day_of(long_ago))
+                store.vms.forget_leases(long_ago)
+        except DeposedError:
+            return
+        except StoreError as error:
+            log.warning("cannot prune now", why=str(error))
+            pause = _PAUSE
+            continue
+        total += pruned
+        busy += pruned.jobs
+        if total.troubles or (total.jobs and not pruned.jobs):
+            log.info("pruned", jobs=total.jobs, bytes=total.size, troubles=list(total.troubles[:3]))
+            total = Pruned()
+        pause = max(0.05, (time.monotonic() - began) / _SHARE) if busy else _PAUSE
+
+
+def _sweep(uploads: Uploads, store: Store) -> None:
+    try:
+        number, size = uploads.sweep(store.open_jobs.uploads_needed)
+    except OSError as error:
+        log.warning("uploaded files cannot be removed now", why=str(error))
+        return
+    if number:
+        log.info("uploaded files were removed", files=number, bytes=size)

@@ -1,0 +1,1 @@
+"""Webhooks and traces: events sent until they are acknowledged."""

@@ -1,0 +1,183 @@
+"""Follows what happens, in order, and has each event of some kinds told again and again until it is taken.
+
+What is told, and to whom, says who inherits it: `webhook_sender.py` for webhooks, `telemetry/tracer.py` for traces.
+Who runs them, and keeps how far they are, is in `notification_service.py`.
+"""
+
+import asyncio
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, get_args
+
+import structlog
+
+from conf.happenings import Kind
+from daemon.notifications.signed_post import Came, PostOutcome
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.database import DeposedError
+from daemon.store.rows.events import Numbered
+from environment.model.records import ExecutorRecord, JobRecord
+
+log = structlog.get_logger("webhooks")
+Result = TypeVar("Result")
+
+#: Events that are read at once.
+_PAGE = 500
+#: Seconds after which it is tried again, doubled each time, up to the second.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+#: Pauses differ by so much, so that not all who wait for a receiver come back at once.
+_SPREAD = 0.2
+#: Seconds for which the end of a job waits for that of its executors, so that what it has cost is known.
+SETTLES = 10.0
+_LOOK = 0.5
+#: Seconds before a store that cannot be read is tried again.
+_AGAIN = 2.0
+
+
+class Sender(Protocol):
+    """What has connections to a receiver."""
+
+    async def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """From where followers know what happened, on threads of whose, and when they may tell it.
+
+    `may_tell` says whether it is certain that no other daemon leads, `first_pause` is in seconds.
+    """
+
+    store: Store
+    readers: Executor
+    may_tell: Callable[[], bool]
+    first_pause: float = FIRST_PAUSE
+
+
+class Follower(ABC):
+    """For one event loop. `done` is the number of the last event it is done with."""
+
+    #: Who is told, in a log.
+    whom = "a webhook"
+
+    def __init__(self, name: str, source: Source, sender: Sender, done: int) -> None:
+        self.name, self.done = name, done
+        self._store, self._readers = source.store, source.readers
+        self._may_tell, self._first_pause = source.may_tell, source.first_pause
+        self._sender = sender
+        #: Set when there may be more to tell.
+        self.news = asyncio.Event()
+        self.came: dict[Came, int] = dict.fromkeys(get_args(Came), 0)
+        #: Since when none is taken, and why not.
+        self.fails_since: float | None = None
+        self._failure = ""
+        self._delivered_at: float | None = None
+        self._next_at: float | None = None
+
+    @property
+    @abstractmethod
+    def kinds(self) -> Collection[Kind]:
+        """The kinds of events that are told."""
+
+    @abstractmethod
+    async def tell(self, event: Numbered) -> None:
+        """Tell an event of these kinds, until it is taken or too old."""
+
+    async def run(self) -> None:
+        """Tell what happens until cancelled, or until another daemon leads."""
+        while True:
+            self.news.clear()
+            page = await self._patiently(lambda: self._store.events.read(_PAGE, after=self.done))
+            for each in page.found:
+                if each.happening.kind in self.kinds:
+                    await self._tell_if_possible(each)
+                self.done = each.number
+            self.done = page.next
+            if not page.more:
+                await self.news.wait()
+
+    async def _tell_if_possible(self, event: Numbered) -> None:
+        """Tell it; what cannot be told for no fault of the receiver's keeps nobody from the rest."""
+        try:
+            await self.tell(event)
+        except DeposedError:
+            raise
+        except Exception:
+            log.exception("an event cannot be told", webhook=self.name, number=event.number)
+            self.came["given up"] += 1
+
+    async def _bring(
+        self, send: Callable[[float], Awaitable[PostOutcome]], until: float, **told: object
+    ) -> PostOutcome | None:
+        """Have it sent at a time, until it is taken, or will not be, or is too old; what came of it at last.
+
+        `told` says in a log what that is.
+        """
+        pause, outcome = self._first_pause, None
+        while (now := time.time()) <= until:
+            if not self._may_tell():
+                await asyncio.sleep(_LOOK)
+                continue
+            outcome = await send(now)
+            self._note(outcome)
+            if outcome.came == "delivered":
+                return outcome
+            if outcome.final:
+                break
+            wait = max(pause * random.uniform(1 - _SPREAD, 1 + _SPREAD), outcome.pause)  # noqa: S311  # no secret
+            self._next_at = time.time() + wait
+            await asyncio.sleep(wait)
+            self._next_at, pause = None, min(2 * pause, LONGEST_PAUSE)
+        self.came["given up"] += 1
+        log.error("an event is given up", webhook=self.name, **told, why=self._failure)
+        return outcome
+
+    def _note(self, outcome: PostOutcome) -> None:
+        self.came[outcome.came] += 1
+        if outcome.came == "delivered":
+            if self.fails_since is not None:
+                log.info(f"{self.whom} takes requests again", webhook=self.name)
+            self._delivered_at, self.fails_since, self._failure = time.time(), None, ""
+            return
+        if self.fails_since is None:
+            self.fails_since = time.time()
+            log.warning(f"{self.whom} takes no request", webhook=self.name, why=outcome.why)
+        self._failure = outcome.why
+
+    async def _job(self, event: Numbered) -> JobRecord | None:
+        job_id = event.happening.job_id
+        return None if job_id is None else await self._patiently(lambda: self._store.job(job_id))
+
+    async def _settled(self, job: JobRecord, until: float) -> tuple[JobRecord, bool]:
+        """The job once all its tasks have ended, or at that time; and whether they have."""
+        while any(not task.ended for task in await self._tasks(job)):
+            if time.time() >= until:
+                return job, False
+            await asyncio.sleep(_LOOK)
+        return await self._patiently(lambda: self._store.job(job.job.id)) or job, True
+
+    def _tasks(self, job: JobRecord) -> Awaitable[list[ExecutorRecord]]:
+        return self._patiently(lambda: self._store.executors(job.job.id))
+
+    async def _patiently(self, read: Callable[[], Result]) -> Result:
+        """What the store has, however long it takes."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return await loop.run_in_executor(self._readers, read)
+            except DeposedError:
+                raise
+            except StoreError as error:
+                log.warning("what happens cannot be read", webhook=self.name, why=str(error))
+                await asyncio.sleep(_AGAIN)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        with suppress(Exception):  # they are nobody's any more
+            await self._sender.close()

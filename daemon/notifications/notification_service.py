@@ -1,0 +1,268 @@
+"""The couriers of all webhooks, and who traces jobs, in a thread; how far each is, kept in the store.
+
+What happened is read from the store, so that nothing is lost with a daemon that is killed: whoever leads next
+goes on where this one was, and tells at most what was told in the last moment once more.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, get_args
+
+import structlog
+
+from conf.schema import Config, Telemetry, Webhook
+from conf.schema.webhooks import MOST
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.notifications.event_sender import FIRST_PAUSE, Follower, Source
+from daemon.notifications.otel_collector import target_of
+from daemon.notifications.signed_post import Came, Post, secret_of, trusted
+from daemon.notifications.trace_sender import NAME as TRACER
+from daemon.notifications.trace_sender import Accepted, Tracer
+from daemon.notifications.webhook_sender import Courier
+from daemon.schemas.webhooks import TriedBody, WebhookBody
+from daemon.store.job_store import DeposedError, Store, StoreError
+
+log = structlog.get_logger("webhooks")
+
+#: The fact of the store that says with which event each webhook was done.
+FACT = "webhooks"
+#: Seconds between two looks for what is new, and between two times of keeping how far couriers are.
+_LOOK, _KEEP = 0.5, 1.0
+#: Seconds before all is begun anew after what nobody expected.
+_AGAIN = 2.0
+#: Seconds for which who ends it waits for the thread.
+_PATIENCE = 5.0
+#: Seconds that a test may take beyond its request.
+_SLACK = 5.0
+
+
+class Tracing(NamedTuple):
+    """How well traces of jobs are taken, since this daemon leads.
+
+    `came` counts requests, of which each is a trace; `rejected` spans of traces that were taken. Since
+    `fails_since` none is taken.
+    """
+
+    came: Mapping[Came, int]
+    rejected: int
+    fails_since: float | None
+
+
+class Office:
+    """Every method may be called from any thread; nothing is told before `start` and after `stop`."""
+
+    def __init__(
+        self,
+        webhooks: Mapping[str, Webhook],
+        store: Store,
+        may_tell: Callable[[], bool] = lambda: True,
+        *,
+        telemetry: Telemetry | None = None,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        """ConfigError when a secret, a collector or certificates are not there. The pause is in seconds.
+
+        `may_tell` says whether it is certain that no other daemon leads.
+        """
+        self._webhooks = webhooks
+        self._keys = {
+            name: (secret_of(name, one), trusted(one.ca, f"webhooks.{name}.ca"))
+            for name, one in webhooks.items()
+        }
+        self._store = store
+        self._may_tell, self._first_pause = may_tell, first_pause
+        self._telemetry = telemetry
+        self._target = None if telemetry is None else target_of(telemetry)
+        #: When jobs were accepted, as their traces tell.
+        self.accepted = Accepted(wanted=telemetry is not None)
+        self._couriers: dict[str, Courier] = {}
+        self._tracer: Tracer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[None] | None = None
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tell, in a thread."""
+        if self._names:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End, and keep how far each is."""
+        if not self._names:
+            return
+        self._begun.wait()
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # it is over
+                loop.call_soon_threadsafe(self._cancel)
+        self._thread.join(_PATIENCE)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        """Of all who are told."""
+        return [*self._webhooks, *((TRACER,) if self._telemetry else ())]
+
+    def traces(self) -> Tracing | None:
+        """How well traces of jobs are taken; None where none are sent."""
+        tracer = self._tracer
+        if self._telemetry is None:
+            return None
+        if tracer is None:
+            return Tracing(dict.fromkeys(get_args(Came), 0), 0, None)
+        return Tracing(dict(tracer.came), tracer.rejected, tracer.fails_since)
+
+    def status(self) -> list[WebhookBody]:
+        """How each webhook does."""
+        return [courier.status() for courier in list(self._couriers.values())]
+
+    def test(self, name: str) -> TriedBody:
+        """Send a test to a webhook; RejectedError when there is none, or nothing is told now."""
+        if name not in self._webhooks:
+            known = ", ".join(self._webhooks) or "none"
+            raise RejectedError(404, "No such webhook", f"there is no webhook {name}; there are {known}")
+        courier, loop = self._couriers.get(name), self._loop
+        if courier is None or loop is None:
+            raise RejectedError(503, "Nothing is told now", "the daemon has just begun to lead; try again")
+        trial = courier.try_it()
+        try:
+            tried: Future[TriedBody] = asyncio.run_coroutine_threadsafe(trial, loop)
+        except RuntimeError:  # its loop has just ended
+            trial.close()
+            raise _too_busy() from None
+        try:
+            return tried.result(self._webhooks[name].timeout + _SLACK)
+        except (Late, CancelledError):
+            tried.cancel()
+            raise _too_busy() from None
+
+    def _cancel(self) -> None:
+        if self._main is not None:
+            self._main.cancel()
+
+    def _run(self) -> None:
+        # Names are looked up by threads that cannot be called back: they are many, and their own.
+        readers, lookups = ThreadPoolExecutor(4, "webhooks"), ThreadPoolExecutor(4 * MOST, "webhook-names")
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(lookups)
+        try:
+            self._main = loop.create_task(self._always(loop, readers))
+            self._loop = loop
+            self._begun.set()
+            loop.run_until_complete(self._main)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            self._begun.set()
+            self._loop = None
+            readers.shutdown(wait=False)
+            lookups.shutdown(wait=False)
+            loop.close()
+
+    async def _always(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        """Tell until another daemon is to; what goes wrong is begun anew where it was kept."""
+        while True:
+            try:
+                await self._all(loop, readers)
+            except DeposedError:
+                break
+            except ExceptionGroup as errors:
+                if errors.subgroup(DeposedError) is not None:
+                    break
+                log.exception("webhooks begin anew")
+            except Exception:
+                log.exception("webhooks begin anew")
+            await asyncio.sleep(_AGAIN)
+        log.info("webhooks are another daemon's to tell")
+
+    async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        """Make the couriers, and have them run until one of all this ends."""
+        kept, last = await self._begin(loop, readers)
+        source = Source(self._store, readers, self._may_tell, self._first_pause)
+        self._couriers = {
+            name: Courier(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
+            for name, webhook in self._webhooks.items()
+        }
+        if self._telemetry is not None and self._target is not None:
+            self._tracer = Tracer(self._target, self._telemetry.give_up, self.accepted, source, kept[TRACER])
+        try:
+            async with asyncio.TaskGroup() as group:
+                for follower in self._followers():
+                    group.create_task(follower.run())
+                group.create_task(self._look(loop, readers, last))
+                group.create_task(self._keep_now_and_then(loop, readers))
+        finally:
+            with suppress(StoreError):
+                self._keep()  # at once: whoever waits for the end of it waits a write at most
+            for follower in self._followers():
+                await follower.close()
+
+    def _followers(self) -> Sequence[Follower]:
+        return [*self._couriers.values(), *((self._tracer,) if self._tracer else ())]
+
+    async def _begin(
+        self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor
+    ) -> tuple[dict[str, int], int]:
+        """`_take_up`, however long the store takes; no thread tries that when all of this has ended."""
+        while True:
+            try:
+                return await loop.run_in_executor(readers, self._take_up)
+            except DeposedError:
+                raise
+            except StoreError as error:
+                log.warning("webhooks wait for the store", why=str(error))
+                await asyncio.sleep(_KEEP)
+
+    def _take_up(self) -> tuple[dict[str, int], int]:
+        """How far each was, and the last event that there is: one that is new is told what comes after it."""
+        last = self._store.events.last()
+        found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
+        kept = {name: int(found.get(name, last)) for name in self._names}
+        if kept != found:
+            self._store.put(FACT, json.dumps(kept))
+        return kept, last
+
+    async def _look(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor, last: int) -> None:
+        """Tell couriers that there may be something new."""
+        while True:
+            with suppress(StoreError):
+                found = await loop.run_in_executor(readers, self._store.events.last)
+                if found != last:
+                    last = found
+                    for follower in self._followers():
+                        follower.news.set()
+            await asyncio.sleep(_LOOK)
+
+    async def _keep_now_and_then(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
+        while True:
+            await asyncio.sleep(_KEEP)
+            try:
+                await loop.run_in_executor(readers, self._keep)
+            except DeposedError:
+                raise
+            except StoreError as error:
+                log.warning("how far webhooks are is not kept", why=str(error))
+
+    def _keep(self) -> None:
+        kept = json.dumps({follower.name: follower.done for follower in self._followers()})
+        if kept != self._store.get(FACT):
+            self._store.put(FACT, kept)
+
+
+def _too_busy() -> RejectedError:
+    return RejectedError(503, "Nothing is told now", "the daemon ends, or is too busy")
+
+
+@contextmanager
+def telling(config: Config, store: Store, may_tell: Callable[[], bool]) -> Iterator[Office]:
+    """Webhooks are told within, and traces sent; see `Office`."""
+    office = Office(config.webhooks, store, may_tell, telemetry=config.telemetry)
+    office.start()
+    try:
+        yield office
+    finally:
+        office.stop()

@@ -1,0 +1,196 @@
+"""An OpenTelemetry collector: where it is, what it is shown, and one request to it with what came of that.
+
+What is sent is in `otlp.py`, when it is sent again in `trace_sender.py`.
+"""
+
+import asyncio
+import json
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import httpx
+import structlog
+
+from conf.loader import ConfigError, secret_in
+from conf.schema import Telemetry
+from conf.schema.fields import web_address
+from daemon.notifications.otlp import Value
+from daemon.notifications.signed_post import PostOutcome, trusted
+
+log = structlog.get_logger("telemetry")
+
+VERSION = version("stoker")
+#: Where collectors take traces, below their endpoint.
+_PATH = "/v1/traces"
+#: What the protocol has sent again; any other refusal is for good.
+_AGAIN = frozenset({429, 502, 503, 504})
+#: Bytes of an answer that are read, characters of it that are told, seconds that it may ask for.
+_LONGEST_ANSWER, _LONGEST_WHY, _LONGEST_PAUSE = 1 << 16, 200, 300.0
+_TOKEN, _TEXT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"), re.compile(r"[\x20-\x7e]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A collector as config and environment have it; what traces say of whom they are."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    resource: Mapping[str, Value]
+    trust: ssl.SSLContext
+    timeout: float
+
+    @property
+    def place(self) -> str:
+        """Where that is, without what may be a secret of it."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def target_of(telemetry: Telemetry, environ: Mapping[str, str] = os.environ) -> Target:
+    """What the config says, and what it leaves out as the variables of OpenTelemetry say; ConfigError."""
+    return Target(
+        _url(telemetry, environ),
+        _headers(telemetry, environ),
+        _resource(telemetry, environ),
+        trusted(telemetry.ca, "telemetry.ca"),
+        telemetry.timeout,
+    )
+
+
+def _url(telemetry: Telemetry, environ: Mapping[str, str]) -> str:
+    if telemetry.endpoint is not None:
+        parts = urlsplit(telemetry.endpoint)
+        path = parts.path.rstrip("/")
+        return urlunsplit(parts._replace(path=path if path.endswith(_PATH) else path + _PATH))
+    for name, path in (("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""), ("OTEL_EXPORTER_OTLP_ENDPOINT", _PATH)):
+        if found := environ.get(name, "").strip():
+            try:
+                return web_address(found.rstrip("/") + path if path else found)
+            except ValueError as error:
+                raise ConfigError(f"telemetry.endpoint: {name} {error}") from None
+    raise ConfigError(
+        "telemetry.endpoint: is missing, such as http://localhost:4318; "
+        "OTEL_EXPORTER_OTLP_ENDPOINT does not say it either"
+    )
+
+
+def _headers(telemetry: Telemetry, environ: Mapping[str, str]) -> dict[str, str]:
+    """The file's lines; or the variable's, between commas, with percent-encoded values."""
+    if telemetry.headers_file is not None:
+        where, mark = "telemetry.headers_file", ":"
+        lines = secret_in(telemetry.headers_file, where).splitlines()
+    else:
+        names = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+        where, mark = next((name for name in names if environ.get(name)), names[-1]), "="
+        lines = [unquote(part) for part in environ.get(where, "").split(",")]
+    headers = {}
+    for number, line in enumerate(lines, 1):
+        name, found, value = (part.strip() for part in line.partition(mark))
+        if not (name or found):
+            continue
+        if not (found and _TOKEN.fullmatch(name) and _TEXT.fullmatch(value)):  # nothing of it: it is a secret
+            raise ConfigError(f"{where}: the header number {number} is none, such as Name{mark} value")
+        headers[name] = value
+    return headers
+
+
+def _resource(telemetry: Telemetry, environ: Mapping[str, str]) -> dict[str, Value]:
+    pairs = (part.partition("=") for part in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
+    of_environ = {
+        name.strip(): unquote(value.strip()) for name, found, value in pairs if found and name.strip()
+    }
+    name = (
+        telemetry.service_name
+        or environ.get("OTEL_SERVICE_NAME")
+        or of_environ.get("service.name")
+        or "stoker"
+    )
+    return {**of_environ, "service.name": name, "service.version": VERSION}
+
+
+class Collector:
+    """Sends requests to a collector; for one event loop."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        #: How many spans it has not taken of what it took.
+        self.rejected = 0
+        # Nothing of the environment but what `target_of` read says where it goes, and nobody who answers.
+        trust = target.trust
+        self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
+
+    async def send(self, body: bytes) -> PostOutcome:
+        """Send a body of JSON; what came of it."""
+        headers = {
+            **self._target.headers,
+            "Content-Type": "application/json",
+            "User-Agent": f"stoker/{VERSION}",
+        }
+        try:
+            async with asyncio.timeout(self._target.timeout):
+                request = self._client.build_request("POST", self._target.url, content=body, headers=headers)
+                answer = await self._client.send(request, stream=True)
+                try:
+                    said = await _read(answer)
+                finally:
+                    await answer.aclose()
+        except TimeoutError:
+            return PostOutcome("timeout", f"no answer within {self._target.timeout:g} s")
+        except Exception as error:  # whatever it is, such as no thread to look a name up: it is tried again
+            return PostOutcome("unreachable", (str(error) or type(error).__name__)[:_LONGEST_WHY])
+        if answer.is_success:
+            self._look_at(said)
+            return PostOutcome("delivered")
+        why = f"answered {answer.status_code}" + (f": {text}" if (text := _message(said)) else "")
+        final = answer.status_code >= 400 and answer.status_code not in _AGAIN
+        return PostOutcome(
+            "refused", why[:_LONGEST_WHY], final, _pause(answer.headers.get("retry-after", ""))
+        )
+
+    def _look_at(self, said: bytes) -> None:
+        """It has taken the request; perhaps not all of it, or it has something to say."""
+        found = _object(_object(said).get("partialSuccess"))
+        rejected, text = str(found.get("rejectedSpans", 0)), str(found.get("errorMessage", ""))[:_LONGEST_WHY]
+        number = int(rejected) if re.fullmatch(r"[0-9]{1,9}", rejected) else 0
+        self.rejected += number
+        if number or text:
+            log.warning("the collector took not all, or has advice", rejected_spans=number, said=text)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._client.aclose()
+
+
+async def _read(answer: httpx.Response) -> bytes:
+    """The beginning of an answer."""
+    said = b""
+    async for part in answer.aiter_bytes():
+        said += part
+        if len(said) >= _LONGEST_ANSWER:
+            break
+    return said[:_LONGEST_ANSWER]
+
+
+def _object(said: object) -> dict[str, object]:
+    """What a JSON object holds; nothing, where it is none."""
+    if isinstance(said, bytes):
+        try:
+            said = json.loads(said)
+        except (ValueError, RecursionError):
+            return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _message(said: bytes) -> str:
+    found = _object(said).get("message")
+    return found if isinstance(found, str) else ""
+
+
+def _pause(text: str) -> float:
+    """The seconds that it asks for; a date is not looked at, and the usual pause holds."""
+    return min(float(text), _LONGEST_PAUSE) if text.isascii() and text[:9].isdecimal() else 0.0

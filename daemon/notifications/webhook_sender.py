@@ -1,0 +1,92 @@
+"""Tells one webhook what happens, in order, again and again until it is taken or too old.
+
+How it follows what happens is in `event_sender.py`, how a request is made in `signed_post.py`; who runs the couriers,
+and keeps how far they are, in `notification_service.py`.
+"""
+
+import time
+from collections.abc import Collection
+from secrets import token_hex
+
+from conf.happenings import Kind
+from conf.schema import Webhook
+from conf.schema.webhooks import ENDS
+from daemon.notifications.event_sender import SETTLES, Follower, Source
+from daemon.notifications.signed_post import Post
+from daemon.schemas.job_bodies import job_body
+from daemon.schemas.webhooks import TellingBody, TriedBody, WebhookBody
+from daemon.store.rows.events import Numbered
+
+
+class Courier(Follower):
+    """For one event loop, `status` for any thread."""
+
+    def __init__(self, name: str, webhook: Webhook, post: Post, source: Source, done: int) -> None:
+        super().__init__(name, source, post, done)
+        self._webhook, self._post = webhook, post
+        self._telling_of: float | None = None
+
+    @property
+    def kinds(self) -> Collection[Kind]:
+        """Those that the config names."""
+        return self._webhook.kinds
+
+    async def try_it(self) -> TriedBody:
+        """Send a test, before all that waits."""
+        event_id, began = f"test-{token_hex(8)}", time.time()
+        words = f"a test of webhook {self.name}"
+        body = TellingBody(
+            id=event_id, number=None, at=began, kind="test", message=words, job=None, settled=False
+        )
+        outcome = await self._post.send(event_id, body.model_dump_json().encode(), int(began))
+        self._note(outcome)
+        return TriedBody(id=event_id, came=outcome.came, why=outcome.why, seconds=time.time() - began)
+
+    async def tell(self, event: Numbered) -> None:
+        """Tell it, if it is of a user and queue that are told of."""
+        happened = event.happening
+        job = await self._job(event)
+        if happened.job_id is not None and job is None and (self._webhook.queues or self._webhook.users):
+            return  # it was pruned, and whose it was is not known
+        owner, queue = (None, "") if job is None else (job.job.owner, job.job.queue)
+        if not self._webhook.wants(happened.kind, owner, queue):
+            return
+        settled = False
+        if job is not None and happened.kind in ENDS:
+            job, settled = await self._settled(job, happened.at + SETTLES)
+        body = TellingBody(
+            id=f"{event.number}-{round(happened.at * 1000)}",
+            number=event.number,
+            at=happened.at,
+            kind=happened.kind,
+            message=happened.text,
+            job=None if job is None else job_body(job),
+            settled=settled,
+        )
+        self._telling_of, data = happened.at, body.model_dump_json().encode()
+        await self._bring(
+            lambda now: self._post.send(body.id, data, int(now)),
+            body.at + self._webhook.give_up,
+            id=body.id,
+            kind=body.kind,
+        )
+        self._telling_of = None
+
+    def status(self) -> WebhookBody:
+        """How it does."""
+        fails = self.fails_since
+        since = self._telling_of
+        return WebhookBody(
+            name=self.name,
+            url=self._webhook.place,
+            on=sorted(self._webhook.kinds),
+            queues=list(self._webhook.queues),
+            users=list(self._webhook.users),
+            state="fails" if fails is not None else "idle" if self._delivered_at is None else "delivers",
+            delivered_at=self._delivered_at,
+            fails_since=fails,
+            failure=self._failure,
+            next_at=self._next_at,
+            behind=0.0 if since is None else max(0.0, time.time() - since),
+            came=dict(self.came),
+        )

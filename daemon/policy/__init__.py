@@ -1,0 +1,1 @@
+"""The acting and the shadow policy: called, timed, switched, remembered."""

@@ -1,0 +1,57 @@
+"""What policies have learned, kept in the job store over restarts and over changes of the policy.
+
+A policy that learns has `state` and `restore`; what is in a state is its own business.
+"""
+
+import base64
+import time
+
+import structlog
+
+from daemon.store.job_store import DeposedError, Store, StoreError
+from environment.policy import Keeper
+
+log = structlog.get_logger("policy")
+
+#: Seconds between two writes. Chosen: so much learning may be lost when the daemon is killed.
+PAUSE = 10.0
+
+
+class Memory:
+    """One policy's memory, under its name. Nothing that goes wrong here is raised: then it learns afresh."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._kept = b""
+        self._kept_at = time.monotonic()
+
+    def recall(self, policy: Keeper) -> None:
+        """Give the policy what one of its name had learned."""
+        try:
+            kept = self._store.get(self._key)
+            if kept is not None:
+                policy.restore(base64.b64decode(kept, validate=True))
+        except Exception as error:  # a policy is foreign code, and a stored state may be anything
+            why = f"{type(error).__name__}: {error}"
+            log.error("cannot read what it had learned, and begins afresh", policy=self._name, why=why)
+
+    def keep(self, policy: Keeper, *, at_once: bool = False) -> None:
+        """Store what the policy has learned, if it is time to."""
+        if not at_once and time.monotonic() < self._kept_at + PAUSE:
+            return
+        self._kept_at = time.monotonic()
+        try:
+            state = policy.state()
+            if state != self._kept:
+                self._store.put(self._key, base64.b64encode(state).decode("ascii"))
+                self._kept = state
+        except (StoreError, DeposedError) as error:
+            log.warning("what it has learned is not stored", policy=self._name, why=str(error))
+        except Exception as error:  # as above
+            why = f"{type(error).__name__}: {error}"
+            log.error("does not tell what it has learned", policy=self._name, why=why)
+
+    @property
+    def _key(self) -> str:
+        return f"learned {self._name}"

@@ -1,0 +1,146 @@
+"""A policy that decides beside the acting one and never acts.
+
+It is shown the same views and requests, thinks in a thread of its own, and what it makes of them is kept for
+comparison. When it is slow it misses decisions; when it fails, that is counted here. The acting policy
+notices neither. What is compared, and at what price, is in `shadow_comparison`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+import structlog
+
+from agents.registry import create
+from conf.schema import PolicyChoice
+from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of
+from daemon.http.server.scheduler_interface import ShadowStatus
+from daemon.store.rows.database import StoreError
+from environment.faults import failure
+from environment.rounds import Verdict, decide_once
+from environment.sizing import Sizes, sizing_for
+from environment.types import PlacementRequest
+
+log = structlog.get_logger("shadow")
+
+#: Decisions that may wait for it; each holds a view. Chosen: enough for a burst, and little memory.
+_BACKLOG = 64
+#: Seconds between two writes to the store, so that these hold up nobody else's.
+_FLUSH = 1.0
+
+#: One decision of the acting policy: the verdict, what was left of the queue, and who decided.
+_Seen = tuple[Verdict, Sequence[PlacementRequest], str]
+
+
+class Shadow:
+    """The shadow's thread and counters; `watch` is for the scheduling loop and returns at once."""
+
+    def __init__(
+        self,
+        config: PolicyChoice,
+        keep: Callable[[Sequence[Comparison]], None],
+        seconds: float,
+        sizes: Sizes | None = None,
+    ) -> None:
+        """Make the policy; PolicyError when that cannot be. `keep` stores comparisons.
+
+        A decision that takes more than `seconds` is a fault and not compared.
+        """
+        self.config = config
+        self._policy = create(config.name, config.options)
+        self._sizing = sizing_for(self._policy, sizes or Sizes())
+        self._keep = keep
+        self._seconds = seconds
+        self._inbox: SimpleQueue[_Seen | None] = SimpleQueue()
+        self._pending: list[Comparison] = []
+        self._last: Comparison | None = None
+        self._compared = 0
+        self._different = 0
+        self._missed = 0
+        self._faults = 0
+        self._last_fault = ""
+        Thread(target=self._run, name=f"shadow {config.name}", daemon=True).start()
+
+    def watch(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
+        """Take note of a decision, unless too many wait already."""
+        if self._inbox.qsize() < _BACKLOG:
+            self._inbox.put((verdict, queue, policy))
+        else:
+            self._missed += 1
+
+    def close(self) -> None:
+        """Let the thread end as soon as the policy is done with what it has been shown."""
+        self._inbox.put(None)
+
+    def status(self) -> ShadowStatus:
+        """How it has been doing since it was set."""
+        return ShadowStatus(
+            self.config.name,
+            self.config.options,
+            self._compared,
+            self._different,
+            self._missed,
+            self._faults,
+            self._last_fault,
+        )
+
+    def _run(self) -> None:
+        flush_at, seen = 0.0, self._inbox.get()
+        while seen is not None:
+            try:
+                self._compare(*seen)
+            except BaseException as error:  # a policy may raise what is no Exception, as sys.exit does
+                self._fault(failure(error))
+            if time.monotonic() >= flush_at:
+                self._flush()
+                flush_at = time.monotonic() + _FLUSH
+            seen = self._next(flush_at)
+        self._flush()
+
+    def _next(self, flush_at: float) -> _Seen | None:
+        """Wait for the next decision; what is pending is kept in time, whether one comes or not."""
+        if self._pending:
+            try:
+                return self._inbox.get(timeout=max(flush_at - time.monotonic(), 0.0))
+            except Empty:
+                self._flush()
+        return self._inbox.get()
+
+    def _compare(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
+        begin = time.monotonic()
+        own = decide_once(self._policy.decide, verdict.view, queue, sizing=self._sizing)
+        took = time.monotonic() - begin
+        if own.faults or took > self._seconds:
+            late = f"it took {took:.1f} s to decide, more than {self._seconds:g} s"
+            self._fault("; ".join(own.faults) or late)
+            return
+        shadow = outcome_of(own, self.config.label)
+        if own.request is not verdict.request:
+            shadow = Outcome(self.config.label, None, f"{own.request.job.id} comes before it", 0.0)
+        found = Comparison(verdict.view.at, verdict.request.job.id, outcome_of(verdict, policy), shadow)
+        if self._is_news(found):
+            self._compared += 1
+            self._different += found.differs
+            self._pending.append(found)
+        self._last = found
+
+    def _is_news(self, found: Comparison) -> bool:
+        """Whether to keep it: a job that waits is decided about again and again."""
+        last = self._last
+        if last is None or found.acting.vms is not None or last.job_id != found.job_id:
+            return True
+        return (last.acting.vms, last.shadow.vms) != (found.acting.vms, found.shadow.vms)
+
+    def _fault(self, fault: str) -> None:
+        self._faults += 1
+        self._last_fault = fault
+        log.warning("fault", policy=self.config.name, fault=fault)
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        try:
+            if pending:
+                self._keep(pending)
+        except StoreError as error:
+            self._fault(f"{len(pending)} comparisons are lost: {error}")

@@ -1,0 +1,281 @@
+"""The queues as configured, as changed while the daemon runs, and as kept over restarts.
+
+What a queue may be is said in `conf.schema.sharing`, who may enter one in `admission.py`.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from threading import Lock
+from typing import Any
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from conf.accepted import accepted
+from conf.assumptions import DEFAULT_QUEUE
+from conf.loader import ConfigError, build
+from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.queues import tree
+from daemon.store.job_store import Store, StoreError
+from daemon.store.rows.event_recorder import Happening
+from environment.model.records import JobRecord
+from environment.sharing.shares import Scope, Spent, scopes
+from environment.sharing.terms import Queues, Sharing, sharing_of
+
+log = structlog.get_logger("queues")
+
+#: The fact of the store that holds what was changed: by path, what the config said of a queue then, and what
+#: was chosen (None: that it is not there).
+_FACT = "queues"
+_NAME: TypeAdapter[str] = TypeAdapter(QueueName)
+
+
+class LiveQueues:
+    """What queues there are now. Every method may be called from any thread and raises RejectedError only.
+
+    A change holds over restarts until the config says something else of that queue than it said then.
+    """
+
+    def __init__(self, config: Config, store: Store, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when there are others, once that is on disk. StoreError when it is not read."""
+        self._store = store
+        self._changed = changed
+        self._order = config.sharing
+        self._configured: tree.Own = tree.own(config.queues)
+        self._lock = Lock()
+        #: What was changed; see `_FACT`.
+        self._changes: dict[str, dict[str, Any]] = {}
+        self._own: tree.Own = {}
+        self._sharing: Sharing | None = None
+        self._take_up()
+
+    @property
+    def own(self) -> tree.Own:
+        """What each queue says of itself, by path."""
+        return self._own
+
+    def queues(self) -> Queues:
+        """What holds for each; without any, a job may name what it likes."""
+        return NO_QUEUES if self._sharing is None else self._sharing.queues
+
+    def sharing(self) -> Sharing | None:
+        """How the cluster is shared; None where it is not."""
+        return self._sharing
+
+    def is_changed(self, path: str) -> bool:
+        """Whether the queue is another than the config says."""
+        return path in self._changes
+
+    def put(self, path: str, queue: QueueSettings) -> bool:
+        """Let a queue say this of itself; whether it is new."""
+        with self._lock:
+            return self._put(path, queue)
+
+    def patch(self, path: str, values: Mapping[str, Any]) -> bool:
+        """Let it say this beside what it says already, or no more where that is None; whether it is new."""
+        with self._lock:
+            there = self._own.get(path)
+            merged = _merged({} if there is None else tree.plain(there), values)
+            try:
+                queue = build(QueueSettings, merged, path)
+            except ConfigError as error:
+                raise RejectedError(422, "Not a queue", str(error)) from error
+            return self._put(path, queue)
+
+    def remove(self, path: str) -> None:
+        """Let there be no such queue any more."""
+        with self._lock:
+            if path == DEFAULT_QUEUE:
+                detail = f"{path} is always there: jobs that name no queue are in it"
+                raise RejectedError(409, "The queue stays", detail)
+            if path not in self._own:
+                raise no_queue(path, self._own)
+            if below := tree.below(self._own, path):
+                detail = f"{path} has queues below it: remove {tree.named(below, path)} first"
+                raise RejectedError(409, "The queue is not empty", detail)
+            self._refuse_with_jobs(path, "is not removed")
+            self._keep({name: each for name, each in self._own.items() if name != path}, path, None)
+        log.info("removed", queue=path)
+
+    def spent(self, day: str, found: Iterable[tuple[str, str, float]]) -> tuple[Spent, ...]:
+        """What queues and users were charged on a day, of dollars by queue and owner of jobs."""
+        if self._sharing is None:
+            return ()
+        sums: dict[Scope, float] = {}
+        for queue, owner, dollars in found:
+            for scope in scopes(self._sharing.queues, queue, owner):
+                sums[scope] = sums.get(scope, 0.0) + dollars
+        return tuple(Spent(day, *scope, dollars) for scope, dollars in sums.items())
+
+    def tell_strays(self, jobs: Iterable[JobRecord]) -> None:
+        """Say which of these jobs, taken up, are in no queue that there is; they go on all the same."""
+        if not (queues := self.queues()):
+            return
+        strays = Counter(j.job.queue for j in jobs if not j.ended and j.job.queue not in queues.leaves)
+        for path, count in strays.most_common():
+            why = "it takes no jobs any more; those go on beside the others, with a weight of 1"
+            log.warning("jobs are in a queue that is not there", queue=path, jobs=count, why=why)
+
+    # ---- in between --------------------------------------------------------------------------------
+
+    def _put(self, path: str, queue: QueueSettings) -> bool:
+        new = path not in self._own
+        if new:
+            self._check_place(path)
+        self._keep({**self._own, path: queue}, path, queue)
+        log.info("made" if new else "set", queue=path, **tree.plain(queue))
+        return new
+
+    def _check_place(self, path: str) -> None:
+        """RejectedError unless there can be a new queue of this path."""
+        for name in path.split("."):
+            try:
+                _NAME.validate_python(name)
+            except ValidationError as error:
+                why = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise RejectedError(422, "Not a queue's path", f"{path[:300]}: {why}") from error
+        over = path.rpartition(".")[0]
+        if not over:
+            return
+        if over == DEFAULT_QUEUE:
+            detail = f"{over}: takes jobs that name no queue, so it has no queues below it"
+            raise RejectedError(422, "Not a tree of queues", detail)
+        if over not in self._own:
+            raise RejectedError(409, "No queue above", f"{over} is not there: make it before {path}")
+        if not tree.below(self._own, over):
+            self._refuse_with_jobs(over, f"takes jobs, and with {path} below it, it would take none")
+
+    def _refuse_with_jobs(self, path: str, what: str) -> None:
+        try:
+            count = self._store.open_jobs.in_queue(path)
+        except StoreError as error:
+            raise RejectedError(503, "The job store is not available", str(error)) from error
+        if count:
+            jobs = "1 job that is" if count == 1 else f"{count} jobs that are"
+            listed = f"`stoker jobs --queue {path}` lists them"
+            raise RejectedError(409, "The queue has jobs", f"{path} {what}: it has {jobs} not over; {listed}")
+
+    def _keep(self, own: tree.Own, path: str, chosen: QueueSettings | None) -> None:
+        """Have other queues from now on, of which one was changed; nothing is when that cannot be."""
+        try:
+            specs = _checked(own)
+        except ConfigError as error:
+            raise RejectedError(422, "Not a tree of queues", str(error)) from error
+        changes = dict(self._changes)
+        change = {"configured": _plain(self._configured.get(path)), "chosen": _plain(chosen)}
+        if change["configured"] == change["chosen"]:
+            changes.pop(path, None)
+        else:
+            changes[path] = change
+        try:
+            self._store.put(_FACT, json.dumps(changes, sort_keys=True), [_changed(path, chosen)])
+        except StoreError as error:
+            raise RejectedError(503, "The job store is not available", str(error)) from error
+        self._have(specs, changes)
+        self._changed()
+
+    def _have(self, specs: Mapping[str, QueueSpec], changes: dict[str, dict[str, Any]]) -> None:
+        """These are the queues from now on."""
+        if self._configured and not specs:  # all were removed, but a job cannot name what it likes for that
+            specs = {DEFAULT_QUEUE: QueueSpec()}
+        self._changes, self._own = changes, tree.own(specs)
+        self._sharing = sharing_of(self._order, specs)
+
+    def _take_up(self) -> None:
+        """Change what an earlier daemon was told to, as far as the config says what it said then."""
+        kept: dict[str, dict[str, Any]] = json.loads(self._store.get(_FACT) or "{}")
+        changes: dict[str, dict[str, Any]] = {}
+        own = dict(self._configured)
+        gone = {path for path, change in kept.items() if change["chosen"] is None}
+        for path in (*sorted(kept.keys() - gone), *sorted(gone, reverse=True)):  # those above are made before
+            try:
+                self._again(own, path, kept[path])
+                changes[path] = kept[path]
+            except ValueError as error:
+                log.warning("what was set of a queue does not hold any more", queue=path, why=str(error))
+        try:
+            specs = _checked(own)
+        except ConfigError:
+            own, changes = self._as_far_as_it_goes(changes)
+            specs = _checked(own)
+        if changes != kept:
+            self._store.put(_FACT, json.dumps(changes, sort_keys=True))
+        self._have(specs, changes)
+
+    def _as_far_as_it_goes(
+        self, changes: Mapping[str, dict[str, Any]]
+    ) -> tuple[dict[str, QueueSettings], dict[str, dict[str, Any]]]:
+        """The configured queues with those of the changes that, one after the other, make a tree."""
+        own, kept = dict(self._configured), dict[str, dict[str, Any]]()
+        for path, change in changes.items():
+            draft = dict(own)
+            try:
+                self._again(draft, path, change)
+                _checked(draft)
+            except (ConfigError, ValueError) as error:
+                log.error(
+                    "what was set of a queue does not go with the config any more",
+                    queue=path,
+                    was=change["chosen"],
+                    why=str(error),
+                )
+            else:
+                own, kept[path] = draft, change
+        return own, kept
+
+    def _again(self, own: dict[str, QueueSettings], path: str, change: Mapping[str, Any]) -> None:
+        """Change a queue as it was changed before; ValueError says why it is not."""
+        if change["configured"] != _plain(self._configured.get(path)):
+            raise ValueError("the config says something else of it since")
+        if change["chosen"] is None:
+            if below := tree.below(own, path):
+                raise ValueError(f"it was removed, but the config has {tree.named(below, path)} below it")
+            own.pop(path, None)
+            return
+        if missing := [over for over in tree.above(path) if over not in own]:
+            raise ValueError(f"{missing[0]} is not there any more")
+        own[path] = accepted(QueueSettings, change["chosen"])
+
+
+NO_QUEUES = Queues()
+
+
+def no_queue(path: str, found: Collection[str]) -> RejectedError:
+    """That there is no such queue, and which there are."""
+    there = tree.named(list(found), path)
+    detail = f"there is no queue {path[:300]}; there are {there}" if there else "there are no queues"
+    return RejectedError(404, "No such queue", detail)
+
+
+def _checked(own: tree.Own) -> Mapping[str, QueueSpec]:
+    """These queues as a tree; ConfigError when they do not go together."""
+    return build(SharingFile, {"queues": tree.nested(own)}, "the tree").queues
+
+
+def _changed(path: str, chosen: QueueSettings | None) -> Happening:
+    if chosen is None:
+        return Happening(time.time(), None, "queue changed", f"{path} is removed")
+    given = chosen.model_dump(mode="json", exclude_defaults=True)
+    settings = ", ".join(f"{name}: {json.dumps(value)}" for name, value in given.items())
+    return Happening(time.time(), None, "queue changed", f"{path} has {settings or 'no settings'}")
+
+
+def _plain(queue: QueueSettings | None) -> dict[str, Any] | None:
+    return None if queue is None else tree.plain(queue)
+
+
+def _merged(values: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with others in their place, key by key (RFC 7396)."""
+    merged = dict(values)
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            below = merged.get(key)
+            merged[key] = _merged(below if isinstance(below, Mapping) else {}, value)
+        else:
+            merged[key] = value
+    return merged

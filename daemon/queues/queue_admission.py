@@ -1,0 +1,175 @@
+"""What a job passes at the door of its queue: that takes jobs, its user may, it could run, there is room.
+
+Who goes first of those within, and who waits for which limit, is the cluster model's business.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+
+from conf.schema import JobSpec, SpotUse, stricter
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.queues import tree
+from environment.resources import Resources, thousandths, told
+from environment.sharing.terms import Most, Queue, Queues
+from environment.types import Vm
+
+#: How many jobs wait in a queue, by its path, and of which user; None: of all.
+Waiting = Callable[[str, str | None], int]
+#: After how many seconds a submission to a full queue may be tried again.
+PAUSE = "30"
+
+
+def check(queues: Queues, spec: JobSpec) -> None:
+    """Raise RejectedError when the queue that a job names takes none such, whatever the cluster."""
+    if not queues:
+        return
+    queue = queues.get(spec.queue)
+    if queue is None or spec.queue not in queues.leaves:
+        raise _no_leaf(queues, spec.queue)
+    if queue.submit is not None and spec.owner not in queue.submit:
+        who = f"{spec.owner} may not" if spec.owner else "whoever gives no owner may not"
+        may = ", ".join(queue.submit) or "nobody"
+        raise RejectedError(403, "Not your queue", f"{who} submit to {queue.path}; {may} may")
+    if stricter(queue.spot, spec.spot) is None:
+        detail = f"spot: {spec.spot} cannot be in {queue.path}, whose jobs have spot: {queue.spot}"
+        raise RejectedError(422, "The job is not for its queue", detail)
+
+
+def check_priority(queues: Queues, spec: JobSpec) -> None:
+    """Raise RejectedError when a job asks for a higher priority than its queue gives."""
+    most = queues.line(spec.queue)[-1].priority
+    if spec.priority is not None and spec.priority > most:
+        allowed = f"priority: {spec.priority}: jobs of queue {spec.queue} have {most} at most"
+        who = "an operator may submit one with more, an admin raise the queue's"
+        raise RejectedError(403, "Not your priority", f"{allowed}; {who}")
+
+
+def spot_of(queues: Queues, spec: JobSpec) -> SpotUse:
+    """Which VMs a job may use: what it says, or its queue where that is stricter."""
+    if not queues:
+        return spec.spot
+    return stricter(queues.line(spec.queue)[-1].spot, spec.spot) or spec.spot
+
+
+def priority_of(queues: Queues, spec: JobSpec) -> int:
+    """How a job stands beside others: as it says, or else as its queue does."""
+    return queues.line(spec.queue)[-1].priority if spec.priority is None else spec.priority
+
+
+def never(queues: Queues, spec: JobSpec, needs: Resources) -> str:
+    """Why a job that needs so much at least could run in its queue at no time; empty when it could."""
+    if not queues:
+        return ""
+    for queue in reversed(queues.line(spec.queue)):
+        for most, whose, key in _bounds(queue):
+            if why := _beyond(most, needs, key):
+                return f"{whose} may have {why}"
+    return ""
+
+
+def too_dear(queues: Queues, spec: JobSpec, needs: Iterable[tuple[Resources, int]], vms: Iterable[Vm]) -> str:
+    """Why no VMs are cheap enough for its queue to have so much of each size; empty when some are.
+
+    An executor costs its share of its VM's price, as its job is charged.
+    """
+    lines = queues.line(spec.queue) if queues else ()
+    bounds = [(most, whose, key) for queue in lines for most, whose, key in _bounds(queue)]
+    bounds = [each for each in bounds if each[0].dollars_per_hour is not None]
+    if not bounds:
+        return ""
+    there = list(vms)
+    least = 0.0
+    for size, count in needs:
+        places = (vm for vm in there if vm.resources.contains(size))
+        least += count * min((vm.price_per_hour * size.share_of(vm.resources) for vm in places), default=0.0)
+    for most, whose, key in bounds:
+        bound = most.dollars_per_hour or 0.0
+        if least > bound + 1e-9:
+            return f"{whose} may cost ${bound:g} an hour ({key}.dollars_per_hour), and it would ${least:.4g}"
+    return ""
+
+
+class Rooms:
+    """Who may wait yet in queues that bound how many do. Every method may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: Waiting = lambda *_: 0
+        #: Those that were let in and do not wait yet, by queue and user as `Waiting` has them.
+        self._coming: Counter[tuple[str, str | None]] = Counter()
+
+    def note(self, waiting: Waiting) -> None:
+        """So many wait now."""
+        self._waiting = waiting
+
+    def enter(self, queues: Queues, spec: JobSpec) -> RejectedError | None:
+        """Let a job in; why not, when it cannot be."""
+        if not queues:
+            return None
+        number = spec.count or 1
+        with self._lock:
+            if (full := self._full(queues, spec, number)) is not None:
+                return full
+            self._coming.update(dict.fromkeys(_places(spec.queue, spec.owner), number))
+        return None
+
+    def full(self, queues: Queues, spec: JobSpec) -> RejectedError | None:
+        """Why a job could not be let in now; None when it could."""
+        with self._lock:
+            return self._full(queues, spec, spec.count or 1) if queues else None
+
+    def _full(self, queues: Queues, spec: JobSpec, number: int) -> RejectedError | None:
+        for queue in reversed(queues.line(spec.queue)):
+            for most, whose, key in _bounds(queue):
+                bound, user = most.waiting, spec.owner if key == _PER_USER else None
+                if bound is None:
+                    continue
+                if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
+                    has = "as many" if number == 1 else f"no room for {number} more"
+                    detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has {has}"
+                    return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
+        return None
+
+    def leave(self, path: str, user: str, number: int = 1) -> None:
+        """So many jobs that were let in wait by now, or came to nothing."""
+        with self._lock:
+            for place in _places(path, user):
+                self._coming[place] -= number
+                if self._coming[place] <= 0:
+                    del self._coming[place]
+
+
+_PER_USER = "most_per_user"
+
+
+def _places(path: str, user: str) -> list[tuple[str, str | None]]:
+    return [(each, of) for each in (path, *tree.above(path)) for of in (None, user)]
+
+
+def _bounds(queue: Queue) -> Iterator[tuple[Most, str, str]]:
+    """What bounds a queue, each with whom it bounds, in words, and its key in the config."""
+    yield queue.most, f"queue {queue.path}", "most"
+    yield queue.most_per_user, f"each user of queue {queue.path}", _PER_USER
+
+
+def _beyond(most: Most, needs: Resources, key: str) -> str:
+    """How the bound is less than what is needed, in words; empty when it is not."""
+    for name, bound in most.resources.items():
+        if needs.get(name) > thousandths(bound):
+            said = f"{key}.{'memory' if name == 'mem' else name}"
+            return f"{told(name, bound)} at most ({said}), and the job takes {told(name, needs.amount(name))}"
+    for name, number in (("running", most.running), ("dollars_per_day", most.dollars_per_day)):
+        if number == 0:
+            return f"0 {name} at most ({key}.{name}), so none of its jobs ever begins"
+    return ""
+
+
+def _no_leaf(queues: Queues, path: str) -> RejectedError:
+    below = [queue.path for queue in queues.below(path)] if path in queues else []
+    if below:
+        inside = [leaf for leaf in queues.leaves if leaf.startswith(f"{path}.")]
+        detail = f"queue {path} takes no jobs itself, those below it do: {tree.named(inside, path)}"
+    else:
+        detail = f"there is no queue {path}; jobs can be in {tree.named(list(queues.leaves), path)}"
+    return RejectedError(422, "No such queue", detail)

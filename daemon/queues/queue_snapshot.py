@@ -1,0 +1,134 @@
+"""What is seen of queues and of the order at a moment: shares, who waits, who is before whom, and why.
+
+Made by the scheduling loop of what its model holds, now and then; everything else is worked out by who asks.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+from daemon.core.queue_status import QueueUse
+from daemon.queues.waiting_counts import WaitingBook
+from environment.model.cluster_model import ClusterModel
+from environment.model.records import JobRecord
+from environment.resources import Resources
+from environment.sharing.limits import ShareLimits
+from environment.sharing.lines import demand
+from environment.sharing.shares import Standings
+from environment.types import PlacementRequest
+
+#: Of so many jobs, the first in the order, it is known which are before which.
+PLACES = 1000
+#: Seconds between two looks, at least and at most, and in between how many times as long as one took: with
+#: very many jobs in very many queues it is some 10 ms, in which nobody is answered.
+_BETWEEN, _TIMES = (0.5, 5.0), 40.0
+#: How many times its share a queue must have had for that to be said.
+_NOTICEABLE = 1.05
+
+
+@dataclass(frozen=True)
+class QueueSight:
+    """A moment of queues and order; `first` are the jobs that are placed first, in order, by their ids.
+
+    `waiting` is how many wait in each queue, with those below it, `longest` which of them waits for longest
+    and since when (seconds); `stray` are queues that are not there, but have jobs that wait.
+    """
+
+    standings: Standings
+    first: Sequence[str] = field(default=(), repr=False)
+    waiting: Mapping[str, int] = field(default_factory=dict, repr=False)
+    longest: Mapping[str, tuple[str, float]] = field(default_factory=dict, repr=False)
+    stray: Collection[str] = ()
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {job_id: number for number, job_id in enumerate(self.first)}
+
+    @cached_property
+    def _limits(self) -> ShareLimits:
+        return ShareLimits(self.standings.sharing.queues)
+
+    def place(self, job_id: str) -> int | None:
+        """How many jobs are before this one in the order; None where it is not among the first."""
+        return self._places.get(job_id)
+
+    def why(self, record: JobRecord) -> str:
+        """Why a job that waits is not the first; empty for the first, and where none is known."""
+        if (place := self.place(record.job.id)) == 0 or not self.first:
+            return ""
+        job = record.job
+        if place is None:
+            least = demand(PlacementRequest(job, job.begins_with))[1]
+            if over := self._limits.over(self.standings, job.queue, job.owner, least):
+                return f"{over.why}; jobs behind it do not wait for it"
+            if len(self.first) < min(self.standings.sharing.window, PLACES):
+                return ""  # it came a moment ago, or is about to go
+        order = ", ".join(self.standings.sharing.order)
+        jobs = f"more than {len(self.first)} jobs are" if place is None else f"{place} jobs are"
+        before = f"{'1 job is' if place == 1 else jobs} before it (order: {order})"
+        return "; ".join((before, *islice(self._had_more(job.queue), 1)))
+
+    def _had_more(self, path: str) -> Iterator[str]:
+        """Which queue, from the top to that one, has had more than its share, if that counts."""
+        queues = self.standings.sharing.queues
+        if "fair" not in self.standings.sharing.order:
+            return
+        for queue in queues.line(path):
+            beside = {other for other in self._active if other.rpartition(".")[0] == queue.above}
+            times = self.standings.times_its_share(queue.path, beside)
+            if times is not None and times >= _NOTICEABLE:
+                yield f"queue {queue.path} has had {times:.1f} times its share by weight"
+
+    @cached_property
+    def _active(self) -> frozenset[str]:
+        """The queues that have or want something."""
+        return frozenset((*self.waiting, *self.standings.uses))
+
+    def uses(self) -> dict[str, QueueUse]:
+        """What each queue has, by path; those that are not there are among them where they have jobs."""
+        queues = self.standings.sharing.queues
+        held = (path for path in self.standings.uses if path not in queues)
+        stray = {path for path in held if self.standings.of((path, None)).held} | set(self.stray)
+        return {path: self._use(path) for path in (*(queue.path for queue in queues), *sorted(stray))}
+
+    def _use(self, path: str) -> QueueUse:
+        standings = self.standings
+        use, whole, job = standings.of((path, None)), standings.whole, self.longest.get(path)
+        past = use.past_at(standings.at, standings.sharing.half_life)
+        return QueueUse(
+            held=use.held,
+            share=_share(use.held, whole),
+            used=max((past.get(name, 0.0) / of for name, of in whole.thousandths.items()), default=0.0),
+            running=use.running,
+            waiting=self.waiting.get(path, 0),
+            dollars_today=standings.spent.get((path, None), 0.0),
+            waits=job[0] if job else "",
+            waits_since=job[1] if job else None,
+        )
+
+
+def next_look(began: float, ended: float) -> float:
+    """When to look again after a look, on the same clock, seconds: the dearer it was, the later."""
+    least, most = _BETWEEN
+    return ended + min(max(_TIMES * (ended - began), least), most)
+
+
+def sight_of(model: ClusterModel, book: WaitingBook) -> QueueSight | None:
+    """What is to be seen now; None where the cluster is not shared. For the thread that owns the model."""
+    if (standings := model.standings()) is None:
+        return None
+    requests = (request for request in model.requests() if not request.joins)
+    queues, waiting = standings.sharing.queues, book.queues()
+    longest = book.longest()
+    return QueueSight(
+        standings,
+        tuple(request.job.id for request in islice(requests, PLACES)),
+        {path: book.waiting(path) for path in longest},
+        longest,
+        tuple(path for path in waiting if queues and path not in queues.leaves),
+    )
+
+
+def _share(held: Resources, whole: Resources) -> float:
+    return held.share_of(whole) if held else 0.0

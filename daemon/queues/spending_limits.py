@@ -1,0 +1,95 @@
+"""Queues and users that have used up what they may cost, an hour or a day: each is told of once a day (UTC).
+
+That their jobs wait then is `environment.sharing.limits`' business; what all VMs together may cost is
+`daemon.scheduler.budget`'s.
+"""
+
+from collections.abc import Callable, Iterator
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from daemon.store.rows.event_recorder import Happening
+from environment.model.accounts import day_of
+from environment.sharing.shares import Scope, Standings
+from environment.sharing.terms import Most
+
+log = structlog.get_logger("queues")
+
+#: The fact of the store that says of whom it was told today.
+FACT = "allowances"
+#: What is held costs so large a part of what it may: seldom does it come to all of it, as jobs are whole.
+#: Chosen.
+_NEARLY = 0.95
+#: So many are told of on a day: users are many.
+_MOST = 1000
+_Told = tuple[str, set[tuple[str, str | None, str]]]
+_KEPT_AS: TypeAdapter[_Told] = TypeAdapter(_Told)
+
+
+class Allowances:
+    """For the scheduling loop."""
+
+    def __init__(self, now: Callable[[], float], read: Callable[[str], str | None]) -> None:
+        """`now` is in seconds, `read` has the store's facts."""
+        self._now, self._read = now, read
+        self._told: _Told | None = None
+        self._news: list[Happening] = []
+
+    def observe(self, standings: Standings) -> None:
+        """See who has used it up by now; StoreError when it cannot be read who was told of."""
+        now = self._now()
+        day = day_of(now)
+        if self._told is None:
+            self._told = _taken_up(self._read(FACT))
+        if self._told[0] != day:
+            self._told = (day, set())
+        _, told = self._told
+        for (path, user), per, why in _used_up(standings):
+            if (path, user, per) in told or len(told) >= _MOST:
+                continue
+            told.add((path, user, per))
+            log.warning("a queue's budget is spent", queue=path, user=user, why=why)
+            # Everybody may read it, and what others have cost is not everybody's business.
+            said = (
+                f"queue {path} {why}"
+                if user is None
+                else f"a user of queue {path} has used up what one may cost"
+            )
+            self._news.append(Happening(now, None, "budget spent", said))
+
+    def take_news(self) -> tuple[list[Happening], dict[str, str]]:
+        """What is new since, and the fact that it is told."""
+        news, self._news = self._news, []
+        if not news or self._told is None:
+            return [], {}
+        return news, {FACT: _KEPT_AS.dump_json(self._told).decode()}
+
+
+def _used_up(standings: Standings) -> Iterator[tuple[Scope, str, str]]:
+    """Which queues and users, by what limit, in words."""
+    for queue in standings.sharing.queues:
+        for most, of_users in ((queue.most, False), (queue.most_per_user, True)):
+            if most.dollars_per_day is None and most.dollars_per_hour is None:
+                continue
+            scopes = {*standings.spent, *(scope for scope, _ in standings.every())}
+            for scope in sorted((each for each in scopes if each[0] == queue.path), key=str):
+                if (scope[1] is not None) == of_users:
+                    yield from ((scope, per, why) for per, why in _of(standings, scope, most))
+
+
+def _of(standings: Standings, scope: Scope, most: Most) -> Iterator[tuple[str, str]]:
+    spent, costs = standings.spent.get(scope, 0.0), standings.of(scope).per_hour
+    if most.dollars_per_day is not None and spent >= most.dollars_per_day > 0.0:
+        yield "day", f"has cost ${spent:.4g} today (UTC), and may cost ${most.dollars_per_day:.10g} a day"
+    if most.dollars_per_hour is not None and costs >= _NEARLY * most.dollars_per_hour > 0.0:
+        yield "hour", f"costs ${costs:.4g} an hour, and may cost ${most.dollars_per_hour:.10g}"
+
+
+def _taken_up(text: str | None) -> _Told:
+    """Of whom an earlier daemon told; of nobody where that cannot be read."""
+    try:
+        return _KEPT_AS.validate_json(text) if text else ("", set())
+    except ValidationError as error:
+        log.error("of which queues it was told that their budget is spent cannot be read", why=str(error))
+        return ("", set())

@@ -1,0 +1,1 @@
+"""The scheduling loop: one thread that drives the cluster model."""

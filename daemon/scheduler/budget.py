@@ -1,0 +1,124 @@
+"""What VMs have cost today, and whether that is more than they may: said, and acted on where it is to be.
+
+A day is one of UTC. What is charged is told by the cluster model; what was charged before this daemon led is
+in the store. What it means that openings are held back is the model's business.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from conf.schema import Budget
+from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.store.rows.bill import PAID
+from daemon.store.rows.event_recorder import Happening
+from environment.model.accounts import Charge, day_of
+from environment.model.events import OpeningsHeld
+
+log = structlog.get_logger("budget")
+
+#: The fact of the store that says of which day it was told that its budget is spent, and whether that holds
+#: VMs back: so it is told once, whoever leads.
+FACT = "budget"
+
+
+class BudgetWatch:
+    """Adds up what a day costs. For the scheduling loop; `status` and `trouble` are for any thread."""
+
+    def __init__(
+        self,
+        rules: Budget | None,
+        spent: Callable[[str], float],
+        now: Callable[[], float],
+        told: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
+        """`spent` has the dollars of a day, as the store knows, `told` its facts; `now` is in seconds."""
+        self._rules = rules
+        self._spent = spent
+        self._now = now
+        self._day = ""
+        self._dollars = 0.0
+        #: As the fact has it, and what is to be told of it.
+        self._read, self._said = told, ""
+        self._news: list[Happening] = []
+        #: Why the model holds openings back, as it was told last.
+        self._held = ""
+
+    def begin(self) -> None:
+        """Take up what the store knows of today; StoreError when it cannot be read."""
+        self._day = day_of(self._now())
+        self._said = self._read(FACT) or ""
+        self._dollars = self._spent(self._day) if self._rules else 0.0
+
+    def observe(self, charges: Iterable[Charge]) -> None:
+        """These charges are stored now."""
+        for charge in charges:
+            if charge.kind not in PAID:
+                continue
+            if charge.day > self._day:
+                self._day, self._dollars = charge.day, 0.0
+            if charge.day == self._day:
+                self._dollars += charge.dollars
+
+    def look(self) -> list[OpeningsHeld]:
+        """What the model is to be told now: that openings are held back, or not any more; or nothing."""
+        today = day_of(self._now())
+        if today > self._day:
+            self._day, self._dollars = today, 0.0
+        status = self.status()
+        self._tell(status)
+        if status is None:
+            return []
+        why = f"is not opened: {_told(status)}" if status.over and status.hold else ""
+        if bool(why) == bool(self._held):
+            return []
+        self._held = why
+        return [OpeningsHeld(self._now(), why)]
+
+    def _tell(self, status: BudgetStatus | None) -> None:
+        """Say what is new since it was told last."""
+        over = status is not None and status.over
+        held = f"{self._day} held" if status is not None and over and status.hold else ""
+        day, _, was_held = self._said.partition(" ")
+        at = self._now()
+        if status is not None and over and day != self._day:
+            log.warning("the budget of the day is spent", why=_told(status))
+            self._news.append(Happening(at, None, "budget spent", _spent(status)))
+        if status is not None and held and held != self._said:
+            self._news.append(Happening(at, None, "openings held", _told(status)))
+        if was_held and not held:
+            why = f"the budget of {self._day} (UTC) is not spent, or holds nothing back"
+            self._news.append(Happening(at, None, "openings resumed", why))
+        self._said = held or (self._day if over or day == self._day else "")
+
+    def take_news(self) -> tuple[list[Happening], dict[str, str]]:
+        """What happened to the budget since, and the fact that it is told."""
+        news, self._news = self._news, []
+        return news, {FACT: self._said} if news else {}
+
+    def status(self) -> BudgetStatus | None:
+        """What was spent today of what may be; None without a budget."""
+        rules = self._rules
+        if rules is None:
+            return None
+        return BudgetStatus(self._day, rules.per_day, self._dollars, rules.hold)
+
+    @property
+    def trouble(self) -> str:
+        """In words, that more was spent; empty when it was not."""
+        status = self.status()
+        return _told(status) if status is not None and status.over else ""
+
+
+def _spent(status: BudgetStatus) -> str:
+    return f"the budget of {status.day} (UTC), ${status.per_day:,.2f}, is spent"
+
+
+def _told(status: BudgetStatus) -> str:
+    """The budget of 2026-11-22, $10.00, is spent; with `hold` also until when nothing is opened."""
+    until = ""
+    if status.hold:
+        next_day = datetime.fromisoformat(status.day).replace(tzinfo=UTC) + timedelta(days=1)
+        until = f"; no VM is opened until {next_day:%Y-%m-%d %H:%M} UTC"
+    return _spent(status) + until

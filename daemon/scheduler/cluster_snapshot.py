@@ -1,0 +1,109 @@
+"""What other threads are shown of the cluster: made by the scheduling loop of what its model holds."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from daemon.core.cluster_status import PoolStatus, VmStatus
+from daemon.http.server.scheduler_interface import Standing
+from environment.model.cluster_model import ClusterModel
+from environment.model.leases import Lease
+from environment.types import Vm
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """As of the last event: the VMs that are there and pools of others, what is owed, who waits for whom.
+
+    `due` is what running jobs owe beyond their records, in dollars, by job id and task id.
+    """
+
+    vms: tuple[VmStatus, ...] = ()
+    pools: tuple[PoolStatus, ...] = ()
+    due: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    standing: Standing = field(default_factory=Standing)
+    #: How many executors and drivers the machine carries at once (None: any number), and whether a job waits
+    #: for that.
+    jvms: int | None = None
+    crowded: bool = False
+
+
+def picture_of(model: ClusterModel, now: float, earlier: Picture, *, ordered: bool = False) -> Picture:
+    """What there is now, in seconds since the epoch; for the thread that owns the model.
+
+    Where jobs are `ordered` by shares, who is first takes milliseconds to find; `queues.sight` tells it.
+    """
+    head = "" if ordered else model.head()
+    standing = Standing(head, frozenset((*model.paused(), *model.aside(), *model.held())))
+    if standing == earlier.standing:
+        standing = earlier.standing  # so that what was worked out of it is kept
+    leases, notes = model.leases(), model.notes()
+    vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
+    pools, jvms = _pools(model, leases, notes), model.options.jvms
+    return Picture(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
+
+
+def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:
+    """Those of the cluster file."""
+    places: dict[str, list[Vm]] = {}
+    for vm in model.places():
+        if vm.terms is not None:
+            places.setdefault(vm.terms.pool, []).append(vm)
+    opened = {lease.vm.id for lease in leases}
+    return tuple(_pool(name, of, opened, notes) for name, of in places.items())
+
+
+def _pool(name: str, places: Sequence[Vm], opened: Collection[str], notes: Mapping[str, str]) -> PoolStatus:
+    one = places[0]
+    closed = [vm.id for vm in places if vm.id not in opened]
+    return PoolStatus(
+        name=name,
+        type=one.type,
+        cpus=one.cpus,
+        memory_mib=one.memory_mib,
+        resources=one.resources.others,
+        price_per_hour=one.price_per_hour,
+        boot=one.terms.boot if one.terms else 0.0,
+        min=sum(vm.terms is not None and vm.terms.always for vm in places),
+        max=len(places),
+        open=len(places) - len(closed),
+        note=next((notes[place] for place in closed if place in notes), ""),
+    )
+
+
+def _vms(model: ClusterModel, leases: Mapping[str, Lease], notes: Mapping[str, str]) -> tuple[VmStatus, ...]:
+    """Those that are there, or come."""
+    held, away = model.ledger.held, model.out_of_reach()
+    there = {vm.id: vm for vm in (*model.vms(), *(vm for vm, _ in away))}
+    out = {vm.id: each for vm, each in away}
+    closed = {vm.id for vm in model.options.places} - leases.keys()
+    return tuple(
+        VmStatus(
+            id=vm.id,
+            name=vm.name,
+            type=vm.type,
+            address=vm.address,
+            cpus=vm.cpus,
+            memory_mib=vm.memory_mib,
+            price_per_hour=vm.price_per_hour,
+            used_cpus=held(vm.id).cpus,
+            used_memory_mib=held(vm.id).memory_mib,
+            executors=model.ledger.task_ids(vm.id),
+            resources=vm.resources.others,
+            used_resources=held(vm.id).others,
+            note=out[vm.id].told if vm.id in out else notes.get(vm.id, ""),
+            **_terms(leases.get(vm.id), reached=vm.id not in out),
+        )
+        for vm in there.values()
+        if vm.id not in closed
+    )
+
+
+def _terms(lease: Lease | None, *, reached: bool) -> dict[str, Any]:
+    """What there is to say of a VM of a pool beside what there is of all, and of one out of reach."""
+    if lease is None:
+        return {} if reached else {"state": "unreachable"}
+    boot, pool = (lease.vm.terms.boot, lease.vm.terms.pool) if lease.vm.terms else (0.0, "")
+    ready_at = lease.asked_at + boot if lease.ready_at is None else lease.ready_at
+    state = "unreachable" if lease.state == "up" and not reached else lease.state
+    return {"state": state, "pool": pool, "lease": lease.id, "ready_at": ready_at}

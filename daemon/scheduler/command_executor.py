@@ -1,0 +1,103 @@
+"""What the scheduling loop's commands do to the world: drivers and VMs begin and end, the rest is Mesos'.
+
+What is said is decided in the cluster model and stored before it comes here.
+"""
+
+from collections.abc import Callable, Iterable
+
+from daemon.disk.launch_records import RecordsError
+from daemon.launch.host_drivers import HostDrivers
+from daemon.launch.launcher import Launcher
+from daemon.store.job_store import StoreError
+from daemon.vms.vm_provisioner import Machines
+from environment.model import commands as cmd
+from environment.model.cluster_model import ClusterModel
+from environment.model.records import ExecutorRecord
+from framework.link import MesosLink
+from framework.spark import ProcessSpec
+
+
+class Effects:
+    """Carries commands out; for the loop's thread, which owns the model."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        link: MesosLink,
+        drivers: HostDrivers,
+        launcher: Launcher,
+        machines: Machines | None,
+        sure: Callable[[], bool],
+        fail: Callable[[str, str], None],
+    ) -> None:
+        """`sure` waits before each deed until this daemon leads for certain; False when it does not.
+
+        `fail` takes a job that cannot be launched, and why.
+        """
+        self._model = model
+        self._link = link
+        self._drivers = drivers
+        self._launcher = launcher
+        self._machines = machines
+        self._sure = sure
+        self._fail = fail
+
+    def carry_out(self, commands: Iterable[tuple[cmd.Command, int]]) -> bool:
+        """Carry commands out, each with the subscription under which it was decided; False if not all."""
+        for command, subscription in commands:
+            if not self._sure():
+                return False
+            self._execute(command, subscription)
+        return True
+
+    def _execute(self, command: cmd.Command, subscription: int) -> None:
+        match command:
+            case cmd.StartDriver(job_id=job_id):
+                self._start_driver(job_id)
+            case cmd.KillDriver(job_id=job_id):
+                self._drivers.stop(job_id)
+            case cmd.YieldDriver(job_id=job_id):
+                self._drivers.give_way(job_id)
+            case cmd.Decommission():
+                pass  # its driver is told when it asks, as often as it asks: the executors' records say so
+            case cmd.OpenVm(lease_id=lease_id):
+                self._open(lease_id)
+            case cmd.CloseVm(lease_id=lease_id, machine_id=machine_id):
+                if self._machines is not None:
+                    self._machines.close(lease_id, machine_id)
+            case _:
+                self._link.execute(command, self._describe, subscription)
+
+    def _open(self, lease_id: str) -> None:
+        lease = self._model.lease(lease_id)
+        if self._machines is not None and lease is not None and lease.state == "opening":
+            self._machines.open(lease)
+
+    def _start_driver(self, job_id: str) -> None:
+        job = self._model.job(job_id)
+        if job is not None and not job.ended:
+            self._drivers.start(job.job)
+
+    def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
+        """See `framework.link.Describe`."""
+        if not self._sure():
+            raise ValueError("this daemon does not lead any more, or stops")
+        task = self._model.task(task_id)
+        job = self._model.job(task.job_id) if task is not None else None
+        if task is None or task.ended or job is None:
+            raise ValueError(f"{task_id} is over")
+        try:
+            spec = self._drivers.spec(task.job_id)
+        except StoreError as error:
+            raise ValueError(str(error)) from error  # the launch is dropped, and decided again
+        except ValueError as error:  # damaged since it was taken up
+            self._fail(task.job_id, f"{error} that can be read")
+            raise
+        try:
+            process, name = self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+        except StoreError as error:
+            raise ValueError(str(error)) from error
+        except RecordsError as error:  # no other launch would do better
+            self._fail(task.job_id, str(error))
+            raise
+        return task, process, name

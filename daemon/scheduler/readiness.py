@@ -1,0 +1,84 @@
+"""Whether jobs can be scheduled now, as /readyz tells it: one look at everything that scheduling needs."""
+
+from collections.abc import Callable, Mapping
+
+from daemon.core.clock import Clock
+from daemon.disk.disk_monitor import DiskWatch
+from daemon.disk.event_log import Journal
+from daemon.http.server.scheduler_interface import Health
+from daemon.leadership.leader_session import Tenure
+from daemon.scheduler.budget import BudgetWatch
+from daemon.store.job_store import Store, StoreError
+from daemon.vms.embedded_supervisor import EmbeddedWatch
+from daemon.vms.vm_provisioner import Machines
+from framework.link import MesosLink
+
+#: Seconds at one thing after which the scheduling loop hangs.
+_HUNG = 10.0
+
+
+#: What is told in words, well or not.
+_WORDS = frozenset({"mesos", "embedded mesos"})
+
+
+class Readiness:
+    """Looks when it is asked, from any thread; `watch` is over the embedded Mesos, where there is one."""
+
+    def __init__(
+        self,
+        store: Store,
+        tenure: Tenure,
+        link: MesosLink,
+        journal: Journal,
+        clock: Clock,
+        disk: DiskWatch,
+        budget: BudgetWatch,
+        machines: Machines | None,
+        watch: EmbeddedWatch | None,
+        troubles: Mapping[str, Callable[[], str]],
+    ) -> None:
+        """`troubles` are checks by name that say in words what is wrong, or nothing."""
+        self._store = store
+        self._tenure = tenure
+        self._link = link
+        self._journal = journal
+        self._clock = clock
+        self._disk = disk
+        self._budget = budget
+        self._machines = machines
+        self._watch = watch
+        self._troubles = troubles
+
+    def health(self) -> Health:
+        """How each of them is, in words, and whether those are well without which nothing is launched."""
+        silent, leads = self._tenure.silent, self._tenure.may_act()
+        checks = {
+            "mesos": self._link.state,
+            "store": self._tenure.trouble or "ok",
+            "loop": "ok" if silent < _HUNG else f"busy for {silent:.0f} s",
+        }
+        try:
+            self._store.check()
+        except StoreError as error:
+            checks["store"] = str(error)
+        if damaged := self._store.damaged():
+            checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
+        if self._watch is not None:
+            checks["embedded mesos"] = self._watch.state
+        if self._machines is not None:
+            checks["provider"] = self._machines.status.trouble or "ok"
+        if disk := self._disk.trouble:
+            checks["disk"] = disk
+        if spent := self._budget.trouble:
+            checks["budget"] = spent
+        if trouble := self._clock.trouble:
+            checks["clock"] = trouble
+        if self._journal.trouble:
+            checks["events"] = self._journal.trouble
+        checks |= {name: trouble for name, look in self._troubles.items() if (trouble := look())}
+        if not leads:
+            checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
+        ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk
+        bad = {name for name, state in checks.items() if name not in _WORDS and state != "ok"}
+        bad |= {"mesos"} if not self._link.subscribed else set()
+        return Health(ready, checks, frozenset(bad))

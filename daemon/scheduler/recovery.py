@@ -1,0 +1,76 @@
+"""What an earlier daemon left in the store: jobs, tasks, VMs, charges and time, as one event for the model.
+
+Here it is read; who takes it up, and in which order, is in `loop.py`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+
+from daemon.core.clock import Clock
+from daemon.queues import past_usage
+from daemon.queues.live_queues import LiveQueues
+from daemon.store.job_store import Store
+from environment.model import events as ev
+from environment.model.accounts import day_of
+from environment.model.cluster_model import ModelOptions
+from environment.model.records import ExecutorRecord, JobRecord
+
+log = structlog.get_logger("service")
+
+
+class LeftBehind(NamedTuple):
+    """Jobs that are not over, their tasks, and the event that tells the model of them and of all else."""
+
+    jobs: Sequence[JobRecord]
+    tasks: Sequence[ExecutorRecord]
+    restored: ev.Restored
+
+    def tell(self, *, closes_vms: bool) -> None:
+        """Say in the log what was taken up."""
+        if self.jobs:
+            log.info("taken up", jobs=len(self.jobs), tasks=sum(not task.ended for task in self.tasks))
+        if (leases := self.restored.leases) and not closes_vms:
+            names = ", ".join(lease.id for lease in leases[:3])
+            text = "VMs are open that nobody closes: no provider is configured"
+            log.error(text, vms=len(leases), some=names)
+
+
+def left_behind(
+    store: Store, clock: Clock, options: ModelOptions, policy: str, queues: LiveQueues
+) -> LeftBehind:
+    """Read it, and let the clock go on from there; rows that cannot be read are put aside.
+
+    Raises StoreError when the store cannot be read.
+    """
+    found = store.open_jobs.take_up(clock.now())
+    for damage in found.damages:
+        log.error("a row of the job store cannot be read and is put aside", row=str(damage))
+    (jobs, tasks), leases = (found.jobs, found.tasks), store.vms.leases()
+    accounts = store.vms.accounts()
+    clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
+    day = day_of(clock.now())
+    restored = ev.Restored(
+        clock.now(),
+        tuple(jobs),
+        tuple(tasks),
+        options,
+        leases=tuple(leases),
+        accounts=tuple(accounts),
+        reserved=tuple(store.vms.reservations()),
+        pools=tuple(store.vms.pool_setbacks()),
+        ends=_ends_awaited(store, jobs),
+        policy=policy,
+        sharing=queues.sharing(),
+        spent=queues.spent(day, store.vms.spent_by_queue(day)),
+        used=past_usage.taken_up(store.get(past_usage.FACT), clock.now()),
+    )
+    return LeftBehind(jobs, tasks, restored)
+
+
+def _ends_awaited(store: Store, jobs: Sequence[JobRecord]) -> tuple[tuple[str, str], ...]:
+    """How those have ended that jobs come after which have not begun."""
+    there = {job.job.id for job in jobs}
+    awaited = {i: None for job in jobs if job.held for after in job.job.after for i in after.jobs}
+    return tuple(store.ends_of([job_id for job_id in awaited if job_id not in there]).items())

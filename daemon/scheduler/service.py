@@ -1,0 +1,231 @@
+"""The scheduler as the API asks it: answers from the store and the last picture, or an event for the loop.
+
+See `contract.Scheduler`. What the loop does is in `loop.py`.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from daemon.core.cluster_status import ClusterStatus, ProviderStatus
+from daemon.core.estimate import Coverage, Estimate
+from daemon.disk.uploads import Uploads
+from daemon.http.server.scheduler_interface import (
+    Admission,
+    BudgetStatus,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    RejectedError,
+    Standing,
+)
+from daemon.notifications.notification_service import Office
+from daemon.queues.queue_service import QueueDesk
+from daemon.queues.queue_snapshot import QueueSight
+from daemon.scheduler.loop import SchedulingLoop
+from daemon.scheduler.stage_timings import Stages
+from daemon.scheduler.timers import CHARGED_AT_ONCE
+from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.submission.applications import Applications
+from daemon.vms.termination_endpoint import VmDoor
+from daemon.what_if.what_if import Foresight, JobAhead
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.types import Job
+
+#: Seconds for which who asks for the bill waits until all VMs are charged for.
+_CHARGE_PATIENCE = 2.0
+#: Seconds within which that is not done again for another who asks.
+_CHARGE_PAUSE = 1.0
+#: Seconds for which a user who ends a job waits until that is stored.
+KILL_PATIENCE = 10.0
+
+
+class Service(SchedulingLoop):
+    """The scheduler behind the API; everything public may be called from any thread but `run`."""
+
+    #: When all VMs were charged for the last time that somebody asked for it, by the clock that only goes on.
+    _charged = -math.inf
+
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Accept jobs; see `Scheduler.submit`."""
+        with self._stages.timed("accept"):
+            came = self._clock.now()
+            for admissions in self._intake.accept(submitted):
+                self._webhooks.accepted.note(admissions.values(), came, self._clock.now())
+                yield admissions
+
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
+        """What a submission would be; see `Scheduler.trial`."""
+        return self._intake.trial(submitted, sends)
+
+    def warnings(self, kind: str) -> Sequence[str]:
+        """What a submission is told besides; see `Scheduler.warnings`."""
+        return self._intake.warnings(kind)
+
+    def kill(self, job_id: str) -> JobRecord:
+        """End a job; see `Scheduler.kill`."""
+        record = self._known(job_id)
+        return record if record.ended else self._ask(ev.KillRequested(self._clock.now(), job_id), record)
+
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End jobs; see `Scheduler.kill_all`. The last in front, which may wait for those before them."""
+        if not job_ids:
+            return
+        first, *others = job_ids
+        for job_id in reversed(others):
+            self._inbox.put(ev.KillRequested(self._clock.now(), job_id))
+        if not self._inbox.put_and_wait(ev.KillRequested(self._clock.now(), first), KILL_PATIENCE):
+            why = f"{len(job_ids)} jobs could not be ended within {KILL_PATIENCE:.0f} s; see /readyz"
+            raise RejectedError(503, "The scheduler is busy", why)
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Have executors given up; see `Scheduler.decommission`."""
+        record, there = self._known(job_id), self._store.executors(job_id)
+        if record.started_at is None or record.ended:
+            raise RejectedError(409, "It does not run", f"{job_id} is {record.state}: {record.reason}")
+        open_numbers = {task.number for task in there if not task.ended}
+        if missing := [number for number in numbers if number not in open_numbers]:
+            runs = ", ".join(str(number) for number in sorted(n for n in open_numbers if n is not None))
+            detail = f"{job_id} has no executor {missing[0]} that runs; it has {runs or 'none'}"
+            raise RejectedError(404, "No such executor", detail)
+        return self._ask(ev.DecommissionAsked(self._clock.now(), job_id, tuple(numbers), why), record)
+
+    def _known(self, job_id: str) -> JobRecord:
+        record = self._store.job(job_id)
+        if record is None:
+            raise RejectedError(404, "No such job", f"there is no job {job_id}")
+        return record
+
+    def _ask(self, event: ev.KillRequested | ev.DecommissionAsked, record: JobRecord) -> JobRecord:
+        """Have the loop handle what a user asked for; the job's record once that is stored."""
+        job_id = record.job.id
+        if not self._inbox.put_and_wait(event, KILL_PATIENCE):
+            what = "ended" if isinstance(event, ev.KillRequested) else "asked to give executors up"
+            why = f"{job_id} could not be {what} within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
+            raise RejectedError(503, "The scheduler is busy", why)
+        return self._store.job(job_id) or record
+
+    def charge(self) -> float:
+        """Have all VMs charged for until now; see `Scheduler.charge`. Not again and again in a second."""
+        began, now = time.monotonic(), self._clock.now()
+        if began < self._charged + _CHARGE_PAUSE:
+            return now
+        self._charged = began
+        parts = [CHARGED_AT_ONCE] * (len(self._picture.vms) // CHARGED_AT_ONCE)
+        for most in (*parts, None):  # one after the other, so that others have their turn between
+            patience = began + _CHARGE_PATIENCE - time.monotonic()
+            if patience <= 0 or not self._inbox.put_and_wait(ev.ChargesDue(now, now, most), patience):
+                break
+        return now
+
+    def budget(self) -> BudgetStatus | None:
+        """What VMs have cost today; see `Scheduler.budget`."""
+        return self._budget.status()
+
+    def cluster(self) -> ClusterStatus:
+        """All VMs that are there, as of the last event."""
+        provider = ProviderStatus() if self._machines is None else self._machines.status
+        sharing, queues = self._live_queues.sharing(), self._live_queues.queues()
+        order = () if sharing is None else sharing.order
+        return ClusterStatus(
+            self._picture.vms,
+            self._picture.pools,
+            provider,
+            order,
+            len(queues.leaves) if queues else 0,
+            self._picture.jvms,
+            self._picture.crowded,
+        )
+
+    def due(self) -> Mapping[str, Mapping[str, float]]:
+        """What running jobs owe beyond their records, as of the last event."""
+        return self._picture.due
+
+    def standing(self) -> Standing:
+        """Who of the queued jobs waits for whom, as of the last event."""
+        return self._picture.standing
+
+    def sight(self) -> QueueSight | None:
+        """What is seen of queues and of the order, as of a moment ago."""
+        return self._queues.sight
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """When jobs that wait will start; see `Scheduler.estimates`."""
+        return self._estimates.of_all()
+
+    def no_estimate(self, record: JobRecord) -> str:
+        """Why nothing is told of that; see `Scheduler.no_estimate`."""
+        return self._estimates.why_not(record)
+
+    def coverage(self) -> Coverage:
+        """How well that did; see `Scheduler.coverage`."""
+        return self._estimates.coverage()
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """What was drawn, as it is told; see `Scheduler.mended`."""
+        return self._estimates.mended(drawn)
+
+    def policy(self) -> PolicyStatus:
+        """Who decides."""
+        return self._policies.status()
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy decide; see `Scheduler.set_policy`."""
+        status = self._policies.set_policy(name, options)
+        self._inbox.put(ev.PolicyChanged(self._clock.now(), status.name))
+        return status
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy look on, or none; see `Scheduler.set_shadow`."""
+        return self._policies.set_shadow(name, options)
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """Read a log; see `Scheduler.log`."""
+        return self._logs.read(job, executor, stream, offset, limit)
+
+    def uploads(self) -> Uploads:
+        """The files that clients have sent."""
+        return self._launcher.uploads
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """What a key opens; see `Scheduler.handed`."""
+        spec = self._store.spec(job.job.id)
+        return None if spec is None or job.ended else self._launcher.handed(job.job.id, spec, key)
+
+    @property
+    def applications(self) -> Applications:
+        """See `Scheduler.applications`."""
+        return self._applications
+
+    @property
+    def vms(self) -> VmDoor:
+        """See `Scheduler.vms`."""
+        return self._vms
+
+    @property
+    def queues(self) -> QueueDesk:
+        """See `Scheduler.queues`."""
+        return self._queue_desk
+
+    @property
+    def foresight(self) -> Foresight:
+        """See `Scheduler.foresight`."""
+        return self._foresight
+
+    @property
+    def webhooks(self) -> Office:
+        """See `Scheduler.webhooks`."""
+        return self._webhooks
+
+    def stages(self) -> Stages:
+        """See `Scheduler.stages`."""
+        return self._stages
+
+    def health(self) -> Health:
+        """Whether jobs can be scheduled now."""
+        return self._readiness.health()

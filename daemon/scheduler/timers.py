@@ -1,0 +1,87 @@
+"""What comes due by itself, at each tick: events that nobody sends, put between those that somebody did.
+
+A clock that has moved, an embedded Mesos that has ended, time that has passed, room to be sought, VMs to be
+charged for, a budget that is spent. When a tick is, and what follows from it, is in `loop.py`.
+"""
+
+import time
+
+import structlog
+
+from daemon.core.clock import Clock
+from daemon.scheduler.budget import BudgetWatch
+from daemon.store.job_store import Store, StoreError
+from daemon.vms.embedded_supervisor import EmbeddedWatch
+from daemon.vms.vm_provisioner import Machines
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel
+
+log = structlog.get_logger("service")
+
+#: Seconds after which a VM is charged for, though nothing happens to it; and how many are at once, a second.
+#: Chosen: so many take some milliseconds, in which nothing is decided, and a thousand are done in a minute.
+CHARGE, CHARGED_AT_ONCE = 40.0, 64
+
+
+class Due:
+    """For the loop's thread alone; without `watch` there is no embedded Mesos, without `machines` no pool."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        store: Store,
+        clock: Clock,
+        budget: BudgetWatch,
+        watch: EmbeddedWatch | None,
+        machines: Machines | None,
+    ) -> None:
+        self._model = model
+        self._store = store
+        self._clock = clock
+        self._budget = budget
+        self._watch = watch
+        self._machines = machines
+        self._next_charge = 0.0
+
+    def first(self) -> list[ev.Event]:
+        """What comes before all that others have sent since: the clock has moved."""
+        if moved := self._clock.look(idle=self._model.idle):
+            self.keep_time()
+            return [ev.ClockMoved(self._clock.now(), moved)]
+        return []
+
+    def events(self, *, decides_again: bool) -> list[ev.Event]:
+        """What comes after it; `decides_again`: nothing was decided for a while, and can be by now."""
+        due = self._gone_with_mesos()
+        if decides_again:
+            due.append(ev.PolicyChanged(self._clock.now()))
+        due.append(ev.Tick(self._clock.now()))
+        if self._model.seeks_room(self._clock.now()):
+            due.append(ev.RoomSought(self._clock.now()))
+        return [*due, *self._charges(), *self._budget.look()]
+
+    def keep_time(self) -> None:
+        """Store what a later daemon needs to go on from this one's time."""
+        try:
+            self._store.put("clock", self._clock.kept)
+        except StoreError as error:  # a daemon that starts without it asks the store's clock
+            log.warning("the daemon's time is not kept", why=str(error))
+
+    def _gone_with_mesos(self) -> list[ev.Event]:
+        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
+        if self._watch is None or not self._watch.took_its_tasks():
+            return []
+        if self._machines is not None:
+            self._machines.look()
+        now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
+        tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
+        return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
+
+    def _charges(self) -> list[ev.ChargesDue]:
+        """Who is to be charged now: some of those who were not for long, once a second."""
+        if time.monotonic() < self._next_charge:
+            return []
+        self._next_charge = time.monotonic() + 1.0
+        now = self._clock.now()
+        due = ev.ChargesDue(now, now - CHARGE, CHARGED_AT_ONCE)
+        return [due] if self._model.ledger.accounts.due(now - CHARGE) else []

@@ -1,0 +1,40 @@
+"""What all bodies of the HTTP API are made of, and what several of them hold: texts and intervals.
+
+Times are seconds since the epoch, money is dollars, memory MiB. What stands below a field describes it in
+`/openapi.json`. Bodies about jobs are in `job_schemas`, others in the `..._schemas` of their own; what may be
+asked for is in `queries`.
+"""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict
+
+from conf.described import Described
+from conf.masking import masked_urls
+from daemon.http.server.problem_details import printable
+from environment.simulation.intervals import Interval
+
+Printed = Annotated[str, BeforeValidator(printable)]
+Said = Annotated[Printed, BeforeValidator(masked_urls)]
+
+
+class Body(Described):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class IntervalBody(Body):
+    """A mean, and between which ends 90 of 100 draws are."""
+
+    mean: float
+    """The mean of all draws."""
+    low: float
+    """5 of 100 are below."""
+    high: float
+    """5 of 100 are above."""
+
+
+def interval_body(found: Interval) -> IntervalBody:
+    """An interval."""
+    return IntervalBody(mean=found.mean, low=found.low, high=found.high)

@@ -1,0 +1,103 @@
+"""The bodies of the HTTP API's answers about what VMs have cost, and how they are made. Money is dollars."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.schemas.base import Body, Said
+from daemon.schemas.queries import Query
+from daemon.store.rows.bill import PAID, Bill, By, Line
+
+_Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
+
+
+class BillQuery(Query):
+    """Which bill: by what, and of which days."""
+
+    by: By = "kind"
+    """By what the bill is divided."""
+    since: _Day | None = None
+    """The first day (UTC), such as 2026-11-22; without it, the first that there is."""
+    until: _Day | None = None
+    """The last day (UTC); without it, today."""
+    limit: Annotated[int, Field(ge=0, le=10_000)] = 1000
+    """How many lines at most; what is beyond is summed up in `rest`."""
+
+
+class BillLine(Body):
+    """What was paid, and for what."""
+
+    key: Said
+    """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
+    total: float
+    """Dollars in all."""
+    used: float
+    """Of these, what executors and drivers used: each its dominant share of its VM."""
+    idle: float
+    """What nobody used of VMs that were up."""
+    booting: float
+    """While VMs of pools booted."""
+    draining: float
+    """What nobody used of VMs that were emptied or closed."""
+    rounding: float
+    """For whole units, and the least that is charged."""
+    difference: float | None
+    """What providers say that VMs have cost beyond the total; null where they say nothing."""
+    lost: float
+    """Of what was used, what was in vain: work that is lost since jobs gave way to others."""
+
+
+class BudgetBody(Body):
+    """What VMs have cost today of what they may."""
+
+    day: Said
+    """Today (UTC)."""
+    per_day: float
+    """Dollars that they may cost on a day."""
+    spent: float
+    """Dollars that they have cost."""
+    hold: bool
+    """Whether no VM is opened on a day on which they have cost more."""
+
+
+class BillBody(Body):
+    """What VMs have cost from opened to closed, whether somebody used them or not."""
+
+    by: By
+    """By what it is divided."""
+    since: Said | None
+    """The first day (UTC) of which anything is told; null when there is none."""
+    until: Said | None
+    """The last such day."""
+    total: BillLine
+    """All of it."""
+    lines: list[BillLine]
+    """The dearest first, or day by day."""
+    rest: BillLine | None
+    """The sum of what is beyond the lines; null when nothing is."""
+    budget: BudgetBody | None
+    """What may be spent on a day; null without a budget, and where only the leader knows."""
+
+
+def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
+    """The answer for a bill."""
+    begin, end = bill.days or (None, None)
+    return BillBody(
+        by=by,
+        since=begin,
+        until=end,
+        total=_line(bill.total),
+        lines=[_line(line) for line in bill.lines],
+        rest=None if bill.rest is None else _line(bill.rest),
+        budget=None
+        if budget is None
+        else BudgetBody(day=budget.day, per_day=budget.per_day, spent=budget.spent, hold=budget.hold),
+    )
+
+
+def _line(line: Line) -> BillLine:
+    paid: Mapping[str, float] = {kind: line.dollars.get(kind, 0.0) for kind in PAID}
+    difference, lost = line.dollars.get("difference"), line.dollars.get("lost", 0.0)
+    return BillLine(key=line.key, total=line.total, **paid, difference=difference, lost=lost)

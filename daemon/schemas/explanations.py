@@ -1,0 +1,156 @@
+"""The bodies of the HTTP API's answers about why jobs are where they are, and how they are made.
+
+Times are seconds since the epoch, memory is MiB. What there is to explain is in `environment.explain`.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from conf.carrying import carried
+from daemon.schemas.base import Body, Said
+from daemon.schemas.jobs import EstimateBody, GaveBody, TookBody
+from daemon.store.rows.resource_columns import flat, flat_free
+from environment.explain import CandidateVm, Choice, Explanation
+from environment.model.records import JobRecord
+from environment.model.states import JobState
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what a policy cannot choose at all has no score."""
+    return value if value is None or isfinite(value) else None
+
+
+Score = Annotated[float | None, BeforeValidator(_finite)]
+
+
+class CandidateBody(Body):
+    """A VM that was looked at."""
+
+    vm: Said
+    """The VM's name."""
+    type: Said
+    """The VM's type."""
+    free_cpus: float
+    """Cores that were free on it."""
+    free_memory_mib: int
+    """Memory that was free on it, MiB."""
+    free_resources: dict[str, float]
+    """What else was free on it, by name."""
+    lacks: list[Said]
+    """What it has too little of for the executor, in words; empty where it fits."""
+    score: Score
+    """What the policy made of it: higher is better."""
+    chosen: bool
+    """Whether the executor went there."""
+    details: dict[str, Score]
+    """More numbers of the policy, by name."""
+
+
+class ChoiceBody(Body):
+    """The choice for one executor, or for the whole job."""
+
+    executor: int | None
+    """The executor's number; null for the whole job."""
+    vm: Said | None
+    """The chosen VM's name; null where none was chosen."""
+    cpus: float | None
+    """Cores that it takes there."""
+    memory_mib: int | None
+    """Memory that it takes there, MiB."""
+    resources: dict[str, float]
+    """What it takes there besides, by name."""
+    why: Said
+    """Why there, in words."""
+    candidates: list[CandidateBody]
+    """VMs that were looked at, the chosen ones among them."""
+    candidates_left_out: int
+    """How many more were looked at."""
+
+
+class DecisionBody(Body):
+    """One decision about the job."""
+
+    at: float
+    """When it was taken, seconds since the epoch."""
+    policy: Said
+    """Who took it."""
+    decision: Said
+    """What was decided."""
+    reason: Said
+    """The decision in words."""
+    faults: list[Said]
+    """Why other policies' decisions were not taken."""
+    choices: list[ChoiceBody]
+    """One for each executor, or one for the whole job."""
+
+
+class ExplanationBody(Body):
+    """Why a job's executors are where they are, or why it waits."""
+
+    id: str
+    """The job."""
+    state: JobState
+    """How far it is."""
+    reason: Said
+    """Why it is in that state, in words."""
+    queue: Said
+    """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    estimate: EstimateBody | None
+    """When it is expected to start and end, and what it will cost; null where it does not wait, or where
+    nothing is known."""
+    no_estimate: Said
+    """Why there is no estimate of a job that waits; empty where there is one, or nothing to be said."""
+    gave: list[GaveBody]
+    """What it gave to other jobs, and for which it was stopped; the last hundred."""
+    took: list[TookBody]
+    """What it was given of others; the last hundred."""
+    explanations: list[DecisionBody]
+    """The decisions about it that are kept, the oldest first."""
+
+
+def explanation_body(
+    record: JobRecord,
+    reason: str,
+    explanations: Sequence[Explanation],
+    place: int | None = None,
+    estimate: EstimateBody | None = None,
+    no_estimate: str = "",
+) -> ExplanationBody:
+    """All decisions about a job."""
+    decisions = [_decision_body(explanation) for explanation in explanations]
+    return carried(
+        ExplanationBody,
+        record,
+        record.job,
+        reason=reason,
+        place=place,
+        estimate=estimate,
+        no_estimate=no_estimate,
+        gave=[GaveBody(**gave._asdict()) for gave in record.gave],
+        took=[TookBody(**took._asdict()) for took in record.took],
+        explanations=decisions,
+    )
+
+
+def _decision_body(explanation: Explanation) -> DecisionBody:
+    choices = [_choice_body(choice) for choice in explanation.choices]
+    return carried(DecisionBody, explanation, faults=list(explanation.faults), choices=choices)
+
+
+def _choice_body(choice: Choice) -> ChoiceBody:
+    candidates = [_candidate_body(candidate) for candidate in choice.candidates]
+    return carried(ChoiceBody, choice, candidates=candidates, **flat(choice.size))
+
+
+def _candidate_body(candidate: CandidateVm) -> CandidateBody:
+    lacks, details = list(candidate.lacks), dict(candidate.details)
+    return carried(CandidateBody, candidate, lacks=lacks, details=details, **flat_free(candidate.free))

@@ -1,0 +1,84 @@
+"""Reasons of failure as users read them: the error first, and the next step. Text in, text out.
+
+How a reason is made of what a driver printed is in `launch/driver_failures.py`.
+"""
+
+import re
+from collections.abc import Sequence
+
+#: What a reason says, and what to do then; the first that fits counts. `{id}` is the job's.
+_STEPS: Sequence[tuple[str, str]] = (
+    (
+        r"SIGKILL|OutOfMemoryError|insufficient memory|OOMKilled|[Mm]emory limit|reserve enough space",
+        "Give the driver more memory (driver.memory, --driver-memory) or the executors (memory), or keep "
+        "less in it; `stoker logs {id} --stderr` has the rest.",
+    ),
+    (r"SIGTERM|SIGINT|SIGHUP", "Find out who ended it, on the driver's machine; then submit it again."),
+    (
+        r"unresolved dependency|resolve[sd]? dependenc",
+        "Check the coordinates in packages, and name a repository that has them (repositories).",
+    ),
+    (r"No FileSystem for scheme|ClassNotFoundException", "Add the jar that has it: jars or packages."),
+    (r"ModuleNotFoundError|ImportError", "Bring the module along: py_files, or an archive with a Python."),
+    (
+        r"No such file|FileNotFound|PATH_NOT_FOUND|does not exist",
+        "Check the path: executors see their own machine's files and those that the job brings (files).",
+    ),
+    (r"[Pp]ermission denied|AccessDenied|AccessControl", "Check what the job's user may read and write."),
+    (r"No space left", "Make room on the machine that the driver or executor ran on."),
+    (
+        r"this host failed its driver|could not be started here|folder takes nothing",
+        "Ask an operator to run `stoker doctor` on the daemon's host; then submit it again.",
+    ),
+    (r"could not be started", "Mend what the reason names; `stoker doctor` checks the daemon's host."),
+    (
+        r"max_runtime",
+        "Raise max_runtime, or give it more executors; `stoker explain {id}` shows how it was placed.",
+    ),
+    (
+        r"was not heard of|System\.exit",
+        "Look at the log of the driver, which is where its user started it.",
+    ),
+    (
+        r"vanished|records are not|does not lead any more|was given up: no answer|another daemon",
+        "Look at the daemon's log of that time, then submit it again.",
+    ),
+    (
+        r"lost \d+ executors|executor \d+",
+        "See why executors ended: `stoker explain {id}` has their VMs, `stoker logs {id} --executor N` what "
+        "they printed.",
+    ),
+    (
+        r"exited with code|ended: Command|its driver",
+        "Read all that it printed: `stoker logs {id} --stderr`.",
+    ),
+    (r"\bit comes after\b|\bafter\b", "Mend the job that it comes after, then submit both again."),
+    (r"queue|limit|quota|budget", "Ask for less, or have an operator raise the limit: `stoker queue list`."),
+    (
+        r"launches of it in a row|came to nothing|agent|offers",
+        "Ask an operator to look at the agents: `stoker cluster`, `stoker explain {id}`.",
+    ),
+)
+#: What a reason begins with that has an error behind it, and what may stand between.
+_ENDED = re.compile(
+    r"its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)"
+    r"(?:; it printed last)?: "
+)
+_OTHERWISE = "`stoker explain {id}` and `stoker logs {id}` say more."
+
+
+def next_step(job_id: str, state: str, reason: str) -> str:
+    """What a user should do about a job that has failed for this reason; empty for any other job."""
+    if state != "failed":
+        return ""
+    step = next((step for pattern, step in _STEPS if re.search(pattern, reason)), _OTHERWISE)
+    return step.format(id=job_id)
+
+
+def error_first(reason: str) -> str:
+    """A reason as lists show it, which may cut it: first the error, then how its driver ended."""
+    found = _ENDED.match(reason)
+    if found is None:
+        return reason
+    how = found[0].removesuffix(": ").removesuffix("; it printed last")
+    return f"{reason[found.end() :]} ({how})"

@@ -1,0 +1,243 @@
+"""The bodies of the HTTP API's answers about who decides, and how they are made.
+
+Bodies about jobs and the cluster are in `schemas`. Times are seconds since the epoch, money is dollars.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agents.registry import PolicyInfo
+from conf.carrying import carried
+from daemon.core.estimate import Coverage
+from daemon.core.shadow_comparison import ComparisonReport, Priced
+from daemon.http.server.scheduler_interface import PolicyStatus, ShadowStatus
+from daemon.schemas.base import Body, Said
+from daemon.schemas.queries import Query
+
+
+class OptionBody(Body):
+    """An option of a policy."""
+
+    name: str
+    """Its key."""
+    type: str
+    """What may be given, as Python says it."""
+    default: str | None
+    """What holds where it is left out, as Python says it; null when it must be given."""
+
+
+class PolicyInfoBody(Body):
+    """A policy that there is."""
+
+    name: str
+    """By which it is chosen."""
+    summary: str
+    """What it does, in a sentence."""
+    options: list[OptionBody]
+    """What it can be told."""
+
+
+class PolicyList(Body):
+    """The policies that come with Stoker."""
+
+    policies: list[PolicyInfoBody]
+    """One for each name."""
+
+
+class ShadowBody(Body):
+    """A policy that looks on, and how it fared since it was set."""
+
+    name: Said
+    """Which policy."""
+    options: dict[str, Any]
+    """What it was told."""
+    compared: int
+    """Decisions that it took beside the acting policy, since it was set."""
+    different: int
+    """Those that it took otherwise."""
+    missed: int
+    """Those that it was not asked for, as it was busy."""
+    faults: int
+    """Those that it failed to take, or that could not be executed."""
+    last_fault: Said
+    """What was wrong with the last of these."""
+
+
+class HeldBody(Body):
+    """How often the first interval of 90 % that was told of jobs held what came."""
+
+    within: int
+    """So often the truth was between its ends."""
+    before: int
+    """So often it was below the lower one."""
+    after: int
+    """So often it was above the upper one."""
+
+
+class CoverageBody(Body):
+    """How estimates of jobs that waited came true since the daemon's start."""
+
+    start: HeldBody
+    """When they started."""
+    end: HeldBody
+    """When they had finished."""
+    cost: HeldBody
+    """What they had cost then."""
+
+
+class PolicyBody(Body):
+    """Who decides, and how it fared since the daemon's start."""
+
+    name: Said
+    """Which policy."""
+    options: dict[str, Any]
+    """What it was told."""
+    placed: int
+    """Jobs placed since the daemon's start."""
+    waited: int
+    """Decisions to wait since then."""
+    faults: int
+    """Decisions since then that the fallback had to take instead."""
+    last_fault: Said
+    """What was wrong with the last of these."""
+    fallback: Said | None
+    """Who decides then."""
+    busy: float
+    """Seconds for which it has been at a decision that was taken from it, as it took too long."""
+    cut_short: int
+    """Its decisions since the daemon's start that a time limit of its own ended."""
+    guarded: int
+    """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
+    estimates: CoverageBody
+    """How what was told of jobs that waited came true since then."""
+    shadow: ShadowBody | None
+    """Who decides beside it, without effect."""
+
+
+class ComparisonQuery(Query):
+    """How much to list."""
+
+    limit: Annotated[int, Field(ge=0, le=1000)] = 20
+    """How many differences to list, the latest first."""
+
+
+class OutcomeBody(Body):
+    """What a policy decided."""
+
+    policy: Said
+    """Who decided."""
+    vms: dict[str, int] | None
+    """Executors, by the name of the VM; null when it waits."""
+    reason: Said
+    """The decision in words."""
+    price_per_hour: float
+    """Of the VMs that held nothing before, dollars per hour."""
+    cost: float | None
+    """Dollars: that price for as long as the job ran; null where that is not known."""
+
+
+class DifferenceBody(Body):
+    """A decision that two policies took otherwise."""
+
+    at: float
+    """When it was decided, seconds since the epoch."""
+    job: str
+    """The job's id."""
+    duration: float | None
+    """Seconds for which the job ran, or is expected to."""
+    known_from: Literal["run", "profile", "nothing"]
+    """Where the duration is known from."""
+    acting: OutcomeBody
+    """What the acting policy decided."""
+    shadow: OutcomeBody
+    """What the shadow policy decided."""
+
+
+class TotalsBody(Body):
+    """Sums over the decisions that two policies took."""
+
+    acting: Said
+    """The acting policy."""
+    shadow: Said
+    """The shadow policy."""
+    compared: int
+    """Decisions that both took."""
+    different: int
+    """Those that they took otherwise."""
+    only_acting_placed: int
+    """Those in which only the acting policy placed a job."""
+    only_shadow_placed: int
+    """Those in which only the shadow policy placed a job."""
+    priced: int
+    """Those in which both placed a job, and of which the duration is known."""
+    acting_cost: float
+    """What the acting policy took into use in these, dollars."""
+    shadow_cost: float
+    """What the shadow policy would have taken into use in these, dollars."""
+
+
+class ComparisonBody(Body):
+    """How shadow policies would have decided, over the latest decisions.
+
+    A cost is an estimate for one decision by itself: the price of the VMs that it takes into use, for as long
+    as the job ran under the acting policy.
+    """
+
+    totals: list[TotalsBody]
+    """One for each pair of policies."""
+    differences: list[DifferenceBody]
+    """The latest first."""
+
+
+def policy_body(status: PolicyStatus, coverage: Coverage) -> PolicyBody:
+    """Who decides, and how estimates held. Options that JSON does not know are shown as texts."""
+    shadow = None if status.shadow is None else _shadow_body(status.shadow)
+    options = _options(status.options)
+    held = {name: carried(HeldBody, getattr(coverage, name)) for name in ("start", "end", "cost")}
+    return carried(PolicyBody, status, options=options, shadow=shadow, estimates=CoverageBody(**held))
+
+
+def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
+    """The policies that there are."""
+    return PolicyList(
+        policies=[
+            PolicyInfoBody(
+                name=info.name,
+                summary=info.summary,
+                options=[carried(OptionBody, option) for option in info.options],
+            )
+            for info in policies
+        ]
+    )
+
+
+def comparison_body(found: ComparisonReport) -> ComparisonBody:
+    """Where policies differ."""
+    return ComparisonBody(
+        totals=[carried(TotalsBody, totals) for totals in found.totals],
+        differences=[_difference_body(priced) for priced in found.differences],
+    )
+
+
+def _shadow_body(status: ShadowStatus) -> ShadowBody:
+    return carried(ShadowBody, status, options=_options(status.options))
+
+
+def _difference_body(priced: Priced) -> DifferenceBody:
+    comparison = priced.comparison
+    return DifferenceBody(
+        at=comparison.at,
+        job=comparison.job_id,
+        duration=priced.duration,
+        known_from=priced.known_from,
+        acting=carried(OutcomeBody, comparison.acting, cost=priced.acting_cost),
+        shadow=carried(OutcomeBody, comparison.shadow, cost=priced.shadow_cost),
+    )
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str), parse_constant=str)
+    return plain

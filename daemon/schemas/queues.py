@@ -1,0 +1,79 @@
+"""The bodies of the HTTP API's answers about queues, and how they are made.
+
+Times are seconds since the epoch, money is dollars, memory MiB.
+"""
+
+from dataclasses import replace
+
+from conf.carrying import carried
+from conf.schema import QueueSettings, SpotUse
+from daemon.auth.permits import Permit
+from daemon.core.queue_status import QueuesStatus, QueueStatus
+from daemon.schemas.base import Body, Said
+from daemon.store.rows.resource_columns import flat
+
+
+class QueueBody(Body):
+    """A queue: what holds for it, what it has, and who waits there; with all that is below it."""
+
+    path: Said
+    """Its name, behind those of the queues above it and dots."""
+    leaf: bool
+    """Whether it has jobs itself: others have queues below them."""
+    known: bool
+    """False where it is not there any more, but has jobs that are not over; it takes no others."""
+    changed: bool
+    """Whether it was changed while the daemon ran, and is another than the config says."""
+    settings: QueueSettings
+    """What it says of itself."""
+    submit: list[Said] | None
+    """Who may submit jobs, as it or a queue above it says; null: everybody."""
+    priority: int
+    """The priority of its jobs that say none, as it or a queue above it says."""
+    spot: SpotUse
+    """Which VMs its jobs may use, as it or a queue above it says."""
+    due: float
+    """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
+    share: float
+    """The fraction of the cluster that its jobs hold: the largest of that of anything."""
+    used: float
+    """The same with what they have held of late, which is forgotten bit by bit (sharing.half_life)."""
+    cpus: float
+    """Cores that its jobs hold."""
+    memory_mib: int
+    """Memory that they hold, MiB."""
+    resources: dict[str, float]
+    """What else they hold, by name."""
+    running: int
+    """Its jobs that hold anything."""
+    waiting: int
+    """Its jobs that wait for a place."""
+    dollars_today: float
+    """What its jobs have cost today (UTC), dollars."""
+    waits: Said
+    """Which of its jobs waits longest; empty where none waits, and for who sees but own jobs."""
+    waits_since: float | None
+    """Since when."""
+
+
+class QueueList(Body):
+    """All queues, and the order of jobs over all of them."""
+
+    queues: list[QueueBody]
+    """Those above before those below them; none where a job's queue may be any name."""
+    order: list[str]
+    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+
+
+def queue_body(status: QueueStatus, permit: Permit) -> QueueBody:
+    """A queue, as somebody may see it: whose job waits is told to those only who see everybody's."""
+    queue, use = status.queue, status.use
+    if permit.owners(()) != ():
+        use = replace(use, waits="")
+    submit = None if queue.submit is None else list(queue.submit)
+    return carried(QueueBody, status, use, queue, submit=submit, **flat(use.held))
+
+
+def queue_list(status: QueuesStatus, permit: Permit) -> QueueList:
+    """All of them."""
+    return QueueList(queues=[queue_body(each, permit) for each in status.queues], order=list(status.order))

@@ -1,0 +1,90 @@
+"""Why each job is in its state, as users are told: of those that wait, behind how many, and for what."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from daemon.auth.permits import Permit
+from daemon.http.server.scheduler_interface import Scheduler, Standing
+from daemon.queues.queue_snapshot import QueueSight
+from daemon.store.job_store import Store
+from daemon.store.rows.tables import job_number
+from environment.model.records import WAITS_ITS_TURN, JobRecord
+
+
+class ToldReason(NamedTuple):
+    """The reason, and how many jobs are before it in the order; None where that is not known."""
+
+    reason: str
+    place: int | None = None
+
+
+def told_of(
+    scheduler: Scheduler, store: Store, permit: Permit, records: Sequence[JobRecord]
+) -> dict[str, ToldReason]:
+    """What is told of each job, by its id, to somebody who may see these; of others nothing is told."""
+    told = {record.job.id: ToldReason(permit.told(record.reason, {record.job.id})) for record in records}
+    queued = sorted((record for record in records if record.state == "queued"), key=_submission)
+    if not queued:
+        return told
+    standing = scheduler.standing()
+    if (sight := scheduler.sight()) is not None:
+        return told | _in_order(permit, queued, sight, standing)
+    return told | _first_come(store, permit, queued, standing)
+
+
+def _in_order(
+    permit: Permit, queued: Sequence[JobRecord], sight: QueueSight, standing: Standing | None
+) -> dict[str, ToldReason]:
+    """Where the order is that of queues. Who pauses, or waits for something else, says so himself."""
+    paused = frozenset() if standing is None else standing.paused
+    told = {}
+    for record in queued:
+        place, why = sight.place(record.job.id), record.reason
+        if record.job.id not in paused and (place is not None or why == WAITS_ITS_TURN):
+            why = _beside(why, sight.why(record))
+        told[record.job.id] = ToldReason(permit.told(why, {record.job.id}), place)
+    return told
+
+
+def _beside(reason: str, order: str) -> str:
+    """What a job says of itself, and then what the order says of it; it says more than that it has a turn."""
+    own = reason.removeprefix(WAITS_ITS_TURN).removeprefix("; ")
+    if not order or order in own:
+        return own or reason
+    return f"{own}; {order}" if own else order
+
+
+def _first_come(
+    store: Store, permit: Permit, queued: Sequence[JobRecord], standing: Standing | None
+) -> dict[str, ToldReason]:
+    """Where who came first is first: one that is not the head of the queue waits for that.
+
+    Paused ones are before nobody, and have reasons of their own.
+    """
+    head = store.head() if standing is None else store.job(standing.head)
+    if head is None or head.state != "queued":
+        return {}  # the head has left the queue a moment ago, or there is none
+    known, told = standing or Standing(), {}
+    # Who is placed already may be stored as queued for a moment still: nobody is before the head.
+    (of_head,) = store.queue_positions([head.job.id])
+    positions = store.queue_positions([record.job.id for record in queued])
+    before_head = known.ahead(head.job.id, of_head)
+    for position, record in zip(positions, queued, strict=True):
+        ahead = known.ahead(record.job.id, position) - before_head
+        if record.job.id in known.paused:
+            continue
+        why = _behind(ahead, head if permit.sees(head.job.owner) else None) if ahead > 0 else record.reason
+        told[record.job.id] = ToldReason(permit.told(why, {record.job.id, head.job.id}), max(ahead, 0))
+    return told
+
+
+def _behind(position: int, head: JobRecord | None) -> str:
+    jobs = "1 job is" if position == 1 else f"{position} jobs are"
+    if head is None:
+        return f"{jobs} before it, first come first served"
+    first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
+    return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
+
+
+def _submission(record: JobRecord) -> int:
+    return job_number(record.job.id) or 0

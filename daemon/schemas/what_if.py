@@ -1,0 +1,198 @@
+"""The bodies of the API about what would come of the queue."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from conf.described import Described
+from conf.schema import Cluster, PolicyChoice
+from conf.schema.fields import Name
+from conf.schema.sharing import Order
+from daemon.auth.permits import Permit
+from daemon.schemas.base import Body, IntervalBody, Said, interval_body
+from daemon.what_if.cases import Case, Present, always
+from daemon.what_if.what_if import JobAhead, PolicyAhead
+from environment.pools import Keeping
+from environment.simulation.intervals import Interval
+
+_Vms = Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)]
+
+
+def _keeps(text: str) -> str:
+    Keeping.read(text)
+    return text
+
+
+class CaseSpec(Described):
+    """What is otherwise than now; all of it together. Empty: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    add: _Vms = Field(default={})
+    """How many VMs more there are, by a type that the cluster has."""
+    remove: _Vms = Field(default={})
+    """How many of the VMs that are idle now are not there, by type."""
+    cluster: Cluster | None = None
+    """Another cluster, as in a cluster file; nothing runs there, and what waits now is played alone."""
+    order: Order | None = None
+    """In which order jobs are placed, as in `sharing.order`."""
+    keep: Annotated[str, Field(max_length=40), AfterValidator(_keeps)] | None = None
+    """For how long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS."""
+
+    @property
+    def case(self) -> Case:
+        """As a value."""
+        keep = None if self.keep is None else Keeping.read(self.keep)
+        return Case(self.add, self.remove, self.cluster, self.order or (), keep)
+
+
+class WhatIf(Described):
+    """What is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    policies: Annotated[list[PolicyChoice], Field(max_length=16)] = Field(default=[])
+    """Under which policies the queue is played, each with its options; without any, the acting one."""
+    draws: Annotated[int, Field(ge=1, le=1000)] = 20
+    """How often, each time with other durations; fewer where the time is over before that."""
+    seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
+    """After so many seconds it is over; a draw that is not finished then does not count."""
+    cases: Annotated[list[CaseSpec], Field(max_length=16)] = Field(default=[])
+    """What is otherwise; each is played under each policy, 64 of both together at most, and of 10,000 VMs in
+    all that are added or of other clusters. Without any, as it is now."""
+    since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Play, in the place of the queue, the jobs that came since then (seconds since the epoch), 5,000 at
+    most, with what they took: once, whatever `draws` says. For who may see all jobs."""
+
+
+class JobAheadBody(Body):
+    """When a job that waits runs."""
+
+    id: str
+    """The job's id."""
+    name: Said
+    """What it is called."""
+    start: IntervalBody
+    """When it starts, seconds from `at` on."""
+    end: IntervalBody
+    """When it ends, seconds from `at` on."""
+    cost: IntervalBody
+    """Its share of what the VMs cost, dollars."""
+    late: bool
+    """Whether it would end after its deadline in most draws."""
+
+
+class NeverBody(Body):
+    """A job that would not run."""
+
+    id: str
+    """The job's id."""
+    why: Said
+    """Why not."""
+
+
+class PolicyAheadBody(Body):
+    """What comes of the queue under a policy."""
+
+    case: Said
+    """What is otherwise than now."""
+    name: Said
+    """The policy's name."""
+    options: dict[str, Any]
+    """Its options."""
+    fixed: bool
+    """Whether no VM of the case comes and goes. Its bill is then the same under every policy, and `dollars`
+    is the price of VMs while executors hold them (Islam 2022, eq. 4)."""
+    draws: int
+    """How many draws were played."""
+    dollars: IntervalBody | None
+    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null
+    where nothing was played, and for users who see their own jobs alone."""
+    seconds: IntervalBody | None
+    """After how many seconds the last of these has ended."""
+    completion: IntervalBody | None
+    """After how many seconds, from now on or since it came, a job that waits has ended, on average; null
+    where none waits."""
+    late: int
+    """How many jobs would end after their deadline in most draws."""
+    jobs: list[JobAheadBody]
+    """Of the jobs that wait, those that you may see, in their order."""
+    never: list[NeverBody]
+    """Of the same, those that would not run at all."""
+    fallback_share: float
+    """The share of its decisions that the policy failed to take, 0 to 1."""
+    failure: Said
+    """Why nothing was played; else empty."""
+
+
+class Ahead(Body):
+    """What would come of the queue."""
+
+    at: float
+    """The moment from which seconds count, since the epoch: now, or `since`."""
+    recorded: bool
+    """Whether a time that is over was played, and not the queue as it is now."""
+    waiting: int
+    """How many jobs wait that would be placed in their turn now; or came since then, and are played."""
+    others: int
+    """How many wait besides and are not played: they pause, are aside, or are far behind."""
+    policies: list[PolicyAheadBody]
+    """One for each that was asked for, in that order, case by case."""
+    note: Said
+    """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
+    assumes: list[Said]
+    """What all that assumes, in words."""
+
+
+def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit, note: str = "") -> Ahead:
+    """The answer, as far as this person sees jobs."""
+    names = {request.job.id: request.job.name for request in present.queue if permit.sees(request.job.owner)}
+    more = (said for each in found for said in each.case.assumes(present))
+    return Ahead(
+        at=present.view.at,
+        recorded=present.recorded is not None,
+        waiting=len({request.job.id for request in present.queue if not request.joins}),
+        others=present.others,
+        note=note,
+        policies=[_policy(each, names, permit) for each in found],
+        assumes=list(dict.fromkeys((*always(present), *more))),
+    )
+
+
+def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> PolicyAheadBody:
+    late = frozenset(ahead.late)
+    jobs = [
+        _job(job_id, name, ahead.jobs[job_id], late=job_id in late)
+        for job_id, name in names.items()
+        if job_id in ahead.jobs
+    ]
+    return PolicyAheadBody(
+        case=str(ahead.case),
+        name=ahead.name,
+        options=dict(ahead.options),
+        fixed=ahead.fixed,
+        draws=ahead.draws,
+        dollars=None if permit.limited else _interval(ahead.dollars),
+        seconds=_interval(ahead.seconds),
+        completion=_interval(ahead.completion),
+        late=len(late),
+        jobs=jobs,
+        never=[NeverBody(id=job_id, why=why) for job_id, why in ahead.never.items() if job_id in names],
+        fallback_share=ahead.fallback_share,
+        failure=permit.told(ahead.failure, names),
+    )
+
+
+def _job(job_id: str, name: str, ahead: JobAhead, *, late: bool) -> JobAheadBody:
+    return JobAheadBody(
+        id=job_id,
+        name=name,
+        start=interval_body(ahead.start),
+        end=interval_body(ahead.end),
+        cost=interval_body(ahead.cost),
+        late=late,
+    )
+
+
+def _interval(found: Interval | None) -> IntervalBody | None:
+    return None if found is None else interval_body(found)

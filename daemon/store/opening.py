@@ -1,0 +1,64 @@
+"""A job store is opened: made where there is none, looked at, and brought to what this program knows.
+
+What is in it is `job_store.py`'s business, which steps lead from an older one to this, that of `migrations.py`.
+"""
+
+import time
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import OperationalError
+
+from daemon.store.migrations import FIRST, SCHEMA_VERSION, complete, migrate
+from daemon.store.rows import tables
+from daemon.store.rows.database import StoreError
+from daemon.store.rows.tables import facts, upsert
+
+#: Seconds for which a file is checked before a start. Chosen: enough for a million jobs that are in memory.
+_CHECK_SECONDS = 2.0
+
+
+def prepare(connection: Connection, name: str, at: float | None) -> None:
+    """Make sure that the tables of the store of that name are there, new ones at a time in seconds, and ours.
+
+    StoreError when they are of another program, or damaged.
+    """
+    if connection.dialect.name == "postgresql":  # two daemons may come to an empty database at once
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
+    else:
+        _check_pages(connection, name)
+    if not sa.inspect(connection).has_table(facts.name):
+        tables.metadata.create_all(connection)
+        complete(connection)
+        made = {"schema": str(SCHEMA_VERSION), "made_at": str(at or "")}
+        upsert(connection, facts, [{"key": key, "value": value} for key, value in made.items()])
+        return
+    found = str(connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema")))
+    if not found.isdecimal() or not FIRST <= int(found) <= SCHEMA_VERSION:
+        raise StoreError(
+            f"the job store {name} has schema {found}, this program knows schemas"
+            f" {FIRST} to {SCHEMA_VERSION}; use the Stoker that wrote it, or a new store"
+        )
+    if int(found) < SCHEMA_VERSION:
+        migrate(connection, int(found))
+        upsert(connection, facts, [{"key": "schema", "value": str(SCHEMA_VERSION)}])
+    tables.metadata.create_all(connection)  # the first Stoker did without one of them
+
+
+def _check_pages(connection: Connection, name: str) -> None:
+    """Look at as much of the file as a start has time for; `stoker doctor` looks at all of it."""
+    driver: Any = connection.connection.driver_connection
+    until = time.monotonic() + _CHECK_SECONDS
+    driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    try:
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    except OperationalError as error:
+        if "interrupted" not in str(error.orig):
+            raise
+        return
+    finally:
+        driver.set_progress_handler(None, 0)
+    if found != "ok":
+        what = str(found).splitlines()[-1]
+        raise StoreError(f"the job store {name} is corrupt ({what}); restore a backup of it")

@@ -1,0 +1,1 @@
+"""Queries over stored jobs: lookups, lists, sums."""

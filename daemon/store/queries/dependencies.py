@@ -1,0 +1,117 @@
+"""What a job comes after, looked up in the store when it is submitted: names become ids of jobs and arrays.
+
+What follows when these end is the cluster model's business.
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from conf.schema import JobSpec
+from conf.schema.job import Dependency
+from daemon.core.identity import NOBODY, Submitter
+from daemon.store.rows import tables
+from daemon.store.rows.tables import jobs
+from environment.dependencies import After, End
+from environment.model.states import ENDED_JOB
+
+#: Of a group, so many jobs that have not ended may be waited for.
+_MOST = 1000
+
+
+class UnknownDependencyError(Exception):
+    """A job comes after something that is not there; the text says what, and what would be right."""
+
+
+def resolve(connection: Connection, spec: JobSpec, submitter: Submitter = NOBODY) -> tuple[After, ...]:
+    """All that a new job comes after, each once. UnknownDependencyError.
+
+    What the submitter may not see is not there.
+    """
+    seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
+    found: dict[str, After] = {}
+    for named in spec.after:
+        one = named if isinstance(named, Dependency) else Dependency(job=named)
+        for after in _looked_up(connection, one, spec, seen):
+            known = found.get(after.job)
+            if known is None or known.when == "any":
+                found[after.job] = after
+    return tuple(found.values())
+
+
+def _looked_up(
+    connection: Connection, named: Dependency, spec: JobSpec, seen: sa.ColumnElement[bool]
+) -> list[After]:
+    name = named.job or named.group or ""
+    if (number := tables.array_number(name)) is not None:
+        return [_array(connection, name, number, named.when, seen=seen)]
+    if named.group is not None:
+        return _group(connection, name, spec.owner, named.when)
+    if (number := tables.job_number(name)) is not None:
+        ended = connection.execute(sa.select(jobs.c.state).where(jobs.c.number == number, seen)).scalar()
+        if ended is None:
+            raise UnknownDependencyError(f"after: there is no job {name}")
+        return [_job(number, ended, named.when, "")]
+    latest = sa.select(jobs.c.number, jobs.c.state, jobs.c.array_of).where(
+        jobs.c.owner == spec.owner, jobs.c.name == name
+    )
+    row = connection.execute(latest.order_by(jobs.c.number.desc()).limit(1)).first()
+    if row is not None and row.array_of is not None:
+        return [_array(connection, f"array-{row.array_of}", row.array_of, named.when, name)]
+    if row is not None:
+        return [_job(row.number, row.state, named.when, name)]
+    if found := _group(connection, name, spec.owner, named.when, or_none=True):
+        return found
+    whose = f"{spec.owner} has" if spec.owner else "there is"
+    itself = " but this one, which cannot come after itself" if name == spec.label else ""
+    raise UnknownDependencyError(
+        f"after: {whose} no job or group {name}{itself}; a job is named by its id, such as job-7, or its name"
+    )
+
+
+def _job(number: int, state: str, when: End, name: str) -> After:
+    return After(tables.job_id(number), when, name, ended=state if state in ENDED_JOB else "")
+
+
+def _array(
+    connection: Connection,
+    array_id: str,
+    number: int,
+    when: End,
+    name: str = "",
+    *,
+    seen: sa.ColumnElement[bool] | None = None,
+) -> After:
+    query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.array_of == number)
+    query = query if seen is None else query.where(seen)
+    rows = connection.execute(query.order_by(jobs.c.number)).all()
+    if not rows:
+        raise UnknownDependencyError(f"after: there is no array {array_id}")
+    ended = _end_of([row.state for row in rows])
+    return After(array_id, when, name, rows[-1].number - number + 1, ended)
+
+
+def _end_of(states: list[str]) -> str:
+    """How jobs have ended as one; empty while that is not known."""
+    bad = [state for state in states if state in ENDED_JOB and state != "finished"]
+    if bad:
+        return bad[0] if all(state in ENDED_JOB for state in states) else ""
+    return "finished" if all(state in ENDED_JOB for state in states) else ""
+
+
+def _group(
+    connection: Connection, group: str, owner: str, when: End, *, or_none: bool = False
+) -> list[After]:
+    """Those of its jobs that have not ended, and one that has not finished; one of all if all have."""
+    query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.job_group == group, jobs.c.owner == owner)
+    latest = connection.execute(query.order_by(jobs.c.number.desc()).limit(1)).first()
+    if latest is None:
+        if or_none:
+            return []
+        whose = f"{owner} has" if owner else "there is"
+        raise UnknownDependencyError(f"after: {whose} no group {group}")
+    going = connection.execute(query.where(jobs.c.state.in_(tables.OPEN_JOB)).limit(_MOST + 1)).all()
+    if len(going) > _MOST:
+        raise UnknownDependencyError(f"after: {group} has more than {_MOST} jobs that have not ended")
+    bad = connection.execute(query.where(jobs.c.state.in_(("failed", "killed"))).limit(1)).first()
+    rows = [*going, *([bad] if bad else [])] or [latest]
+    return [_job(row.number, row.state, when, group) for row in rows]

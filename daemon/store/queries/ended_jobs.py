@@ -1,0 +1,129 @@
+"""Jobs that are over, in the store: which are the oldest, what they keep, and how they go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daemon.store.rows import bill, tables
+from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.tables import (
+    applications,
+    comparisons,
+    estimates,
+    events,
+    executors,
+    explanations,
+    jobs,
+    labels,
+    sums,
+)
+from environment.model.states import ENDED_JOB
+
+_OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
+#: Only a job that is over has an end. To ask for its state too would lead SQLite to another index, and to
+#: sorting all jobs.
+_OVER = jobs.c.finished_at.is_not(None) & ~_OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A job that is over, with nothing of it left running: when it ended (seconds), and the bytes it keeps.
+
+    Bytes are None until they were measured.
+    """
+
+    job_id: str
+    finished_at: float
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptJobs:
+    """How many jobs are over and kept, and their bytes, as far as these were measured."""
+
+    jobs: int
+    size: int
+
+
+class PastJobs:
+    """The jobs that are over. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    def kept(self) -> KeptJobs:
+        """What is kept of all jobs that are over."""
+        query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
+            sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
+        )
+        with self._access.read() as connection:
+            number, size = connection.execute(query).one()
+        return KeptJobs(int(number or 0), int(size or 0))
+
+    def oldest(self, limit: int, after: Past | None = None) -> list[Past]:
+        """Jobs of which all is over, those that ended first in front; `after` ended the page before."""
+        query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
+        if after is not None:
+            number = tables.job_number(after.job_id) or 0
+            later = jobs.c.finished_at > after.finished_at
+            same = (jobs.c.finished_at == after.finished_at) & (jobs.c.number > number)
+            query = query.where(jobs.c.finished_at >= after.finished_at, later | same)
+        query = query.order_by(jobs.c.finished_at, jobs.c.number).limit(limit)
+        with self._access.read() as connection:
+            return [Past(tables.job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
+
+    def unmeasured(self, limit: int) -> dict[str, int]:
+        """Some of them that are not measured yet, with the bytes of their rows."""
+        with self._access.read() as connection:
+            return _unmeasured(connection, limit)
+
+    def measured(self, sizes: Mapping[str, int]) -> None:
+        """Keep how many bytes they take."""
+        rows = [{"of": tables.job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
+        change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of")).values(size=sa.bindparam("bytes"))
+        if rows:
+            self._access.write(lambda connection: connection.execute(change, rows))
+
+    def prune(self, job_ids: Sequence[str]) -> int:
+        """Forget those of these jobs of which all is over; how many these are."""
+        return self._access.write(lambda connection: _prune(connection, job_ids)) if job_ids else 0
+
+
+def _unmeasured(connection: Connection, limit: int) -> dict[str, int]:
+    query = sa.select(jobs.c.number).where(_OVER, jobs.c.size.is_(None)).order_by(jobs.c.finished_at)
+    numbers = list(connection.scalars(query.limit(limit)))
+    sizes = dict.fromkeys(numbers, 0)
+    for table, job, columns in (
+        (jobs, jobs.c.number, (jobs.c.record, jobs.c.spec)),
+        (executors, executors.c.job, (executors.c.record,)),
+        (explanations, explanations.c.job, (explanations.c.body,)),
+        (comparisons, comparisons.c.job, (comparisons.c.body,)),
+        (events, events.c.job, (events.c.text,)),
+        (estimates, estimates.c.job, (estimates.c.body,)),
+    ):
+        length = sum((sa.func.coalesce(sa.func.length(column), 0) for column in columns), sa.literal(0))
+        total = sa.select(job, sa.func.sum(length)).select_from(table).where(job.in_(numbers)).group_by(job)
+        for number, size in connection.execute(total):
+            sizes[number] += int(size)
+    return {tables.job_id(number): size for number, size in sizes.items()}
+
+
+def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
+    asked = [tables.job_number(job_id) for job_id in job_ids]
+    query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.number.in_(asked), _OVER)
+    numbers = [number for number, state in connection.execute(query) if state in ENDED_JOB]
+    for table, job in (
+        (executors, executors.c.job),
+        (explanations, explanations.c.job),
+        (comparisons, comparisons.c.job),
+        (events, events.c.job),
+        (applications, applications.c.job),
+        (labels, labels.c.job),
+        (estimates, estimates.c.job),
+        (jobs, jobs.c.number),
+    ):
+        connection.execute(sa.delete(table).where(job.in_(numbers)))
+    bill.forget_jobs(connection, list(map(tables.job_id, numbers)))
+    return len(numbers)

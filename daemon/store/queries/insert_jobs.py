@@ -1,0 +1,136 @@
+"""How submitted jobs come into the job store: each gets the next number, and many share one insert.
+
+The jobs of an array get numbers one behind the other. What a job comes after is looked up in `dependencies.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from conf.schema import JobSpec
+from daemon.core.identity import NOBODY, Submitter
+from daemon.store.queries.dependencies import UnknownDependencyError, resolve
+from daemon.store.rows import checksummed, events, job_rows, tables
+from daemon.store.rows.damaged_rows import Damages
+from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import submitted as submitted_now
+from daemon.store.rows.tables import jobs, labels
+from environment.model.records import JobRecord
+from environment.types import Job
+
+
+class IdempotencyConflictError(Exception):
+    """An idempotency key came again with another job than the first time."""
+
+
+class ClientDriver(NamedTuple):
+    """A driver of a user's, that runs already: where it is, and what is told of its job before it is placed.
+
+    `keep` may raise StoreError: then the job is stored all the same, and that error is what became of it.
+    """
+
+    where: str
+    keep: Callable[[JobRecord], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubmittedSpec:
+    """What a user wants to run, and who submits it; with the same key, it stands for the same job.
+
+    `sized`: the number of executors was left to us, and is what was found to be worth having now.
+    """
+
+    spec: JobSpec
+    key: str | None = None
+    client: ClientDriver | None = None
+    submitter: Submitter = NOBODY
+    sized: bool = False
+
+
+#: A job's record, and whether it is new; of an array, that of the first.
+Added = tuple[JobRecord, bool]
+#: What became of a submission.
+Outcome = Added | IdempotencyConflictError | UnknownDependencyError
+
+
+def add(
+    connection: Connection,
+    submitted: Sequence[SubmittedSpec],
+    job: Callable[[str, SubmittedSpec], Job],
+    at: float,
+) -> list[Outcome]:
+    """Keep new jobs, made by `job` from the ids that they get; what became of each.
+
+    A key that was used before gives that job's record again, or an error when its spec was another one. `at`
+    is now, in seconds.
+    """
+    number = connection.scalar(tables.LAST_NUMBER) or 0
+    rows: list[tables.Row] = []
+    named: list[tables.Row] = []
+    by_key: dict[str, tuple[JobRecord, JobSpec | None]] = {}
+    outcomes: list[Outcome] = []
+    happened: list[Happening] = []
+    for each in submitted:
+        spec, key = each.spec, each.key
+        known = by_key.get(key) or _known(connection, key) if key is not None else None
+        if known is not None:
+            outcomes.append(_again(each, *known))
+            continue
+        if spec.after and rows:  # which may be among those that it comes after
+            _insert(connection, rows)
+            rows = []
+        try:
+            after = resolve(connection, spec, each.submitter) if spec.after else ()
+        except UnknownDependencyError as error:
+            outcomes.append(error)
+            continue
+        made = replace(job(tables.job_id(number + 1), each), after=after).members()
+        number += len(made)
+        record = JobRecord(made[0])
+        for index, one in enumerate(made):
+            sealed = checksummed.seal(spec.member(index).model_dump_json())
+            known_by = None if index else key
+            row = job_rows.job_row(JobRecord(one))
+            rows.append({**row, "spec": sealed, "idempotency_key": known_by, "accepted_at": at})
+            happened.append(submitted_now(at, one.id, one.name, one.owner, one.queue))
+            named += ({"name": name, "value": value, "job": row["number"]} for name, value in one.labels)
+        if key is not None:
+            by_key[key] = record, spec
+        outcomes.append((record, True))
+    _insert(connection, rows)
+    if named:
+        connection.execute(sa.insert(labels), named)
+    events.add(connection, happened)
+    return outcomes
+
+
+_ADD = sa.insert(jobs)
+
+
+def _insert(connection: Connection, rows: list[tables.Row]) -> None:
+    if rows:
+        connection.execute(_ADD, rows)
+
+
+def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None] | None:
+    """The job that was submitted with the key, and its spec if that can be read."""
+    query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
+    known = connection.execute(query).first()
+    if known is None:
+        return None
+    record = Damages().job(connection, known.number, known.record)
+    return record, Damages().read("specs", record.job.id, known.number, job_rows.read_spec, known.spec)
+
+
+def _again(again: SubmittedSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
+    spec = again.spec
+    if again.sized and kept is not None:  # since the first time more may have been measured
+        spec = spec.model_copy(update={"executors": kept.executors})
+    if kept is None or kept in (spec, spec.member(0)):
+        return record, False
+    return IdempotencyConflictError(
+        f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
+    )

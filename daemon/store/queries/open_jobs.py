@@ -1,0 +1,86 @@
+"""Jobs of the store that are not over: what a daemon takes up at its start, and what is asked of them."""
+
+import re
+from dataclasses import replace
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from conf.uploaded import SCHEME, SHA256
+from daemon.disk.uploads import stored_name
+from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.damaged_rows import FoundJobs, put_aside
+from daemon.store.rows.job_rows import by_launch
+from daemon.store.rows.tables import OPEN_EXECUTOR, OPEN_JOB, executors, job_id, jobs
+from daemon.store.rows.vm_records import VmBooks
+from environment.model.records import ExecutorRecord, JobRecord
+
+_UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
+_IS_OPEN = jobs.c.state.in_(OPEN_JOB)
+
+
+class OpenJobs:
+    """Reads them. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: StoreAccess, vms: VmBooks) -> None:
+        self._access, self._vms = access, vms
+
+    def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
+        """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
+
+        Jobs come in order of submission, tasks in order of launch.
+        """
+        numbers, damages = _going_on().subquery(), self._access.damages
+        records = sa.select(jobs.c.number, jobs.c.record).join(numbers, numbers.c.number == jobs.c.number)
+        tasks = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
+        tasks = tasks.join(numbers, numbers.c.number == executors.c.job)
+        with self._access.read() as connection:
+            found = damages.jobs(connection, records.order_by(jobs.c.number))
+            return found, sorted(damages.executors(connection, tasks), key=by_launch)
+
+    def take_up(self, at: float) -> FoundJobs:
+        """What a daemon takes up at its start, as `unfinished` gives it, and what was damaged of it.
+
+        What cannot be read of that and of VMs is put aside; such jobs have failed, and say why.
+        """
+
+        def work(connection: Connection) -> FoundJobs:
+            found = put_aside(connection, list(connection.scalars(_going_on())), at)
+            return replace(found, damages=(*found.damages, *self._vms.put_aside(connection, at)))
+
+        found = self._access.write(work)
+        if found.damages:  # some have failed meanwhile
+            records, tasks = self.unfinished()
+            return replace(found, jobs=records, tasks=tasks)
+        return replace(found, tasks=sorted(found.tasks, key=by_launch))  # read once: they may be very many
+
+    def by_keys(self, prefix: str) -> list[str]:
+        """The ids of those that were submitted with keys that begin so."""
+        theirs = jobs.c.idempotency_key.startswith(prefix, autoescape=True)
+        query = sa.select(jobs.c.number).where(theirs, _IS_OPEN)
+        with self._access.read() as connection:
+            return [job_id(number) for number in connection.scalars(query.order_by(jobs.c.number))]
+
+    def in_queue(self, queue: str) -> int:
+        """How many there are of a queue."""
+        query = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.queue == queue, _IS_OPEN)
+        with self._access.read() as connection:
+            return connection.scalar(query) or 0
+
+    def uploads_needed(self) -> set[str]:
+        """What uploaded files are called that they name, whoever sent them."""
+        named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
+        query = sa.select(jobs.c.owner, jobs.c.spec).where(_IS_OPEN, named)
+        with self._access.read() as connection:
+            return {
+                stored_name(found, user)
+                for owner, text in connection.execute(query)
+                for found in _UPLOADED.findall(text)
+                for user in ("", owner)
+            }
+
+
+def _going_on() -> sa.CompoundSelect[tuple[int]]:
+    """The numbers of jobs that are not over or have open tasks."""
+    with_open = sa.select(executors.c.job).where(executors.c.state.in_(OPEN_EXECUTOR))
+    return sa.union(sa.select(jobs.c.number).where(_IS_OPEN), with_open)

@@ -1,0 +1,79 @@
+"""What happened of late, in the job store: tasks on VMs, decisions, and what jobs of a day have cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from daemon.store.rows import job_rows, tables
+from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.tables import charged_days, executors, explanations, jobs
+from environment.explain import Explanation
+from environment.model.records import ExecutorRecord, JobRecord
+
+#: Jobs that are looked at; what is beyond them is left out.
+_MOST_JOBS = 2000
+_RAN = tuple(state for state in tables.OPEN_JOB if state != "queued")
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """Tasks and their jobs, and decisions, the newest first; whether more tasks are left out."""
+
+    tasks: Sequence[ExecutorRecord]
+    jobs: Sequence[JobRecord]
+    decisions: Sequence[Explanation]
+    left_out: bool
+
+
+class LatelyRows:
+    """Reads it. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    def since(self, at: float, tasks: int, decisions: int) -> Lately:
+        """Tasks of jobs that run or have ended since then (seconds), and decisions: at most so many."""
+        read, damages = self._access.read, self._access.damages
+        ended = sa.select(jobs.c.number).where(jobs.c.finished_at >= at)
+        ended = ended.order_by(jobs.c.finished_at.desc()).limit(_MOST_JOBS)
+        on = sa.select(jobs.c.number).where(jobs.c.state.in_(_RAN))
+        on = on.order_by(jobs.c.number.desc()).limit(_MOST_JOBS)
+        numbers = sa.union_all(sa.select(ended.subquery()), sa.select(on.subquery())).subquery()
+        launched = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
+        launched = launched.join(numbers, numbers.c.number == executors.c.job)
+        launched = launched.order_by(executors.c.launched_at.desc()).limit(tasks + 1)
+        decided = sa.select(explanations.c.number, explanations.c.job, explanations.c.body)
+        decided = decided.order_by(explanations.c.number.desc()).limit(decisions)
+        with read() as connection:
+            found = damages.executors(connection, launched)
+            shown = [task for task in found[:tasks] if task.ended_at is None or task.ended_at >= at]
+            of = {tables.job_number(task.job_id) for task in shown}
+            records = damages.jobs(
+                connection, sa.select(jobs.c.number, jobs.c.record).where(jobs.c.number.in_(of))
+            )
+            rows = connection.execute(decided).all()
+        made = (
+            damages.read("explanations", str(row.number), row.job, job_rows.read_explanation, row.body)
+            for row in rows
+        )
+        return Lately(
+            shown, records, [one for one in made if one is not None and one.at >= at], len(found) > tasks
+        )
+
+    def held(self, day: str, midnight: float) -> tuple[float, float | None]:
+        """What VMs cost by Islam 2022, eq. 4, for jobs that run or have ended that day, and since when.
+
+        Dollars without what is due; seconds since the epoch from which there were jobs that day, or None.
+        """
+        cost: sa.ColumnElement[Any] = sa.func.sum(jobs.c.cost)
+        earlier = sa.select(charged_days.c.day).where(charged_days.c.day < day).limit(1)
+        first = sa.select(jobs.c.accepted_at).order_by(jobs.c.number).limit(1)
+        with self._access.read() as connection:
+            ended = connection.scalar(sa.select(cost).where(jobs.c.finished_at >= midnight)) or 0.0
+            open_ = connection.scalar(sa.select(cost).where(jobs.c.state.in_(tables.OPEN_JOB))) or 0.0
+            if connection.scalar(earlier) is not None:
+                return ended + open_, midnight
+            at = connection.scalar(first)
+            return ended + open_, None if at is None else max(midnight, at)

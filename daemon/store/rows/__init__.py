@@ -1,0 +1,1 @@
+"""Tables, one file per table family: records to rows and back."""

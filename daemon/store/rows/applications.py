@@ -1,0 +1,36 @@
+"""What the job store keeps of applications, as texts; what these say is in `application_records.py`."""
+
+import sqlalchemy as sa
+
+from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.tables import applications, job_id, job_number, upsert
+
+
+class ApplicationRows:
+    """One text by job. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    def keep(self, of: str, record: str, *, has_secret: bool) -> None:
+        """Keep what is known of a job's application, in the place of what was."""
+        row = {"job": job_number(of), "has_secret": has_secret, "record": record}
+        self._access.write(lambda connection: upsert(connection, applications, [row]))
+
+    def kept(self, of: str) -> str | None:
+        """What was kept of a job's application; None when nothing was."""
+        query = sa.select(applications.c.record).where(applications.c.job == job_number(of))
+        with self._access.read() as connection:
+            found: str | None = connection.scalar(query)
+        return found
+
+    def with_secret(self) -> list[str]:
+        """The jobs whose application has a secret that is kept."""
+        query = sa.select(applications.c.job).where(applications.c.has_secret).order_by(applications.c.job)
+        with self._access.read() as connection:
+            return [job_id(number) for number in connection.scalars(query)]
+
+    def drop(self, of: str) -> None:
+        """Keep nothing of it any more."""
+        query = sa.delete(applications).where(applications.c.job == job_number(of))
+        self._access.write(lambda connection: connection.execute(query))

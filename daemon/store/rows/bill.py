@@ -1,0 +1,207 @@
+"""What VMs have cost, in the job store: sums by day and what is asked for.
+
+What is charged, and for what, is decided in `environment.model.accounts`; the accounts that are open are rows
+of `record_tables.py`. Every charge is added to a sum of each table, in the same transaction that keeps what
+caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of that; sums
+by VM and by job are folded together once nobody asks for them any more, so that there is an end to their
+number. What is asked for again and again, by Prometheus, is a row for each pool.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from daemon.store.rows.tables import (
+    Row,
+    charged_days,
+    charged_groups,
+    charged_jobs,
+    charged_pools,
+    charged_vms,
+    facts,
+)
+from environment.model.accounts import Charge, Kind
+
+#: By what a bill can be divided.
+By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+#: For what VMs are paid: all kinds but the difference to what providers tell, and what was used in vain.
+PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", "lost"))
+#: For so many days sums are kept by VM and by job.
+DETAILED = 92
+
+_TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
+#: The fact that names the batch of charges that was added last.
+BATCH = "charged"
+#: The fact that holds when the first VM of all was opened, seconds since the epoch.
+FIRST = "first_opened"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBill:
+    """A bill that is asked for: by what, from which day to which (UTC, 2026-11-22), at most so many rows."""
+
+    by: By = "kind"
+    since: str | None = None
+    until: str | None = None
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a bill has for a job, a day, ...: dollars by kind. Of jobs the empty key is what no job used."""
+
+    key: str
+    dollars: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """What was paid; what providers tell, and what was used in vain, is beside it."""
+        return sum(self.dollars.get(kind, 0.0) for kind in PAID)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What VMs have cost in some days; `rest` is of what is beyond the lines."""
+
+    total: Line
+    lines: Sequence[Line]
+    rest: Line | None = None
+    days: tuple[str, str] | None = field(default=None)
+
+
+def add_charges(connection: Connection, found: Sequence[Charge], batch: str) -> None:
+    """Add charges to their sums, unless the fact `BATCH` says that this batch was added last.
+
+    A commit of which nobody heard whether it came to pass is tried again under the same name.
+    """
+    if not found:
+        return
+    if batch and connection.scalar(sa.select(facts.c.value).where(facts.c.key == BATCH)) == batch:
+        return
+    for table in _TABLES:
+        keys = table.primary_key.columns.keys()
+        of = attrgetter(*keys)
+        sums: dict[tuple[str, ...], float] = {}
+        for charge in found:
+            key = of(charge)
+            sums[key] = sums.get(key, 0.0) + charge.dollars
+        _add(
+            connection, table, [dict(zip(keys, key, strict=True), dollars=paid) for key, paid in sums.items()]
+        )
+
+
+def note_first(connection: Connection, opened_at: float) -> None:
+    """Store when the first VM of all was opened, unless that is stored."""
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(facts) if on_sqlite else postgresql.insert(facts)
+    connection.execute(insert.on_conflict_do_nothing(), [{"key": FIRST, "value": repr(opened_at)}])
+
+
+def first_opened(connection: Connection) -> float | None:
+    """When the first VM of all was opened; None where that is not known."""
+    value = connection.scalar(sa.select(facts.c.value).where(facts.c.key == FIRST))
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+    grown = {"dollars": table.c.dollars + insert.excluded.dollars}
+    keys = table.primary_key.columns.keys()
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=grown), rows)
+
+
+# ---- what it comes to ------------------------------------------------------------------------------
+
+
+def bill(connection: Connection, asked: AskedBill) -> Bill:
+    """What was paid in these days, by what is asked for: the dearest first, or the first day."""
+    detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
+    table = detailed.get(asked.by, charged_days)
+    key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
+    query = sa.select(key, kind, dollars).where(*_within(table, asked)).group_by(key, kind)
+    first = sa.select(sa.func.min(charged_days.c.day), sa.func.max(charged_days.c.day))
+    sums: dict[str, dict[str, float]] = {}
+    for of, what, paid in connection.execute(query):
+        sums.setdefault(of, {})[what] = paid
+    lines = [Line(of, paid) for of, paid in sums.items()]
+    lines.sort(key=lambda line: line.key if asked.by == "day" else (-line.total, line.key))
+    begin, end = connection.execute(first.where(*_within(charged_days, asked))).one()
+    return Bill(
+        _sum(lines),
+        tuple(lines[: asked.limit]),
+        _sum(lines[asked.limit :]) if len(lines) > asked.limit else None,
+        None if begin is None else (begin, end),
+    )
+
+
+def _within(table: sa.Table, asked: AskedBill) -> Iterable[sa.ColumnElement[bool]]:
+    if asked.since is not None:
+        yield table.c.day >= asked.since
+    if asked.until is not None:
+        yield table.c.day <= asked.until
+
+
+def _sum(lines: Iterable[Line]) -> Line:
+    found: dict[str, float] = {}
+    for line in lines:
+        for kind, dollars in line.dollars.items():
+            found[kind] = found.get(kind, 0.0) + dollars
+    return Line("", found)
+
+
+def spent(connection: Connection, day: str) -> float:
+    """Dollars that were paid on a day."""
+    query = sa.select(sa.func.sum(charged_days.c.dollars))
+    query = query.where(charged_days.c.day == day, charged_days.c.kind.in_(PAID))
+    return float(connection.scalar(query) or 0.0)
+
+
+def spent_by_queue(connection: Connection, day: str) -> list[tuple[str, str, float]]:
+    """Dollars that jobs have used on a day, by queue and owner."""
+    queue, owner, dollars = charged_days.c.queue, charged_days.c.owner, sa.func.sum(charged_days.c.dollars)
+    used = (charged_days.c.day == day, charged_days.c.kind == "used")
+    rows = connection.execute(sa.select(queue, owner, dollars).where(*used).group_by(queue, owner))
+    return [(row[0], row[1], float(row[2])) for row in rows]
+
+
+def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
+    """Dollars of all days by kind and pool."""
+    columns = charged_pools.c
+    found = connection.execute(sa.select(columns.kind, columns.pool, columns.dollars))
+    return {(kind, pool): float(dollars) for kind, pool, dollars in found}
+
+
+# ---- what nobody asks for any more -------------------------------------------------------------------
+
+
+def forget_jobs(connection: Connection, job_ids: Collection[str]) -> None:
+    """These jobs are not kept any more: what they used is, but not by whom."""
+    if job_ids:
+        _fold(connection, charged_jobs, "job", charged_jobs.c.job.in_(list(job_ids)))
+
+
+def forget_details(connection: Connection, before: str) -> int:
+    """Fold what is kept of days before that one by VM, job and group; how many sums that were."""
+    return sum(
+        _fold(connection, table, name, (table.c.day < before) & (table.c[name] != ""))
+        for table, name in ((charged_jobs, "job"), (charged_groups, "group"), (charged_vms, "vm"))
+    )
+
+
+def _fold(connection: Connection, table: sa.Table, without: str, which: sa.ColumnElement[bool]) -> int:
+    kept = [column for column in table.primary_key.columns if column.name != without]
+    sums = sa.select(*kept, sa.func.sum(table.c.dollars).label("dollars")).where(which).group_by(*kept)
+    rows: list[dict[str, Any]] = [{without: "", **row} for row in connection.execute(sums).mappings().all()]
+    gone = connection.execute(sa.delete(table).where(which)).rowcount
+    if rows:
+        _add(connection, table, rows)
+    return gone

@@ -1,0 +1,83 @@
+"""Tables of the job store that hold one sealed record by id each, of what a daemon takes up at its start.
+
+Rows of jobs, tasks and leases have more columns: see `tables.py` and `leases.py`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy.engine import Connection
+
+from daemon.core.identity import UserRecord
+from daemon.store.rows import checksummed, tables
+from daemon.store.rows.checksummed import UnreadableRowError
+from daemon.store.rows.damaged_rows import Damage, Damages, keep
+from daemon.store.rows.tables import upsert
+from environment.model.accounts import Account
+from environment.model.moment import PoolSetback, Reserved
+
+Kept = TypeVar("Kept")
+
+
+class SealedRows(Generic[Kept]):
+    """The records of one table."""
+
+    def __init__(self, table: sa.Table, kind: type[Kept]) -> None:
+        self.table = table
+        self._adapter: TypeAdapter[Kept] = TypeAdapter(kind)
+
+    def save(self, connection: Connection, changed: Mapping[str, Kept | None]) -> None:
+        """Keep these by id; those that are None go."""
+        rows = [
+            {"id": key, "record": self._sealed(record)}
+            for key, record in changed.items()
+            if record is not None
+        ]
+        upsert(connection, self.table, rows)
+        if gone := [key for key, record in changed.items() if record is None]:
+            connection.execute(sa.delete(self.table).where(self.table.c.id.in_(gone)))
+
+    def _sealed(self, record: Kept) -> str:
+        return checksummed.seal(json.dumps(self._adapter.dump_python(record), separators=(",", ":")))
+
+    def read(self, text: str) -> Kept:
+        """The record that `save` wrote; UnreadableRowError."""
+        try:
+            return checksummed.unseal(self._adapter.validate_python, text)
+        except ValidationError as error:
+            raise UnreadableRowError(str(error)) from error
+
+    def look(self, damages: Damages, key: str, text: Any) -> Kept | None:
+        """The record of a row; None, and a note of it, when that cannot be read."""
+        return damages.read(self.table.name, key, None, self.read, text)
+
+    def all(self, connection: Connection, damages: Damages) -> list[Kept]:
+        """All records in order of their ids, but for damaged ones."""
+        columns = self.table.c.id, self.table.c.record
+        rows = connection.execute(sa.select(*columns).order_by(self.table.c.id)).all()
+        found = (self.look(damages, key, text) for key, text in rows)
+        return [record for record in found if record is not None]
+
+    def put_aside(self, connection: Connection, at: float) -> tuple[Damage, ...]:
+        """Put damaged rows aside; what was damaged."""
+        damages = Damages()
+        for key, text in connection.execute(sa.select(self.table.c.id, self.table.c.record)).all():
+            if self.look(damages, key, text) is None:
+                keep(connection, damages.all()[-1], text, at)
+                connection.execute(sa.delete(self.table).where(self.table.c.id == key))
+        return damages.all()
+
+
+#: The VMs that are paid for; one that cannot be read is paid for from when its VM is seen again.
+ACCOUNTS = SealedRows(tables.accounts, Account)
+#: What is kept on VMs for jobs that wait for others to boot, by job; without it they are decided again.
+RESERVATIONS = SealedRows(tables.reservations, Reserved)
+#: For how long pools are left alone that refused, by pool.
+POOL_SETBACKS = SealedRows(tables.pool_setbacks, PoolSetback)
+#: Users by name; one who cannot be read is not let in.
+USERS = SealedRows(tables.users, UserRecord)
+#: All of them.
+SEALED: tuple[SealedRows[Any], ...] = (ACCOUNTS, RESERVATIONS, POOL_SETBACKS, USERS)

@@ -1,0 +1,257 @@
+"""The job store's tables, the ids of jobs, and how rows get in.
+
+What is filtered or summed has a column of its own; the record as a whole is a text (`job_rows.py`). Who
+reads and writes the tables is `store/job_store.py`; whoever changes them adds a step to `migrations.py`.
+"""
+
+import re
+from typing import Any, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from conf.assumptions import DEFAULT_QUEUE
+from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
+
+Row = dict[str, Any]
+
+OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB)
+OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
+
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_JOB_ID, _ARRAY_ID = (re.compile(rf"{kind}-([1-9][0-9]{{0,17}})") for kind in ("job", "array"))
+
+metadata = sa.MetaData()
+#: Small facts such as the framework id; the schema's version is one of them.
+facts = sa.Table(
+    "facts",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+#: `job-7` has number 7: numbers are given in order of submission and never twice.
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("spec", sa.Text),
+    sa.Column("accepted_at", sa.Double),
+    sa.Column("idempotency_key", sa.Text, unique=True),
+    sa.Column("finished_at", sa.Double),
+    #: Bytes of its rows and folders, once it is over and they were measured.
+    sa.Column("size", _NUMBER),
+    sa.Column("owner", sa.Text, nullable=False, server_default=""),
+    sa.Column("queue", sa.Text, nullable=False, server_default=DEFAULT_QUEUE),
+    sa.Column("name", sa.Text, nullable=False, server_default=""),
+    sa.Column("job_group", sa.Text),
+    #: The number of the first job of the array that it belongs to.
+    sa.Column("array_of", _NUMBER),
+    sa.Column("type", sa.Text, nullable=False, server_default=""),
+    sa.Index("jobs_by_state", "state", "number"),
+    sa.Index("jobs_by_owner", "owner", "state", "number", "queue", "type"),
+    sa.Index("jobs_by_type", "type", "state", "number", "queue"),
+    sa.Index("jobs_by_queue", "queue", "state", "number"),
+    sa.Index("jobs_by_name", "owner", "name", "number"),
+)
+for _name in ("job_group", "array_of"):
+    _there = jobs.c[_name].is_not(None)
+    sa.Index(f"jobs_of_{_name}", jobs.c[_name], jobs.c.number, sqlite_where=_there, postgresql_where=_there)
+#: What users call jobs, to find them by.
+labels = sa.Table(
+    "labels",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Index("labels_by_job", "job"),
+    sqlite_with_rowid=False,
+)
+_OVER = jobs.c.finished_at.is_not(None)
+sa.Index("jobs_over", jobs.c.finished_at, jobs.c.number, sqlite_where=_OVER, postgresql_where=_OVER)
+_UNMEASURED = _OVER & jobs.c.size.is_(None)
+sa.Index("jobs_unmeasured", jobs.c.finished_at, sqlite_where=_UNMEASURED, postgresql_where=_UNMEASURED)
+executors = sa.Table(
+    "executors",
+    metadata,
+    sa.Column("task_id", sa.Text, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False, index=True),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("launched_at", sa.Double, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+)
+explanations = sa.Table(
+    "explanations",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
+    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("explanations_by_job", "job", "decision"),
+)
+#: What a shadow policy made of decisions; only so many of the latest are kept.
+comparisons = sa.Table(
+    "comparisons",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("comparisons_by_job", "job"),
+)
+#: What happened, in words (`events.py`); of no job where it is about the cluster.
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("job", _NUMBER),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+_OF_JOB = events.c.job.is_not(None)
+sa.Index("events_by_job", events.c.job, sqlite_where=_OF_JOB, postgresql_where=_OF_JOB)
+#: How many jobs and executors are in each state, and what they cost and keep (dollars, bytes); the same of
+#: jobs that were pruned, and the highest number among those. The database keeps them (`migrations.py`).
+sums = sa.Table(
+    "sums",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, primary_key=True),
+    sa.Column("number", _NUMBER, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("size", _NUMBER, nullable=False),
+)
+#: VMs of pools from when they were asked for (`leases.py`); times are seconds since the epoch.
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("asked_at", sa.Double, nullable=False),
+    sa.Column("closed_at", sa.Double, index=True),
+    sa.Column("record", sa.Text, nullable=False),
+)
+#: Applications whose driver asks for executors itself (`application_records.py`), and whether their secret is
+#: among what is kept.
+applications = sa.Table(
+    "applications",
+    metadata,
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Column("has_secret", sa.Boolean, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+)
+#: What was expected of jobs (`estimates.py`).
+estimates = sa.Table(
+    "estimates",
+    metadata,
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
+
+def _charged(name: str, *keys: str) -> sa.Table:
+    columns = (sa.Column(key, sa.Text, primary_key=True) for key in keys)
+    dollars = sa.Column("dollars", sa.Double, nullable=False)
+    return sa.Table(name, metadata, *columns, dollars, sqlite_with_rowid=False)
+
+
+#: Dollars by day (UTC, 2026-11-22) and for what (`bill.py`): the same dollars once in each table, for
+#: what is asked. Fixed VMs are of no pool; what no job used, and what is not kept by VM or job any more, has
+#: an empty one.
+charged_days = _charged("charged_days", "day", "pool", "type", "owner", "queue", "policy", "kind")
+charged_jobs = _charged("charged_jobs", "day", "job", "kind")
+sa.Index("charged_jobs_by_job", charged_jobs.c.job)
+charged_vms = _charged("charged_vms", "day", "vm", "kind")
+charged_groups = _charged("charged_groups", "day", "group", "kind")
+charged_pools = _charged("charged_pools", "pool", "kind")
+
+
+def _sealed(name: str) -> sa.Table:
+    """One of those of `record_tables.py`."""
+    key, record = sa.Column("id", sa.Text, primary_key=True), sa.Column("record", sa.Text, nullable=False)
+    return sa.Table(name, metadata, key, record)
+
+
+#: The VMs that are paid for now.
+accounts = _sealed("accounts")
+#: What is kept on VMs for jobs that wait for others to boot, by the job's id.
+reservations = _sealed("reservations")
+#: Pools that are left alone for a while, by name.
+pool_setbacks = _sealed("pool_setbacks")
+#: Users by name (`users/user_rows.py`), and the day (UTC, 2026-11-22) on which each token was used last.
+users = _sealed("users")
+token_uses = sa.Table(
+    "token_uses",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("day", sa.Text, nullable=False),
+)
+#: Rows of other tables (`name`, `key`) as they were when they could not be read.
+quarantine = sa.Table(
+    "quarantine",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("found_at", sa.Double, nullable=False),
+)
+
+
+def job_number(job_id: str) -> int | None:
+    """7 for `job-7`; None for a text that is no job's id."""
+    match = _JOB_ID.fullmatch(job_id)
+    return int(match[1]) if match else None
+
+
+def array_number(array_id: str) -> int | None:
+    """12 for `array-12`; None for a text that is no array's id."""
+    match = _ARRAY_ID.fullmatch(array_id)
+    return int(match[1]) if match else None
+
+
+def job_id(number: int) -> str:
+    """`job-7` for 7."""
+    return f"job-{number}"
+
+
+#: The highest number that a job ever had, pruned ones too.
+LAST_NUMBER = sa.select(
+    sa.func.max(
+        sa.union_all(
+            sa.select(sa.func.max(jobs.c.number).label("number")),
+            sa.select(sums.c.number).where(sums.c.name == "highest"),
+        )
+        .subquery()
+        .c.number
+    )
+)
+
+
+def upsert(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
+    """Insert rows, or change those that are there; all have the same columns."""
+    if not rows:
+        return
+    keys = table.primary_key.columns.keys()
+    # The same words in both dialects, which SQLAlchemy keeps apart.
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+    new = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=new), rows)
+
+
+def add_explanations(connection: Connection, rows: list[Row]) -> None:
+    """Insert rows of explanations; a job's explanation of its waiting takes the place of earlier ones."""
+    waits = {row["job"]: row for row in rows if row["decision"] == "wait"}
+    if waits:
+        old = explanations.c.job.in_(waits) & (explanations.c.decision == "wait")
+        connection.execute(sa.delete(explanations).where(old))
+    if rows:
+        lasting = [row for row in rows if row["decision"] != "wait" or row is waits[row["job"]]]
+        connection.execute(sa.insert(explanations), lasting)

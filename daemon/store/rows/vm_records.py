@@ -1,0 +1,113 @@
+"""What the job store keeps of VMs: leases, what is reserved on them, accounts, and bills.
+
+How that becomes rows is in `leases.py`, `record_tables.py` and `bill.py`; what it means, in
+`environment.model`.
+"""
+
+from collections.abc import Callable, Collection
+
+from sqlalchemy.engine import Connection
+
+from daemon.store.rows import bill as bill_rows
+from daemon.store.rows import leases as lease_rows
+from daemon.store.rows.access import StoreAccess
+from daemon.store.rows.damaged_rows import Damage
+from daemon.store.rows.record_tables import ACCOUNTS, POOL_SETBACKS, RESERVATIONS, SEALED
+from daemon.store.rows.tables import leases, upsert
+from environment.model.accounts import Account
+from environment.model.cluster_model import Changes
+from environment.model.leases import Lease
+from environment.model.moment import PoolSetback, Reserved
+from environment.words import natural_key
+
+
+class VmBooks:
+    """Leases, reservations, accounts and bills. Every method may be called from any thread.
+
+    All methods that ask the database raise StoreError.
+    """
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+        #: Whether it is stored when the first VM of all was opened.
+        self._first_noted = False
+
+    def saving(self, changes: Changes, batch: str) -> Callable[[Connection], None]:
+        """What keeps them in a transaction of the caller's; `batch` is as for `bill_rows.add_charges`."""
+        changed_leases = [lease_rows.lease_row(lease) for lease in changes.leases]
+
+        def work(connection: Connection) -> None:
+            upsert(connection, leases, changed_leases)
+            bill_rows.add_charges(connection, changes.charges, batch)
+            if changes.accounts and not self._first_noted:
+                self._first_noted = bill_rows.first_opened(connection) is not None
+                bill_rows.note_first(connection, min(account.opened_at for account in changes.accounts))
+            ACCOUNTS.save(connection, {a.id: None if a.closed else a for a in changes.accounts})
+            RESERVATIONS.save(connection, changes.reserved)
+            POOL_SETBACKS.save(connection, changes.setbacks)
+
+        return work
+
+    def put_aside(self, connection: Connection, at: float) -> tuple[Damage, ...]:
+        """Put aside, in a transaction of the caller's, what cannot be read; what that was."""
+        of_leases = lease_rows.put_leases_aside(connection, None, at)
+        return (*of_leases, *(damage for rows in SEALED for damage in rows.put_aside(connection, at)))
+
+    def leases(self) -> list[Lease]:
+        """The VMs that may still cost something, in order of asking."""
+        with self._access.read() as connection:
+            return lease_rows.open_leases(connection, self._access.damages)
+
+    def leases_of(self, agents: Collection[str], since: float, until: float) -> list[Lease]:
+        """Those of VMs of these agents that booted after the one time and were asked for before the other."""
+        with self._access.read() as connection:
+            return lease_rows.leases_of(connection, self._access.damages, agents, since, until)
+
+    def accounts(self) -> list[Account]:
+        """The accounts of VMs that are paid for."""
+        with self._access.read() as connection:
+            return ACCOUNTS.all(connection, self._access.damages)
+
+    def first_opened(self) -> float | None:
+        """When the first VM of all was opened, seconds since the epoch; None where that is not known."""
+        with self._access.read() as connection:
+            return bill_rows.first_opened(connection)
+
+    def reservations(self) -> list[Reserved]:
+        """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""
+        with self._access.read() as connection:
+            found = RESERVATIONS.all(connection, self._access.damages)
+        return sorted(found, key=lambda reserved: (reserved.at, natural_key(reserved.job_id)))
+
+    def pool_setbacks(self) -> list[PoolSetback]:
+        """The pools that are left alone for a while."""
+        with self._access.read() as connection:
+            return POOL_SETBACKS.all(connection, self._access.damages)
+
+    def bill(self, asked: bill_rows.AskedBill) -> bill_rows.Bill:
+        """What VMs have cost."""
+        with self._access.read() as connection:
+            return bill_rows.bill(connection, asked)
+
+    def bill_by_pool(self) -> dict[tuple[str, str], float]:
+        """The same in all, dollars by kind and pool."""
+        with self._access.read() as connection:
+            return bill_rows.by_pool(connection)
+
+    def spent(self, day: str) -> float:
+        """Dollars that VMs have cost on a day (UTC, 2026-11-22)."""
+        with self._access.read() as connection:
+            return bill_rows.spent(connection, day)
+
+    def spent_by_queue(self, day: str) -> list[tuple[str, str, float]]:
+        """Dollars that jobs have used on a day (UTC), by queue and owner."""
+        with self._access.read() as connection:
+            return bill_rows.spent_by_queue(connection, day)
+
+    def forget_leases(self, before: float) -> None:
+        """Forget the VMs that cost nothing more since then, in seconds since the epoch."""
+        self._access.write(lambda connection: lease_rows.forget_leases(connection, before))
+
+    def forget_details(self, before: str) -> int:
+        """Keep the bill of days before that one no longer by VM and job; how many sums were folded."""
+        return self._access.write(lambda connection: bill_rows.forget_details(connection, before))

@@ -1,1 +1,0 @@
-"""Users: who they are, by what they are known, and which role each route asks for."""

@@ -1,0 +1,1 @@
+"""VMs opened and closed at a provider, and the embedded Mesos."""

@@ -1,0 +1,329 @@
+"""The embedded Mesos as the daemon sees it: agents for a cluster file, and one process started, found, ended.
+
+What that process does is in `framework.embedded`; its command line, `stoker mesos`, is in `daemon.cli.operate.mesos`.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import structlog
+
+from conf.loader import ConfigError, load
+from conf.schema import Cluster
+from environment.cluster_files import vms_of
+from environment.resources import Resources
+from environment.types import Vm
+from framework.descendants import identity, is_stopped, kill, kill_below
+from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
+from framework.embedded.isolation import IsolationOptions
+from framework.embedded.settings import AgentSpec
+from framework.stop_signals import unblocked
+
+HOST = "127.0.0.1"
+
+#: Ports that agents may offer; all of them together on one machine, so every agent has its own.
+FIRST_PORT, END_PORT = 20_000, 60_000
+PORTS_PER_AGENT = 1_000
+#: Chosen: an executor takes one port and a driver three, so this still carries a driver and some executors.
+FEWEST_PORTS = 8
+#: What an agent offers of disk, unless the cluster file says it.
+DISK_MIB = 10_000.0
+
+_START_SECONDS = 30.0
+#: One that an earlier daemon left, and that does not answer for so long, hangs.
+_TAKE_OVER_SECONDS = 30.0
+#: Seconds that one which hangs gets to end its tasks in order.
+HUNG_GRACE = 3.0
+_POLL_SECONDS = 0.05
+#: Chosen: more than a task's and an executor's grace together, so that tasks end in order.
+_STOP_SECONDS = 15.0
+#: What is killed is gone in a moment, unless the disk hangs.
+_KILL_SECONDS = 5.0
+#: So long has it to say whether it is well, for each step of that.
+ANSWER_SECONDS = 2.0
+
+log = structlog.get_logger("daemon")
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded Mesos cannot be had; the text says why, and what to do."""
+
+
+def agent_specs(cluster: Cluster) -> list[AgentSpec]:
+    """One agent for each VM of a cluster file, those of pools for when they are opened.
+
+    ConfigError when names clash or VMs are too many.
+    """
+    vms = vms_of(cluster)
+    each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(vms))
+    if each < FEWEST_PORTS:
+        most = (END_PORT - FIRST_PORT) // FEWEST_PORTS
+        raise ConfigError(f"an embedded Mesos can have {most} VMs at most, this cluster has {len(vms)}")
+    return [
+        AgentSpec(
+            name=vm.name,
+            type=vm.type,
+            cpus=vm.cpus,
+            memory_mib=vm.memory_mib,
+            price_per_hour=vm.price_per_hour,
+            address="",
+            ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
+            resources=with_disk(vm).others,
+            pool="" if vm.terms is None else vm.terms.pool,
+            boot=0.0 if vm.terms is None else vm.terms.boot,
+        )
+        for i, vm in enumerate(vms)
+    ]
+
+
+def with_disk(vm: Vm) -> Resources:
+    """What a VM of a cluster file has on an embedded Mesos."""
+    return Resources.of(vm.cpus, vm.memory_mib, {"disk": DISK_MIB, **vm.resources.others})
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A running embedded Mesos: `address` is its master's host:port."""
+
+    address: str
+    pid: int
+    #: Whether it was there already, left by an earlier daemon on the same data folder.
+    taken_over: bool
+    #: This machine's address as the tasks see it.
+    host: str
+    #: How the VMs are isolated, or why they are not; empty when that was not asked for.
+    isolation: str
+    #: As whom to authenticate to the master, and with what.
+    principal: str
+    secret: str = field(repr=False)
+    _folder: Path = field(repr=False)
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        if self._process is not None:
+            return self._process.poll() is None
+        return _recorded_pid(self._folder) == self.pid
+
+    def stopped(self) -> bool:
+        """Whether the process that keeps it stands still: nothing would see its end, or end it."""
+        return is_stopped(self.pid)
+
+    def let_go_on(self) -> None:
+        """Let the process that keeps it go on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
+
+    def answers(self) -> bool:
+        """Whether it says within `ANSWER_SECONDS` that it is well."""
+        return _answers(self.address)
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """End it and all of its tasks; returns when they are gone.
+
+        What has not ended after so many seconds is killed, whether it hangs or is stopped.
+        """
+        if self.alive():
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+        if not until(lambda: not self.alive(), seconds):
+            log.error("the embedded mesos does not end, and is killed", pid=self.pid, seconds=seconds)
+            # First what it keeps: nobody would be left to end that.
+            kill_below(self.pid, _KILL_SECONDS)
+            if not until(lambda: not self.alive(), _KILL_SECONDS):
+                kill(self.pid)
+                until(lambda: not self.alive(), _KILL_SECONDS)
+        for name in ("pid", "address", "cluster"):
+            (self._folder / name).unlink(missing_ok=True)
+
+
+def start_embedded(
+    cluster_path: Path, port: int, data_dir: Path, isolation: IsolationOptions | None = None
+) -> Embedded:
+    """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
+
+    It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks.
+    With `isolation` its VMs are isolated where the machine can. ConfigError for a bad cluster file,
+    EmbeddedError when it does not come up.
+    """
+    cluster = load(cluster_path, Cluster)
+    agent_specs(cluster)
+    folder = data_dir / "mesos"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed
+    _secret(folder)
+    if (pid := _recorded_pid(folder)) is not None:
+        left = _take_over(folder, pid, _description(cluster, isolation), cluster_path)
+        if left is not None:
+            return left
+    _check_free(port)
+    process = _spawn(cluster_path, port, folder, isolation)
+    write_whole(folder / "pid", json.dumps(identity(process.pid)))
+    write_whole(folder / "cluster", _description(cluster, isolation))
+    return _await_start(process, folder)
+
+
+def find_embedded(data_dir: Path) -> Embedded | None:
+    """The embedded Mesos that runs on this data folder and answers, if there is one."""
+    folder = data_dir / "mesos"
+    pid = _recorded_pid(folder)
+    if pid is None or not _answers(_ready(folder)[0]):
+        return None
+    return _embedded(folder, pid)
+
+
+def ready_text(address: str, host: str, isolation: str) -> str:
+    """What the process writes into its ready file: the address; with isolation also host and state."""
+    return "\n".join((address, host, isolation)) if isolation else address
+
+
+def _ready(folder: Path) -> tuple[str, str, str]:
+    """What the ready file says; no address while there is none."""
+    address, host, isolation, *_ = [*(_read(folder / "address") or "").splitlines(), "", "", ""]
+    return address, host or HOST, isolation
+
+
+def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" = None) -> Embedded:
+    address, host, isolation = _ready(folder)
+    secret = _secret(folder)
+    return Embedded(address, pid, process is None, host, isolation, PRINCIPAL, secret, folder, process)
+
+
+def _secret(folder: Path) -> str:
+    """What the master and we know and no other user of this machine does; it outlives us both."""
+    try:
+        return own_secret(folder / "secret")
+    except CredentialsError as error:
+        raise EmbeddedError(str(error)) from None
+
+
+def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
+    """By what a running one is known to be the one that is wanted."""
+    settings = "" if isolation is None else json.dumps(dataclasses.asdict(isolation))
+    return f"{cluster.model_dump_json()}\n{settings}".strip()
+
+
+def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> Embedded | None:
+    """The one that runs there; None when it hung, and was ended."""
+    if not until(lambda: _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS):
+        log.error("the embedded mesos left by an earlier daemon hangs, and is ended", pid=pid)
+        _embedded(folder, pid).stop(HUNG_GRACE)
+        return None
+    if _read(folder / "cluster") != wanted:
+        raise EmbeddedError(
+            f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid}) has other VMs than "
+            f"{path} says, or another isolation; end it with `kill {pid}`, or choose another data_dir"
+        )
+    return _embedded(folder, pid)
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise EmbeddedError(
+                f"mesos.port: {port} on {HOST}: {error.strerror}; perhaps another Mesos listens there: "
+                "choose another port, or 0 for any free one"
+            ) from error
+
+
+def _spawn(
+    cluster_path: Path, port: int, folder: Path, isolation: IsolationOptions | None
+) -> "subprocess.Popen[bytes]":
+    (folder / "address").unlink(missing_ok=True)
+    command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
+    command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
+    command += ["--ready-file", str((folder / "address").resolve())]
+    command += ["--secret-file", str((folder / "secret").resolve())]
+    if isolation is not None:
+        command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
+        command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []
+        command += [f"--isolation-bandwidth={isolation.bandwidth_mbit}"] if isolation.bandwidth_mbit else []
+    with (folder / "log").open("ab") as log, unblocked():
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            umask=0o022,  # the daemon's closes what is its own; sandboxes are for whoever a task runs as
+        )
+
+
+def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> Embedded:
+    def settled() -> bool:
+        return process.poll() is not None or _answers(_ready(folder)[0])
+
+    in_time = until(settled, _START_SECONDS)
+    started = _embedded(folder, process.pid, process)
+    if in_time and started.alive():
+        return started
+    code = process.poll()
+    started.stop()
+    how = "did not answer in time" if code is None else f"ended at its start with exit code {code}"
+    raise EmbeddedError(f"the embedded Mesos {how}: {_last_line(folder / 'log')} (log: {folder / 'log'})")
+
+
+def _recorded_pid(folder: Path) -> int | None:
+    """The pid in the pid file, if that very process still runs: a pid that was given out again is none."""
+    try:
+        recorded = json.loads(_read(folder / "pid") or "null")
+        pid = int(recorded["pid"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    return pid if identity(pid) == recorded else None
+
+
+def _answers(address: str) -> bool:
+    if not address:
+        return False
+    try:
+        connection = HTTPConnection(address, timeout=ANSWER_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", "/health", headers={"Connection": "close"})
+            return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until the condition holds; tell whether it came to that in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write in one step, so that a reader finds all of it or nothing."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(text)
+    draft.replace(path)

@@ -1,0 +1,62 @@
+"""Who opens and closes VMs for this daemon, by its config, and which VMs these could be."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from conf.loader import ConfigError
+from conf.schema import CommandProvider, Config, Ec2Provider, EmbeddedProvider
+from daemon.store.job_store import Store
+from daemon.vms.embedded_mesos import with_disk
+from daemon.vms.termination_endpoint import vm_keys
+from environment.cluster_files import cluster_file, load_cluster
+from environment.types import Vm
+from framework.asking import Credentials
+from framework.providers.contract import Provider
+from framework.providers.embedded import EmbeddedMesosProvider
+from framework.providers.joining import Door
+from framework.providers.making import make_provider
+from framework.session import SessionOptions
+
+
+def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
+    """The VMs of the pools that the config of this folder names; ConfigError."""
+    if config.provider is None and config.mesos.master != "embedded":
+        return ()
+    vms = load_cluster(cluster_file(config.mesos.cluster, folder))
+    places = tuple(vm for vm in vms if vm.terms is not None)
+    if config.provider is None or config.provider.name == "embedded":
+        places = tuple(replace(vm, resources=with_disk(vm)) for vm in places)
+    return places
+
+
+def provider_of(
+    config: Config, folder: Path, session: SessionOptions, url: str, store: Store
+) -> Provider | None:
+    """Who opens and closes them; None where nobody does. The embedded Mesos is asked as the master is.
+
+    `url` is where VMs reach this daemon, which leads: what they tell it is opened by keys of the store.
+    """
+    if config.provider is None and config.mesos.master != "embedded":
+        return None
+    if isinstance(config.provider, EmbeddedProvider | None):
+        return EmbeddedMesosProvider(session.master, Credentials(session.principal, session.secret))
+    return foreign_provider(config, config.provider, folder, url, vm_keys(store))
+
+
+def foreign_provider(
+    config: Config,
+    options: CommandProvider | Ec2Provider,
+    folder: Path,
+    url: str = "",
+    key: Callable[[str], str] = lambda _: "",
+) -> Provider:
+    """The one that a config names, for VMs elsewhere; without URL and keys, to look only. ConfigError."""
+    master = config.mesos.master
+    if master == "embedded":
+        raise ConfigError(
+            f"provider.name: {options.name} opens VMs whose agents want a Mesos of yours: "
+            "mesos.master should be its HOST:PORT or zk://..., found embedded"
+        )
+    door = Door(options.master or master, options.url or url, key)
+    return make_provider(options, places_of(config, folder), door, folder)

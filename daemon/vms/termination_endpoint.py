@@ -1,0 +1,63 @@
+"""What VMs of pools tell the daemon: that they are going to be taken away. The route is in `http/routes/vms.py`.
+
+A VM has a key that follows from its lease and a secret in the job store, so that whoever leads knows it. What
+runs on the VM may find the key there: it says no more than that this VM is leaving.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.store.job_store import Store
+from environment.model import events as ev
+
+_SECRET = "vm_secret"  # noqa: S105  # under which name it is kept
+#: Seconds within which a notice is stored.
+_PATIENCE = 10.0
+#: Seconds ahead for which a cloud could mean it.
+_FARTHEST = 30 * 86_400.0
+
+
+def vm_keys(store: Store) -> Callable[[str], str]:
+    """Makes the keys of VMs, by their leases; only whoever leads may call it, as it may make the secret."""
+    secret = store.get(_SECRET)
+    if secret is None:
+        secret = secrets.token_hex(32)
+        store.put(_SECRET, secret)
+    return lambda lease_id: _key(secret, lease_id)
+
+
+class VmDoor:
+    """For any thread."""
+
+    def __init__(
+        self, store: Store, put_and_wait: Callable[[ev.Event, float], bool], now: Callable[[], float]
+    ) -> None:
+        """`put_and_wait` takes events, and says whether what came of them is stored in time."""
+        self._store = store
+        self._put_and_wait = put_and_wait
+        self._now = now
+
+    def notice(self, lease_id: str, key: str | None, away_at: float, why: str) -> None:
+        """Note that the VM of a lease is taken away at a time; RejectedError to whoever has not its key."""
+        secret = self._store.get(_SECRET)
+        if secret is None or key is None or not _opens(key, _key(secret, lease_id)):
+            detail = f"what is told of {lease_id} wants the key that its VM was given when it was opened"
+            raise RejectedError(
+                401, "Not the VM's key", detail, {"WWW-Authenticate": 'Bearer realm="stoker"'}
+            )
+        now = self._now()
+        if away_at > now + _FARTHEST:
+            raise RejectedError(422, "No time of a notice", f"time: should be within 30 days of {now:.0f}")
+        if not self._put_and_wait(ev.LeaseNotice(now, lease_id, away_at, why), _PATIENCE):
+            raise RejectedError(503, "The scheduler is busy", "the notice is not stored yet: tell it again")
+
+
+def _key(secret: str, lease_id: str) -> str:
+    return hmac.new(secret.encode(), f"vm/{lease_id}".encode(), hashlib.sha256).hexdigest()
+
+
+def _opens(given: str, key: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())

@@ -1,0 +1,52 @@
+"""Notices of providers that VMs are taken away: which are new, and which are off.
+
+Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in `environment.model.fleet`.
+"""
+
+import math
+from collections.abc import Iterable
+
+from environment.model.events import LeaseNotice, Listed
+from framework.providers.contract import Notice
+
+#: A notice that is not told any more is off after so many seconds, if its VM is listed since then: one that
+#: is taken away may vanish from both, a little before its time, and one answer may be older than another.
+OFF_AFTER = 15.0
+
+
+class Notices:
+    """What was told by lease, and since when some of it is missing, in seconds of a clock that goes on."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Notice] = {}
+        self._missing: dict[str, float] = {}
+        #: Who is there and is not being closed, and when that was asked for.
+        self._there: frozenset[str] = frozenset()
+        self._there_at = -math.inf
+
+    def listed(self, machines: Iterable[Listed], asked_at: float) -> None:
+        """These are open."""
+        self._there = frozenset(machine.lease_id for machine in machines if machine.state != "closing")
+        self._there_at = asked_at
+
+    def unsure(self, clock: float) -> bool:
+        """Whether a list would say if a notice is off."""
+        return any(self._there_at < since + OFF_AFTER <= clock for since in self._missing.values())
+
+    def compare(self, notices: Iterable[Notice], now: float, clock: float) -> list[LeaseNotice]:
+        """These are told `now` (seconds since the epoch, as in notices), and no others; what that means."""
+        found, news = {notice.lease: notice for notice in notices}, []
+        for lease_id, notice in found.items():
+            self._missing.pop(lease_id, None)
+            if self._told.get(lease_id) != notice:
+                news.append(LeaseNotice(now, lease_id, notice.at, notice.why))
+        for lease_id in self._told.keys() - found.keys():
+            since = self._missing.setdefault(lease_id, clock)
+            over = self._told[lease_id].at <= now
+            off = since + OFF_AFTER <= min(clock, self._there_at) and lease_id in self._there
+            if over or off:
+                del self._told[lease_id], self._missing[lease_id]
+            if off and not over:
+                news.append(LeaseNotice(now, lease_id, None))
+        self._told |= found
+        return news

@@ -1,0 +1,373 @@
+"""Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
+
+What is to be opened or closed, and what an answer means, is decided in `environment.model.fleet`; a lease is
+on disk before its VM is asked for. A call that does not return is given up, and its late answer is
+told all the same.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import structlog
+
+from daemon.core.cluster_status import ProviderStatus
+from daemon.core.job_workers import Crew
+from daemon.vms.termination_notices import Notices
+from environment.model import events as ev
+from environment.model.leases import Lease
+from environment.words import times
+from framework.providers.contract import Machine, Notice, Provider, ProviderError, Refusal, Wanted
+
+log = structlog.get_logger("machines")
+
+Call = Literal["open", "close", "list", "notices", "prices"]
+
+#: Calls at once by kind, so that none keeps others waiting. Chosen: clouds take a few seconds for a call.
+AT_ONCE: Mapping[Call, int] = {"open": 16, "close": 16, "list": 1, "notices": 1, "prices": 1}
+#: How many calls of a kind that never returned keep any other of it from being made.
+MOST_HANGING = 16
+#: Seconds before a call is made again that came to nothing; doubled each time.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: An opening that comes to nothing so often, or for so many seconds, is given up, unless its VM is listed.
+MOST_TRIES, LONGEST_TRIAL = 3, 60.0
+#: Seconds between two lists, and between two questions for notices while VMs are open.
+LIST_PERIOD, NOTICE_PERIOD = 30.0, 5.0
+#: Seconds between two questions for prices. Chosen: clouds change them some times a day.
+PRICES_PERIOD = 300.0
+#: Seconds after an opening in which it is seen that none was opened twice, before both have booted.
+SOON = 2.0
+#: A list that says nothing new is told again after so many seconds; at once for so long after something was
+#: opened or closed, as its time has to come until it means something.
+TELL_AGAIN, UNSETTLED = 300.0, 180.0
+#: Seconds for a call. Providers have limits of their own, that are shorter.
+PATIENCE = 120.0
+
+#: What it is asked, in words.
+_DEEDS: Mapping[Call, str] = {
+    "open": "open VMs",
+    "close": "close VMs",
+    "list": "list its VMs",
+    "notices": "tell notices",
+    "prices": "tell prices",
+}
+#: What a provider says that will not open a VM, so that it need not be asked again.
+_SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "invalid": "invalid"}
+
+
+@dataclass(slots=True, eq=False)
+class _Errand:
+    """What is to be done until it is done: a VM opened (`wanted`) or closed, or something asked."""
+
+    call: Call
+    key: str
+    lease_id: str = ""
+    wanted: Wanted | None = None
+    asked_at: float = 0.0
+    machine_id: str = ""
+    tries: int = 0
+    #: How often in a row it was not tried, as too many of its kind have not returned.
+    held: int = 0
+    #: Why it came to nothing the last time, and whether an opening is not tried again.
+    why: str = ""
+    last: bool = False
+    #: When it is tried next (monotonic); None while a thread is at it.
+    due: float | None = 0.0
+    since: float = field(default_factory=lambda: time.monotonic())
+
+
+class Machines:
+    """Has a provider open and close VMs; all but `status` is for one thread, and returns at once."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        put: Callable[[ev.Event], None],
+        may_act: Callable[[], bool],
+        now: Callable[[], float],
+        patience: float = PATIENCE,
+    ) -> None:
+        """`put` takes what comes of it; `may_act` is asked before each call."""
+        self._provider = provider
+        self._put = put
+        self._may_act = may_act
+        self._now = now
+        self._patience = patience
+        self._crew = Crew(sum(AT_ONCE.values()), patience)
+        self._lock = threading.Lock()
+        #: By lease id, or by the machine's where there is no lease.
+        self._errands: dict[str, _Errand] = {}
+        #: The errands that threads are at, with their kinds, but for those that were given up.
+        self._flights: dict[object, _Errand] = {}
+        #: Calls that have not returned.
+        self._flying: Counter[Call] = Counter()
+        self._list = _Errand("list", " list")
+        self._notices = _Errand("notices", " notices")
+        self._prices = _Errand("prices", " prices")
+        #: What was told last; nothing, to begin with.
+        self._priced: tuple[tuple[str, float], ...] = ()
+        self._listed: tuple[ev.Listed, ...] | None = None
+        self._told_at = self._changed_at = time.monotonic()
+        self._notified = Notices()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        #: What is wrong, by errand.
+        self._troubles: dict[str, str] = {}
+
+    def open(self, lease: Lease) -> None:
+        """Have the VM of a lease opened."""
+        self._take_on(_Errand("open", lease.id, lease.id, Wanted(lease.id, lease.vm), lease.asked_at))
+
+    def close(self, lease_id: str, machine_id: str) -> None:
+        """Have a VM closed; one whose name at the provider is not known is looked for by its lease."""
+        self._take_on(_Errand("close", lease_id or machine_id, lease_id, machine_id=machine_id))
+
+    def look(self) -> None:
+        """List the VMs soon: some may be gone."""
+        self._look_within(0.0)
+
+    def tend(self) -> None:
+        """Begin what is due, and give up what takes too long."""
+        overdue = set(self._crew.overdue())
+        now = time.monotonic()
+        with self._lock:
+            known = (*self._errands.values(), self._list, self._notices, self._prices)
+            late = [errand for errand in known if errand.due is None and errand.key in overdue]
+            for flight in [flight for flight, errand in self._flights.items() if errand.key in overdue]:
+                del self._flights[flight]
+        for errand in late:
+            self._failed(errand, "timeout", f"no answer within {self._patience:g} s")
+        for errand in known:
+            if errand.due is not None and errand.due <= now:
+                self._begin(errand)
+
+    def stop(self) -> None:
+        """Do nothing more; what is under way is left to itself."""
+        self._crew.close(0.0)
+
+    @property
+    def status(self) -> ProviderStatus:
+        """For any thread."""
+        with self._lock:
+            troubles = list(self._troubles.values())
+            more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
+            trouble = f"{troubles[0]}{more}" if troubles else ""
+            for call in filter(self._hangs, AT_ONCE):
+                why = f"it is not asked to {_DEEDS[call]} while {self._flying[call]} such calls do not return"
+                trouble = f"{why}; {trouble}"
+            return ProviderStatus(dict(self._calls), trouble)
+
+    def _look_within(self, seconds: float) -> None:
+        if self._list.due is not None:
+            self._list.due = min(self._list.due, time.monotonic() + seconds)
+
+    # ---- errands ---------------------------------------------------------------------------------
+
+    def _take_on(self, errand: _Errand) -> None:
+        """Do this instead of what was to be done there before."""
+        with self._lock:
+            self._errands[errand.key] = errand
+            self._troubles.pop(errand.key, None)
+            self._changed_at = time.monotonic()
+        self._begin(errand)
+
+    def _begin(self, errand: _Errand) -> None:
+        """Have a thread make the call; later, where as many of its kind are being made as may be."""
+        with self._lock:
+            if sum(other.call == errand.call for other in self._flights.values()) >= AT_ONCE[errand.call]:
+                return
+            flight = object()
+            self._flights[flight], errand.due = errand, None
+        self._crew.hand(errand.key, lambda: self._fly(errand, flight))
+
+    def _fly(self, errand: _Errand, flight: object) -> None:
+        """In a thread of the crew."""
+        try:
+            self._attempt(errand)
+        finally:
+            with self._lock:
+                self._flights.pop(flight, None)
+
+    def _attempt(self, errand: _Errand) -> None:
+        """Make the call."""
+        if not self._may_act():
+            errand.due = time.monotonic() + FIRST_PAUSE
+            return
+        calls = {
+            "open": self._open,
+            "close": self._close,
+            "list": self._ask,
+            "notices": self._ask_notices,
+            "prices": self._ask_prices,
+        }
+        if not self._takes_off(errand):
+            return
+        try:
+            calls[errand.call](errand)
+        except ProviderError as error:
+            self._failed(errand, error.kind, str(error))
+        except Exception as error:  # what stands behind a provider is foreign
+            if not errand.tries:
+                log.exception("provider failed", call=errand.call)
+            self._failed(errand, "unavailable", f"{type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                self._flying[errand.call] -= 1
+
+    def _takes_off(self, errand: _Errand) -> bool:
+        """Note that a call is being made, if it still is to be, and may be."""
+        with self._lock:
+            if not self._stands(errand):
+                return False
+            if self._hangs(errand.call):
+                errand.held += 1
+                errand.due = time.monotonic() + _pause(errand.held)
+                return False
+            self._flying[errand.call] += 1
+            errand.held = 0
+            return True
+
+    def _hangs(self, call: Call) -> bool:
+        """Whether so many calls of a kind have not returned that no other is made."""
+        return self._flying[call] >= AT_ONCE[call] + MOST_HANGING
+
+    def _stands(self, errand: _Errand) -> bool:
+        """Whether it is still to be done."""
+        return errand.key.startswith(" ") or self._errands.get(errand.key) is errand
+
+    def _done(self, errand: _Errand, period: float | None = None) -> None:
+        """It came to something, and is done, or to be done again after so many seconds."""
+        with self._lock:
+            self._calls[errand.call, "ok"] += 1
+            self._troubles.pop(errand.key, None)
+            self._changed_at = time.monotonic() if period is None else self._changed_at
+            if self._errands.get(errand.key) is errand:
+                del self._errands[errand.key]
+        errand.tries = 0
+        errand.due = None if period is None else time.monotonic() + period
+
+    def _failed(self, errand: _Errand, outcome: str, why: str) -> None:
+        """It came to nothing: try again later, or leave it where the provider has said no."""
+        with self._lock:
+            self._calls[errand.call, outcome] += 1
+            if not self._stands(errand):
+                return
+            errand.tries += 1
+            what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
+            self._troubles[errand.key] = f"{what} came to nothing {times(errand.tries)}: {why}"
+        pause = _pause(errand.tries)
+        told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
+        log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
+        if errand.call == "open" and errand.last:
+            self._refuse(errand, "unavailable", errand.why)
+            return
+        if errand.call == "open" and outcome in _SAID_NO:
+            self._refuse(errand, _SAID_NO[outcome], why)
+            return
+        errand.why, lasted = why, time.monotonic() - errand.since
+        errand.last = errand.tries >= MOST_TRIES or lasted >= LONGEST_TRIAL
+        errand.due = time.monotonic() + pause
+
+    def _refuse(self, errand: _Errand, kind: Refusal, why: str) -> None:
+        """The VM of a lease is not opened, as far as anybody knows."""
+        with self._lock:
+            self._errands.pop(errand.key, None)
+            self._troubles.pop(errand.key, None)
+        self._put(ev.LeaseRefused(self._now(), errand.lease_id, kind, why))
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def _open(self, errand: _Errand) -> None:
+        """Open a VM; where that came to nothing again and again, see whether it was opened all the same."""
+        if errand.last or errand.wanted is None:
+            found = self._under(errand.lease_id)
+            if not found:
+                self._refuse(errand, "unavailable", errand.why)
+                return
+            machine = found[0]
+        else:
+            machine = self._provider.open(errand.wanted)
+        now = self._now()
+        told = now if machine.opened_at is None else machine.opened_at
+        opened_at = max(errand.asked_at, min(told, now))  # its clock may be wrong by days
+        self._done(errand)
+        self._look_within(SOON)
+        self._put(ev.LeaseOpened(now, errand.lease_id, machine.id, opened_at, machine.price_per_hour))
+
+    def _close(self, errand: _Errand) -> None:
+        under = () if errand.machine_id else self._under(errand.lease_id)
+        machine_ids = [errand.machine_id] if errand.machine_id else [machine.id for machine in under]
+        told = [self._provider.close(machine_id) for machine_id in machine_ids]
+        charged = [dollars for dollars in told if dollars is not None]
+        self._done(errand)
+        self._put(ev.LeaseClosed(self._now(), errand.lease_id, sum(charged) if charged else None))
+
+    def _under(self, lease_id: str) -> list[Machine]:
+        return [machine for machine in self._provider.list() if machine.lease == lease_id]
+
+    def _ask(self, errand: _Errand) -> None:
+        asked_at, began = self._now(), time.monotonic()
+        found = tuple(_listed(machine) for machine in self._provider.list())
+        now = time.monotonic()
+        with self._lock:
+            unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
+            same = tuple(machine._replace(charged=None) for machine in found)  # which grows all the time
+            news, self._listed = same != self._listed or unsettled, same
+            for machine in found:
+                news = self._came(machine) or news
+            self._notified.listed(found, began)
+            self._told_at = now if news else self._told_at
+        self._done(errand, SOON if self._changed_at > began else LIST_PERIOD)
+        if news:
+            self._put(ev.MachinesListed(self._now(), asked_at, found))
+
+    def _came(self, machine: ev.Listed) -> bool:
+        """Whether the VM is one whose opening was not answered yet: then that is done."""
+        errand = self._errands.get(machine.lease_id)
+        if errand is None or errand.call != "open" or machine.state == "closing":
+            return False
+        del self._errands[errand.key]
+        self._troubles.pop(errand.key, None)
+        return True
+
+    def _ask_notices(self, errand: _Errand) -> None:
+        found, clock = self._told(), time.monotonic()
+        with self._lock:
+            news = self._notified.compare(found, self._now(), clock)
+            unsure = self._notified.unsure(clock)
+        for notice in news:
+            self._put(notice)
+        if unsure:
+            self._look_within(0.0)
+        self._done(errand, NOTICE_PERIOD)
+
+    def _ask_prices(self, errand: _Errand) -> None:
+        priced = tuple(sorted(self._provider.prices().items()))
+        if priced != self._priced:
+            self._priced = priced
+            self._put(ev.PoolPrices(self._now(), priced))
+        self._done(errand, PRICES_PERIOD)
+
+    def _told(self) -> Sequence[Notice]:
+        """The notices; nobody is asked while no VM is known to be open."""
+        with self._lock:
+            any_open = self._listed is None or self._listed or self._errands
+        return self._provider.notices() if any_open else ()
+
+
+def _pause(times: int) -> float:
+    """Seconds before what came to nothing so many times is tried again."""
+    return float(min(FIRST_PAUSE * 2.0 ** min(times - 1, 30), LONGEST_PAUSE))
+
+
+def _listed(machine: Machine) -> ev.Listed:
+    return ev.Listed(
+        machine.lease,
+        machine.id,
+        machine.state,
+        machine.opened_at,
+        machine.price_per_hour,
+        machine.charged,
+    )

@@ -1,0 +1,1 @@
+"""The queue played forward: what-if answers, and estimates of start times and costs."""

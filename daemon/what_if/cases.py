@@ -1,0 +1,226 @@
+"""What may be otherwise in a what-if: more VMs or fewer, another cluster, order, or keeping of idle VMs.
+
+A case changes what the loop shows of now, and nothing else; what it then assumes, it says.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from conf.loader import ConfigError
+from conf.schema import Cluster
+from conf.schema.sharing import Criterion
+from daemon.http.server.scheduler_interface import RejectedError
+from environment.cluster_files import vms_of
+from environment.pools import BREAK_EVEN, Keeping
+from environment.resource_arrays import ResourceArrays
+from environment.sharing.terms import Sharing
+from environment.types import Job, PlacementRequest, Vm
+from environment.view import ClusterView
+
+if TYPE_CHECKING:
+    from daemon.what_if.recorded_jobs import RecordedJobs
+
+_NOT_SO = "This cannot be played"
+#: So many VMs may all cases of a question have beside those that there are: they are made in the daemon.
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a policy would be asked about now."""
+
+    view: ClusterView
+    queue: tuple[PlacementRequest, ...]
+    #: How the cluster is shared, and so in which order jobs go.
+    sharing: Sharing | None = None
+    #: Jobs that wait and would not be shown to a policy now: they pause, wait aside, or stand behind those
+    #: that the order shows.
+    others: int = 0
+    #: For how long idle VMs of pools are kept.
+    keeping: Keeping = BREAK_EVEN
+    #: How many executors and drivers this machine carries at once; None: any number.
+    jvms: int | None = None
+    #: Jobs, by id, of which is told what comes of them as one.
+    follow: tuple[str, ...] = ()
+    #: The time that is played, where that is over already.
+    recorded: "RecordedJobs | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is otherwise; nothing, where it is as now."""
+
+    #: How many VMs more and fewer, by type.
+    add: Mapping[str, int] = field(default_factory=dict)
+    remove: Mapping[str, int] = field(default_factory=dict)
+    cluster: Cluster | None = None
+    order: tuple[Criterion, ...] = ()
+    keep: Keeping | None = None
+    #: Jobs that come now, or when they may begin.
+    joining: tuple[Job, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(self._words()) or "as now"
+
+    def _words(self) -> Iterator[str]:
+        if self.cluster is not None:
+            yield f"on {_size(self.cluster)} other VMs"
+        yield from (f"+{number} {kind}" for kind, number in self.add.items())
+        yield from (f"-{number} {kind}" for kind, number in self.remove.items())
+        if self.order:
+            yield f"in order of {', '.join(self.order)}"
+        if self.keep is not None:
+            yield f"keep {self.keep}"
+        if self.joining:
+            yield "with what joins"
+
+    def of(self, now: Present) -> Present:
+        """Now, if that were so; RejectedError where it cannot be."""
+        if self.cluster is not None:
+            now = _on(self.cluster, now)
+        if self.remove:
+            now = replace(now, view=_fewer(now.view, self.remove))
+        if self.add:
+            now = replace(now, view=_more(now.view, self.add))
+        if self.order:
+            now = replace(now, sharing=replace(now.sharing or Sharing(), order=self.order))
+        if self.joining:
+            at = now.view.at
+            jobs = [
+                replace(job, submitted_at=max(at, job.start_at or at), start_at=None) for job in self.joining
+            ]
+            more = (PlacementRequest(job, job.executors) for job in jobs)
+            now = replace(now, queue=(*now.queue, *more), follow=tuple(job.id for job in jobs))
+        return now if self.keep is None else replace(now, keeping=self.keep)
+
+    @property
+    def made(self) -> int:
+        """How many VMs are made to play it."""
+        return sum(self.add.values()) + (0 if self.cluster is None else _size(self.cluster))
+
+    def assumes(self, now: Present) -> tuple[str, ...]:
+        """What is taken to be so, beside what always is."""
+        said = []
+        if self.cluster is not None:
+            if now.recorded is None:
+                said.append("on another cluster nothing runs at first: only what waits is played")
+            if now.jvms is not None:
+                said.append(
+                    f"another cluster has machines of its own: mesos.jvms, {now.jvms}, is of this one"
+                )
+        if self.add:
+            said.append("VMs that are added are there at once")
+        if self.remove:
+            said.append("VMs that are removed are idle ones")
+        return tuple(said)
+
+
+def check_size(cases: Iterable[Case]) -> None:
+    """RejectedError where all of them together have more VMs than are made for a question."""
+    if (number := sum(case.made for case in cases)) > _MOST:
+        why = f"cases: at most {_MOST} VMs in all, added or of another cluster, found {number}"
+        raise RejectedError(422, _NOT_SO, why)
+
+
+def _size(cluster: Cluster) -> int:
+    return sum(group.count for group in cluster.vms) + sum(pool.max for pool in cluster.pools)
+
+
+def _on(cluster: Cluster, now: Present) -> Present:
+    """The queue on another cluster, where nothing runs, and which this machine need not carry."""
+    if any(pool.spot and pool.spot.history for pool in cluster.pools):
+        why = "cluster: prices of spot VMs that change are in files, which are not read for a question"
+        raise RejectedError(422, _NOT_SO, why)
+    try:
+        vms = vms_of(cluster)
+    except ConfigError as error:
+        raise RejectedError(422, _NOT_SO, f"cluster: {error}") from error
+    names = now.view.free.thousandths
+    free = ResourceArrays.of([vm.resources for vm in vms], names)
+    view = ClusterView(now.view.at, vms, free, np.zeros(len(vms), np.int64))
+    queue = tuple(request for request in now.queue if not request.joins)
+    return replace(now, view=view, queue=queue, jvms=None)
+
+
+def _more(view: ClusterView, add: Mapping[str, int]) -> ClusterView:
+    """So many VMs more of each type, which nobody holds."""
+    types = _types(view, add)
+    more = tuple(
+        replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
+        for kind, count in add.items()
+        for number in range(1, count + 1)
+    )
+    names = view.free.thousandths
+    added = ResourceArrays.of([vm.resources for vm in more], names).thousandths
+    free = {name: np.concatenate((had, added[name])) for name, had in names.items()}
+    executors = np.concatenate((view.executors, np.zeros(len(more), np.int64)))
+    return ClusterView(
+        view.at, (*view.vms, *more), ResourceArrays(free), executors, view.running, None, view.left_out
+    )
+
+
+def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
+    """So many VMs fewer of each type, of those that nobody holds, the last first."""
+    _types(view, remove)
+    holding = {vm_id for running in view.running for vm_id in running.vm_ids}
+    whole, left = view.capacity, dict(remove)
+    idle = [
+        number
+        for number, vm in enumerate(view.vms)
+        if view.executors[number] == 0
+        and vm.id not in holding
+        and all(view.free.get(name)[number] == whole.get(name)[number] for name in view.free.thousandths)
+    ]
+    there = Counter(view.vms[number].type for number in idle)
+    for kind, number in remove.items():
+        if number > there[kind]:
+            why = f"remove: of {kind}, {there[kind]} VMs are idle now, {number} cannot be removed"
+            raise RejectedError(422, _NOT_SO, why)
+    gone = set[int]()
+    for number in reversed(idle):
+        kind = view.vms[number].type
+        if left.get(kind, 0) > 0:
+            left[kind] -= 1
+            gone.add(number)
+    if len(gone) == len(view.vms):
+        raise RejectedError(422, _NOT_SO, "remove: one VM at least should be left")
+    return view.of_vms(np.array([n for n in range(len(view.vms)) if n not in gone], np.int64))
+
+
+def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
+    """A VM of each type; RejectedError where VMs come and go, or a type is none of the cluster's."""
+    if view.openings is not None:
+        raise RejectedError(422, _NOT_SO, "here VMs come and go by themselves, as many as are needed")
+    types = {vm.type: vm for vm in view.vms}
+    if unknown := sorted({*asked} - {*types}):
+        raise RejectedError(422, _NOT_SO, f"no VM is of type {unknown[0]}; there are {', '.join(types)}")
+    return types
+
+
+def always(now: Present) -> tuple[str, ...]:
+    """What is taken to be so in every case."""
+    if now.recorded is not None:
+        return (*now.recorded.assumes, _costs(now))
+    return (
+        "nobody else submits anything, and no VM or executor is lost",
+        "what runs goes on for as long as it is believed to, or is drawn around that; a job of which "
+        "nothing is known is guessed",
+        "all cases and policies have the same draws of durations, as far as there was time for them",
+        "jobs start as soon as they are placed: launches take no time",
+        _costs(now),
+    )
+
+
+def _costs(now: Present) -> str:
+    if now.view.openings is not None:
+        said = "VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"
+        fixed = any(vm.terms is None for vm in now.view.vms)
+        return f"{said}; VMs of no pool cost while executors hold them" if fixed else said
+    return (
+        "VMs cost while executors hold them (Islam 2022, eq. 4): idle ones are not counted; the bill of a "
+        "fixed cluster has them, and is the same under every policy"
+    )

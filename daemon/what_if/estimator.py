@@ -1,0 +1,270 @@
+"""When each job that waits will start and what it will cost, as believed now: made anew every few seconds.
+
+What is made of it for users is a part of their job's body. The first estimate of a job and the last before it
+started are kept with it, and held to what came, so that nobody has to take estimates on trust; later ones are
+mended by how far the first ones were off. Of all jobs that end it is learned how wrong beliefs about their
+durations are, which draws go by.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from itertools import islice
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import structlog
+
+from daemon.core.estimate import Coverage, Estimate, KeptEstimates, Made
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.store.rows.database import StoreError
+from daemon.what_if.cases import Present
+from daemon.what_if.gil_pacing import unhurried
+from daemon.what_if.what_if import JobAhead, PolicyAhead
+from environment.model.records import JobRecord
+from environment.simulation.intervals import Calibration, Interval
+from environment.simulation.learned_errors import LearnedErrors
+from environment.view import RunningJob
+
+log = structlog.get_logger("estimates")
+
+#: Draws of each estimate, and for how many seconds one is made at most: of 19 draws, the least and the
+#: greatest are the ends of an interval of 90 %.
+_DRAWS, _SECONDS = 20, 4.0
+#: Seconds between two at least, and how much longer than an estimate took it is rested. A daemon's first, for
+#: which policies are compiled, may take minutes, and counts for no more than its draws may take.
+_PAUSE, _REST = 2.0, 10.0
+#: So many jobs whose truth is still to come are followed.
+_KEPT = 20_000
+#: So many of them are kept at once, and so many times as long as that took the store is left to others.
+_AT_ONCE, _ASIDE = 200, 4.0
+#: Of so many jobs that are over it is taken up how far their estimates were off.
+TAKEN_UP = 600
+#: What does not count of an error: seconds, and dollars.
+_SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
+
+
+class Estimator(Protocol):
+    """What estimates are made by; `Foresight` is such."""
+
+    def ask(
+        self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
+    ) -> tuple[Present, list[PolicyAhead]]:
+        """See `Foresight.ask`."""
+        ...
+
+
+class EstimateKeeper(Protocol):
+    """Where estimates are kept; `EstimateRows` is such. StoreError where it cannot be had now."""
+
+    def keep(self, found: Mapping[str, KeptEstimates]) -> None:
+        """Keep them, by the jobs' ids."""
+        ...
+
+    def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
+        """Of so many jobs that are over, the newest, and of all that are not, each in their order."""
+        ...
+
+    def finished(self, most: int) -> list[JobRecord]:
+        """So many jobs that have finished, the newest, in their order."""
+        ...
+
+
+class Estimates:
+    """Keeps estimates of those who wait; `start`, `stop` and `observe` are for the loop."""
+
+    def __init__(
+        self,
+        foresight: Estimator,
+        acting: Callable[[], tuple[str, dict[str, Any]]],
+        keeper: EstimateKeeper,
+        errors: LearnedErrors,
+    ) -> None:
+        """`acting` says who decides: name and options. `errors` learns how wrong beliefs are."""
+        self._foresight, self._acting, self._keeper, self._errors = foresight, acting, keeper, errors
+        #: Jobs that ran when it was last looked, and have not ended since.
+        self._running: dict[str, RunningJob] = {}
+        self._latest: Mapping[str, Estimate] = {}
+        self._made = Made()
+        #: Of jobs whose truth is still to come; and those of them that the keeper does not have so.
+        self._followed: dict[str, KeptEstimates] = {}
+        self._unkept: set[str] = set()
+        self._started: set[str] = set()
+        self._coverage = Coverage()
+        self._start, self._end = Calibration(_SECONDS_BESIDE), Calibration(_SECONDS_BESIDE)
+        self._cost = Calibration(_DOLLARS_BESIDE)
+        #: Over what these three have learned, which others read beside the thread here.
+        self._learning = threading.Lock()
+        self._came: SimpleQueue[JobRecord] = SimpleQueue()
+        self._waits = False
+        self._wake, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="estimates", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Make no more of them."""
+        self._over.set()
+        self._wake.set()
+
+    def of_all(self) -> Mapping[str, Estimate]:
+        """The latest of each job that waited when it was made, by id."""
+        return self._latest
+
+    def why_not(self, record: JobRecord) -> str:
+        """Why there is none of a job that waits; empty where there is one, or nothing to expect."""
+        if record.state != "queued" or record.job.id in self._latest:
+            return ""
+        return self._made.why_not(record)
+
+    def coverage(self) -> Coverage:
+        """How well they did so far."""
+        return self._coverage
+
+    def mended(self, drawn: JobAhead) -> JobAhead:
+        """What was drawn of a job, as it is told; from any thread."""
+        with self._learning:
+            start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
+            cost = self._cost.mended(drawn.cost)
+        # Of starts more is known, and sooner: who may start late ends late too.
+        return JobAhead(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
+
+    def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
+        """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
+        self._waits = waiting
+        # Of who is not followed too: estimates of it may be on their way.
+        news = [
+            record
+            for record in changed
+            if record.ended or (record.placed_at is not None and record.job.id not in self._started)
+        ]
+        for record in news:
+            self._came.put(record)
+        if waiting or news:
+            self._wake.set()
+
+    # ---- its thread --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        failed, taken_up = "", False
+        while True:
+            self._wake.wait()
+            if self._over.wait(_PAUSE):
+                return
+            self._wake.clear()
+            began = time.monotonic()
+            try:
+                if not taken_up:
+                    self._take_up()
+                    taken_up = True
+                self._settle()
+                if self._waits:
+                    self._wake.set()
+                    self._make()
+                self._keep()
+                failed = ""
+            except RejectedError:
+                pass  # the loop is busy
+            except Exception as error:  # an estimate is never worth more than the loop
+                self._wake.set()
+                if (why := repr(error)) != failed:
+                    log.warning("no estimates are made", why=why)
+                failed = why
+            self._over.wait(_REST * min(time.monotonic() - began, _SECONDS))
+
+    def _take_up(self) -> None:
+        """Follow what an earlier daemon told, and learn from what came of it and of its jobs."""
+        for record in self._keeper.finished(TAKEN_UP):
+            self._learn(record)
+        for record, kept in self._keeper.latest(TAKEN_UP):
+            self._followed.setdefault(record.job.id, kept)
+            self._settle_one(record, self._coverage)
+
+    def _settle(self) -> set[str]:
+        """Hold what was told to what came; ids of those that have started or ended since it was last done."""
+        moved = set[str]()
+        while not self._came.empty():
+            record = self._came.get()
+            moved.add(record.job.id)
+            if record.ended:
+                self._learn(record)
+            self._coverage = self._settle_one(record, self._coverage)
+        return moved
+
+    def _learn(self, record: JobRecord) -> None:
+        """How wrong it was what was believed of a job that has finished, on the places that it had."""
+        running, job = self._running.pop(record.job.id, None), record.job
+        if record.state != "finished" or record.placed_at is None or record.finished_at is None:
+            return
+        if running is None and (job.dynamic or job.min_executors or job.min_cpus):
+            return  # what was believed depends on what it was given
+        believed = job.expected_duration if running is None else running.expected
+        self._errors.learn(job, believed, record.finished_at - record.placed_at)
+
+    def _settle_one(self, record: JobRecord, was: Coverage) -> Coverage:
+        job_id = record.job.id
+        if (kept := self._followed.get(job_id)) is None:
+            return was
+        came = kept.first.came(record)
+        if record.placed_at is not None and job_id not in self._started:
+            self._started.add(job_id)
+            if (last := self._latest.get(job_id)) is not None:
+                self._followed[job_id] = kept = replace(kept, last=last)
+                self._unkept.add(job_id)
+            was = replace(was, start=was.start.counting(came.start))
+            with self._learning:
+                self._start.learn(_since(kept.drawn.start, kept.drawn.at), record.placed_at - kept.drawn.at)
+        if not record.ended:
+            return was
+        if record.state == "finished" and record.finished_at is not None:
+            was = replace(was, end=was.end.counting(came.end), cost=was.cost.counting(came.cost))
+            with self._learning:
+                self._end.learn(_since(kept.drawn.end, kept.drawn.at), record.finished_at - kept.drawn.at)
+                self._cost.learn(kept.drawn.cost, record.cost)
+        if job_id in self._unkept:
+            self._keep()
+        self._unkept.discard(job_id)
+        self._started.discard(job_id)
+        del self._followed[job_id]
+        return was
+
+    def _make(self) -> None:
+        present, (found,) = self._foresight.ask([self._acting()], draws=_DRAWS, seconds=_SECONDS, own=True)
+        at, latest, moved = present.view.at, dict[str, Estimate](), self._settle()
+        seen = {each.job.id: each for each in present.view.running if each.expected != 0.0}  # 0: it is over
+        self._running |= {job_id: each for job_id, each in seen.items() if job_id not in moved}
+        for job_id, job in unhurried(found.jobs.items()):
+            if job_id in moved:  # while it was played: nothing is to be told of it any more
+                continue
+            mended = self.mended(job)
+            latest[job_id] = told = _told(mended, at)
+            if job_id not in self._followed and len(self._followed) < _KEPT:
+                self._followed[job_id] = KeptEstimates(told, _told(job, at))
+                self._unkept.add(job_id)
+        self._latest, self._made = latest, Made(at, found.failure, found.never)
+
+    def _keep(self) -> None:
+        """Some at a time: who submits a job meanwhile writes, too, and is not to wait for thousands."""
+        while self._unkept and not self._over.is_set():
+            began, some = time.monotonic(), list(islice(self._unkept, _AT_ONCE))
+            try:
+                self._keeper.keep({job_id: self._followed[job_id] for job_id in some})
+            except StoreError as error:
+                jobs = len(self._unkept)
+                log.warning("estimates are not kept with their jobs yet", jobs=jobs, why=str(error))
+                self._wake.set()
+                return
+            self._unkept.difference_update(some)
+            if self._unkept:
+                self._over.wait(_ASIDE * (time.monotonic() - began))
+
+
+def _told(ahead: JobAhead, at: float) -> Estimate:
+    return Estimate(at, ahead.start.later(at), ahead.end.later(at), ahead.cost, ahead.draws)
+
+
+def _since(interval: Interval, at: float) -> Interval:
+    return interval.later(-at)

@@ -1,0 +1,68 @@
+"""Whose question is answered next: one at a time, and first of whoever was answered longest ago.
+
+So nobody who asks again and again keeps others waiting for longer than the question that is being answered.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from daemon.http.server.scheduler_interface import RejectedError
+
+#: So many questions of one user, and of all, are answered or wait for that at once.
+_EACH, _ALL = 2, 8
+_LATER = {"Retry-After": "5"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """A question in the line."""
+
+    who: str
+
+
+class AskersLine:
+    """The line of those who ask; for any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._line: list[_Place] = []
+        self._answered: _Place | None = None
+        #: By user, how many questions had been answered when one of theirs was the last time.
+        self._last: dict[str, int] = {}
+
+    @contextmanager
+    def turn(self, who: str, patience: float) -> Iterator[None]:
+        """Wait for this user's turn, and have it; RejectedError after so many seconds, or in a long line."""
+        place = self._joins(who)
+        try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._next() is place, patience):
+                    raise RejectedError(503, "Not now", "other questions are being answered", _LATER)
+                self._answered = place
+                self._last[who] = max(self._last.values(), default=0) + 1
+            yield
+        finally:
+            with self._changed:
+                self._line.remove(place)
+                if self._answered is place:
+                    self._answered = None
+                self._changed.notify_all()
+
+    def _joins(self, who: str) -> _Place:
+        with self._changed:
+            if sum(place.who == who for place in self._line) >= _EACH:
+                why = f"{_EACH} questions of yours are being answered, or wait for that"
+                raise RejectedError(429, "One after the other", why, _LATER)
+            if len(self._line) >= _ALL:
+                raise RejectedError(503, "Not now", f"{_ALL} questions are asked already", _LATER)
+            place = _Place(who)
+            self._line.append(place)
+            return place
+
+    def _next(self) -> _Place | None:
+        """Who is next; nobody while one is answered."""
+        if self._answered is not None:
+            return None
+        return min(self._line, key=lambda place: self._last.get(place.who, 0), default=None)

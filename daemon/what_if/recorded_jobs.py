@@ -1,0 +1,94 @@
+"""A time that is over, as a question asks for it: the jobs that came, and what they took.
+
+They are read of the job store, and played on the cluster as it is now; by whom, is `what_if.py`'s
+business.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.what_if.cases import Present
+from environment.model.records import JobRecord
+from environment.pools import Openings
+from environment.types import Job, PlacementRequest
+from environment.view import ClusterView
+
+#: A page of so many jobs, the newest first, before one; as the store gives them.
+Page = Callable[[int, str | None], list[JobRecord]]
+
+#: So many jobs are played at most, so many are looked at for that, and so many are read at once.
+_MOST, _LOOKED_AT, _PAGE = 5_000, 20_000, 500
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedJobs:
+    """The jobs that came since a time, in order, and what of them took how many seconds."""
+
+    since: float
+    jobs: tuple[Job, ...] = ()
+    took: Mapping[str, float] = field(default_factory=dict)
+    #: How many came and are not played: they ended without ever having run, or are held still.
+    left_out: int = 0
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What is taken to be so."""
+        return (
+            "the cluster is as it is configured now, or as the case has it, and idle at the beginning: jobs "
+            "that came before are not in it, nor those that are forgotten since",
+            "jobs come when they came, or when what held them was over; those that ended before they had "
+            f"run, or are held still, are left out ({self.left_out})",
+            f"jobs that are over ({len(self.took)} of {len(self.jobs)}) take what they took wherever they "
+            "are placed as their type prefers, even those that failed or were stopped; others what is "
+            "believed",
+            "policies know no more of durations than was believed of them",
+            "no VM or executor is lost, and jobs start as soon as they are placed: launches take no time",
+        )
+
+    def on(self, now: Present) -> Present:
+        """What waits, or will come, on the cluster that there is now, where nothing runs."""
+        vms, whole = now.view.vms, now.view.capacity
+        openings = None
+        if now.view.openings is not None:
+            openings = Openings(np.zeros(len(vms), np.bool_), np.full(len(vms), self.since))
+        view = ClusterView(self.since, vms, whole, np.zeros(len(vms), np.int64), openings=openings)
+        queue = tuple(PlacementRequest(job, job.executors) for job in self.jobs)
+        return replace(now, view=view, queue=queue, others=0, recorded=self)
+
+
+def recorded(page: Page, since: float) -> RecordedJobs:
+    """What came since then; RejectedError where that is nothing, or too much to be played."""
+    found, left_out, took = list[Job](), 0, dict[str, float]()
+    for record in _since(page, since):
+        if record.held or (record.ended and record.placed_at is None):
+            left_out += 1
+            if left_out > _LOOKED_AT - _MOST:
+                why = f"since: too many jobs have come since then that never ran, {left_out} and more"
+                raise RejectedError(422, "Too much at once", why)
+            continue
+        job = record.job
+        if record.ended and record.placed_at is not None and record.finished_at is not None:
+            began = record.placed_at if record.started_at is None else record.started_at
+            took[job.id] = max(record.finished_at - began, 0.0)
+        found.append(replace(job, submitted_at=record.entered_at, after=(), start_at=None))
+        if len(found) > _MOST:
+            why = f"since: at most {_MOST} jobs are played, and more have come since then"
+            raise RejectedError(422, "Too much at once", why)
+    if not found:
+        raise RejectedError(422, "Nothing to play", "since: no job has come since then that ran, or waits")
+    jobs = tuple(sorted(found, key=lambda job: job.submitted_at))
+    return RecordedJobs(since, jobs, took, left_out)
+
+
+def _since(page: Page, since: float) -> Iterator[JobRecord]:
+    """Of the newest on, those that were submitted since then."""
+    before: str | None = None
+    while records := page(_PAGE, before):
+        for record in records:
+            if record.job.submitted_at < since:
+                return
+            yield record
+        before = records[-1].job.id

@@ -1,0 +1,335 @@
+"""What would come of the queue: under the acting policy, another one, or with more VMs; nothing is touched.
+
+The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
+(`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, in
+turn (`turns.py`), and beside it one of the daemon's own, which no user keeps back.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import product
+from queue import SimpleQueue
+from statistics import fmean
+from typing import Any
+
+from agents.registry import PolicyError, create, looked_in
+from daemon.http.server.scheduler_interface import RejectedError
+from daemon.what_if.cases import Case, Present, check_size
+from daemon.what_if.fair_queue import AskersLine
+from daemon.what_if.gil_pacing import unhurried
+from daemon.what_if.recorded_jobs import RecordedJobs
+from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
+from environment.model.cluster_model import ClusterModel
+from environment.pools import BREAK_EVEN, Keeping
+from environment.simulation.intervals import Interval
+from environment.simulation.learned_errors import Errors
+from environment.simulation.outlook import Followed, JobOutlook
+from environment.sizing import Sizes
+from environment.view import ClusterView
+from framework.stop_signals import unblocked
+
+#: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
+_TURN = 30.0
+#: So many cases are played at most, times policies.
+_PLAYED = 64
+#: The daemon's own first draw may take so long; users' are over with their time.
+_OWN = 60.0
+#: For so long the loop may take to say what there is.
+_SHOWN = 3.0
+#: A process that is not ready to play after so many seconds is ended, and one that is so much over its time.
+_PATIENCE, _OVER = 120.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobAhead:
+    """When a job starts and ends, seconds from now on, and dollars that are its share.
+
+    `draws` are those in which it ran, of which these are: it may not run in all that were played.
+    """
+
+    start: Interval
+    end: Interval
+    cost: Interval
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyAhead:
+    """What comes of the queue under one policy, of so many draws.
+
+    `dollars` are for all VMs until all that waits and runs now is over, which it is after `seconds`;
+    `completion` is how many seconds from now on, or since it came, a job that waits takes on average. `late`
+    are jobs that would end after their deadline in most draws, `never` those that would not run, and why.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    draws: int
+    dollars: Interval | None = None
+    seconds: Interval | None = None
+    completion: Interval | None = None
+    jobs: Mapping[str, JobAhead] = field(default_factory=dict)
+    late: tuple[str, ...] = ()
+    never: Mapping[str, str] = field(default_factory=dict)
+    failure: str = ""
+    #: The share of its decisions that the policy failed to take.
+    fallback_share: float = 0.0
+    #: Whether no VM comes and goes, so that the bill is the same under every policy.
+    fixed: bool = False
+    case: Case = field(default_factory=Case)
+    #: What came of those that join, draw by draw.
+    followed: tuple[Followed, ...] = ()
+
+
+class Foresight:
+    """Answers what would come of the queue; may be asked from any thread."""
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        check: Callable[[str], None],
+        keeping: Keeping = BREAK_EVEN,
+        errors: Callable[[], Errors | None] = lambda: None,
+    ) -> None:
+        """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
+
+        `keeping` says for how long idle VMs of pools are kept, `errors` how wrong beliefs about durations are
+        as is known now.
+        """
+        self._check, self._sizes, self._keeping, self._errors = check, sizes, keeping, errors
+        #: Who wants to know what there is now.
+        self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
+        self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
+
+    def show(self, model: ClusterModel) -> None:
+        """For the scheduling loop, now and then: who wants to know is told what there is now."""
+        while not self._curious.empty():
+            queue = tuple(model.requests(gated=False))
+            others = max(model.waiting - len(queue), 0)
+            self._curious.get().set_result(
+                Present(model.view(), queue, model.sharing, others, self._keeping, model.options.jvms)
+            )
+
+    def _present(self) -> Present:
+        wanted: Future[Present] = Future()
+        self._curious.put(wanted)
+        try:
+            return wanted.result(_SHOWN)
+        except TimeoutError:
+            why = "the daemon does not schedule now"
+            raise RejectedError(503, "Not now", why, {"Retry-After": "5"}) from None
+
+    def ask(
+        self,
+        policies: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        draws: int,
+        seconds: float,
+        cases: Sequence[Case] = (Case(),),
+        own: bool = False,
+        who: str = "",
+        past: RecordedJobs | None = None,
+    ) -> tuple[Present, list[PolicyAhead]]:
+        """Play what there is now in each case under each policy on so many draws, as far as there is time.
+
+        RejectedError when a case cannot be, a policy is none that may be chosen, or too much is asked, at
+        once or by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks
+        itself. A `past` is played in the place of what there is now, once: what it took is known.
+        """
+        crew = self._own if own else self._users
+        check_size(cases)
+        if (number := len(cases) * len(policies)) > _PLAYED:
+            why = f"cases times policies: at most {_PLAYED} are played, found {number}"
+            raise RejectedError(422, "Too much at once", why)
+        for name, _ in policies:
+            self._check(name)
+        with crew.turns.turn(who, _TURN):
+            for name, options in policies:
+                try:
+                    create(name, options)
+                except PolicyError as error:
+                    raise RejectedError(422, "Not a policy", str(error)) from error
+            present = self._present() if past is None else past.on(self._present())
+            shown = [case.of(present) for case in cases]
+            count = len(crew.workers)
+            shares: list[tuple[int | None, ...]] = [(None,)]
+            if past is None:
+                shares = [tuple(range(first, draws, count)) for first in range(count)]
+            asked = tuple((name, dict(options)) for name, options in policies)
+            scenes = tuple(
+                AskedScene(
+                    each.view,
+                    each.queue,
+                    self._sizes,
+                    each.sharing,
+                    each.keeping,
+                    each.jvms,
+                    each.follow,
+                    self._errors(),
+                    {} if past is None else past.took,
+                )
+                for each in shown
+            )
+            at_most = _OWN if own else seconds
+            questions = [Question(scenes, asked, share, seconds, at_most) for share in shares if share]
+            each: EachOf = unhurried if own else iter
+            with ThreadPoolExecutor(len(questions)) as threads:
+                found = threads.map(
+                    lambda pair: list(pair[0].ask(pair[1], each)), zip(crew.workers, questions, strict=False)
+                )
+                told = [answer for answers in found for answer in answers]
+            played = enumerate(product(zip(cases, shown, strict=True), asked))
+            return present, [
+                replace(
+                    _summed(number, name, options, told, there, seconds, each),
+                    case=case,
+                    fixed=_is_fixed(there.view),
+                )
+                for number, ((case, there), (name, options)) in played
+            ]
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in (*self._users.workers, *self._own.workers):
+            worker.close()
+
+
+def _is_fixed(view: ClusterView) -> bool:
+    """Whether no VM comes and goes."""
+    return view.openings is None and all(vm.terms is None for vm in view.vms)
+
+
+def _summed(
+    number: int,
+    name: str,
+    options: Mapping[str, Any],
+    told: Sequence[DrawAnswer],
+    present: Present,
+    seconds: float,
+    each: EachOf,
+) -> PolicyAhead:
+    """What one policy came to over its draws; `each` hands out jobs of which there may be very many."""
+    mine = [answer for answer in told if answer.policy == number]
+    failure = next((answer.failure for answer in mine if answer.failure), "")
+    played = [answer.played for answer in mine if answer.played is not None]
+    if failure or not played:
+        return PolicyAhead(name, options, 0, failure=failure or f"no draw was finished within {seconds:g} s")
+    at, due, came = present.view.at, dict[str, float](), dict[str, float]()
+    for request in each(present.queue):
+        job = request.job
+        came[job.id] = max(job.submitted_at - at, 0.0)
+        if job.deadline is not None:
+            due[job.id] = job.deadline - at
+    jobs: dict[str, list[JobOutlook]] = {}
+    completions = []
+    for draw in played:
+        of_jobs = 0.0
+        for job_id, ahead in each(draw.jobs.items()):
+            jobs.setdefault(job_id, []).append(ahead)
+            of_jobs += ahead.end - came[job_id]
+        completions.append(of_jobs / max(len(draw.jobs), 1))
+    late = [
+        job_id
+        for job_id, end in due.items()
+        if sum(ahead.end > end for ahead in jobs.get(job_id, ())) * 2 > len(jobs.get(job_id, ()))
+    ]
+    return PolicyAhead(
+        name,
+        options,
+        len(played),
+        Interval.of([draw.dollars for draw in played]),
+        Interval.of([draw.seconds for draw in played]),
+        Interval.of(completions) if jobs else None,
+        {job_id: _of_draws(seen) for job_id, seen in each(jobs.items())},
+        tuple(late),
+        played[0].never,
+        fallback_share=fmean(draw.fallback_share for draw in played),
+        followed=tuple(draw.followed for draw in played if draw.followed is not None),
+    )
+
+
+def _of_draws(seen: Sequence[JobOutlook]) -> JobAhead:
+    return JobAhead(
+        Interval.of([ahead.start for ahead in seen]),
+        Interval.of([ahead.end for ahead in seen]),
+        Interval.of([ahead.cost for ahead in seen]),
+        len(seen),
+    )
+
+
+class _Crew:
+    """So many processes, whose turn one question is at a time."""
+
+    def __init__(self, count: int) -> None:
+        self.turns = AskersLine()
+        self.workers = [_Worker() for _ in range(count)]
+
+
+class _Worker:
+    """One process, started when it is first asked, and again when it was ended."""
+
+    def __init__(self) -> None:
+        self._running: list[subprocess.Popen[bytes]] = []
+        # Who is not closed leaves no process behind either.
+        weakref.finalize(self, _end, self._running)
+
+    def ask(self, question: Question, each: EachOf) -> Iterator[DrawAnswer]:
+        """Its answers; fewer where it fails or is too slow. For one thread at a time."""
+        process = self._running[0] if self._running else None
+        if process is None or process.poll() is not None:
+            self.close()
+            with unblocked():
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "daemon.what_if.worker", *looked_in()],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
+                )
+            self._running.append(process)
+        try:
+            if process.stdin is None or process.stdout is None:
+                return
+            with _ending(process, _PATIENCE):
+                write(question, process.stdin, each)
+                if process.stdout.readline() != READY:
+                    raise ValueError("it is not ready")
+            with _ending(process, question.at_most + _OVER):
+                while (line := process.stdout.readline()) != OVER:
+                    yield DrawAnswer.from_json(line, each)
+        except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
+            self.close()
+
+    def close(self) -> None:
+        """End it."""
+        _end(self._running)
+
+
+@contextlib.contextmanager
+def _ending(process: "subprocess.Popen[bytes]", seconds: float) -> Iterator[None]:
+    """End the process if this takes longer."""
+    overdue = threading.Timer(seconds, process.kill)
+    overdue.start()
+    try:
+        yield
+    finally:
+        overdue.cancel()
+
+
+def _end(running: list[subprocess.Popen[bytes]]) -> None:
+    while running:
+        process = running.pop()
+        with contextlib.suppress(OSError):
+            process.send_signal(signal.SIGKILL)
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()

@@ -1,0 +1,138 @@
+"""A process that plays now's queue forward, beside the daemon: `python -m daemon.what_if.worker`.
+
+It reads questions from its input and writes what each draw came to, until it has played enough or its time
+is over: a draw that goes on is broken off then, whatever the policy does. It changes nothing and knows
+nothing of the daemon, which ends it when it does not answer in time.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import product
+from typing import Any, BinaryIO
+
+from agents.registry import create, is_ours, look_in
+from agents.smallest import smallest
+from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, Question, read
+from environment.faults import failure
+from environment.simulation.ahead import play_ahead
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import StuckError
+from environment.view import RunningJob
+
+#: The least urgent: whatever the daemon and its jobs do comes first.
+_NICE = 10
+#: How often whoever plays on is told that the time is over, seconds.
+_TICK = 0.5
+
+
+class _OverError(BaseException):
+    """The time is over. Not an `Exception`: those of policies are caught where they are asked."""
+
+
+def answers(question: Question) -> Iterator[DrawAnswer]:
+    """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out."""
+    began, failed = time.monotonic(), set[int]()
+    for draw in question.draws:
+        for number, (scene, (name, options)) in enumerate(product(question.scenes, question.policies)):
+            passed = time.monotonic() - began
+            if passed > (question.at_most if draw == question.draws[0] else question.seconds):
+                return
+            if number in failed:
+                continue
+            try:
+                with _within(question.at_most - passed):
+                    policy = create(name, options)
+                    played = play_ahead(
+                        policy,
+                        scene.view,
+                        scene.queue,
+                        seed=draw,
+                        options=_rules_of(scene),
+                        follow=scene.follow,
+                        took=scene.took,
+                        errors=scene.errors,
+                    )
+            except _OverError:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)  # where it rang while it was taken down
+                return
+            except StuckError as error:
+                failed.add(number)
+                yield DrawAnswer(number, draw, None, str(error))
+            except Exception as error:  # a policy is foreign code
+                failed.add(number)
+                yield DrawAnswer(number, draw, None, failure(error))
+            else:
+                yield DrawAnswer(number, draw, played)
+
+
+def _rules_of(scene: AskedScene) -> SimulationOptions:
+    """What the daemon goes by, as a simulation has it."""
+    return SimulationOptions(
+        sizes=scene.sizes, sharing=scene.sharing, keeping=scene.keeping, jvms=scene.jvms
+    )  # fmt: skip
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """`_OverError` when this takes longer, again and again, as policies may swallow it."""
+    going_on = True
+
+    def ring(*_: object) -> None:
+        if going_on:
+            raise _OverError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, _TICK), _TICK)
+    try:
+        yield
+    finally:
+        going_on = False
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def compile_for(name: str, options: Mapping[str, Any]) -> None:
+    """Have what is compiled for a policy before the time begins; what its making raises.
+
+    An earlier process on this machine has left it, or it takes half a minute of a core.
+    """
+    policy = create(name, options)
+    if is_ours(name):
+        view, queue = smallest()
+        waits, vm = queue[0].job, view.vms[0]
+        runs = RunningJob(replace(waits, id="runs"), (vm.id,), 0.0, 1.0, (waits.size,))
+        play_ahead(policy, replace(view, running=(runs,)), queue, seed=0)
+
+
+def main(asked: BinaryIO, told: BinaryIO) -> None:
+    """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
+    while True:
+        try:
+            question = read(asked)  # its parent alone writes there
+        except EOFError:
+            return
+        for name, options in question.policies:
+            with suppress(Exception):  # which is told when it is played
+                compile_for(name, options)
+        told.write(READY)
+        told.flush()
+        for answer in answers(question):
+            told.write(answer.to_json())
+            told.flush()
+        told.write(OVER)
+        told.flush()
+
+
+if __name__ == "__main__":
+    os.nice(_NICE)
+    for folder in sys.argv[1:]:
+        look_in(folder)
+    # What policies print must not come between the answers.
+    pipe = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    main(sys.stdin.buffer, pipe)
