@@ -98,7 +98,7 @@ airflow: $(READY)  ## Run the example for Airflow in a real one, fetched into .v
 COMPILE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
   --no-emit-index-url --no-emit-find-links
 RESOLVE := $(COMPILE) --override requirements.overrides
-SPARK_LOCKS := framework/spark/locks
+SPARK_LOCKS := framework/spark/install/locks
 
 lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock files again
 	$(PYTHON) -m venv .venv-lock

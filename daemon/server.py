@@ -37,8 +37,8 @@ from daemon.maintenance.systemd import Notifier
 from daemon.maintenance.user_checks import lacks_admin
 from daemon.store.job_store import Store, StoreFullError
 from daemon.wiring import DaemonSetting, candidacy
+from framework.host.stop_signals import Sender, told_of
 from framework.spark import SparkHomes
-from framework.stop_signals import Sender, told_of
 
 log = structlog.get_logger("daemon")
 

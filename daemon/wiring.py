@@ -34,8 +34,8 @@ from daemon.vms.host_capacity import jvms_at_once
 from daemon.vms.provider_setup import places_of, provider_of
 from environment.cluster_files import cluster_file
 from framework.embedded.isolation import IsolationOptions
-from framework.guard import is_loopback
-from framework.session import SessionOptions
+from framework.host.request_guard import is_loopback
+from framework.mesos.session import SessionOptions
 from profiles.job_profile import load_profiles
 
 log = structlog.get_logger("daemon")

@@ -1,1 +1,1 @@
-"""Mesos and Spark: offers into cluster views, placements into tasks, the embedded Mesos. Decides nothing."""
+"""The connection to Mesos, Spark processes, VM providers and this host."""

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from agents.registry import POLICIES, create
-from framework.descendants import adopt_orphans, kill_below
+from framework.host.process_tree import adopt_orphans, kill_below
 from tests.builders import make_request, make_view, make_vms
 from tests.waiting import PATIENCE
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from framework.descendants import adopt_orphans, below
+from framework.host.process_tree import adopt_orphans, below
 
 FAILING = """
 import logging, os, signal, subprocess

@@ -21,7 +21,7 @@ def rows(pattern: str) -> list[tuple[str, str]]:
 
 def test_versions_are_those_that_are_locked() -> None:
     """So that the page is looked through again when the lock file changes."""
-    locks = [REPOSITORY / "requirements.lock", *REPOSITORY.glob("framework/spark/locks/**/*.lock")]
+    locks = [REPOSITORY / "requirements.lock", *REPOSITORY.glob("framework/spark/install/locks/**/*.lock")]
     lock = "\n".join(path.read_text() for path in locks)
     packages = rows(r"([a-z][a-z0-9-]* \d[^|]*)")
     assert len(packages) > 20

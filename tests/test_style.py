@@ -31,7 +31,7 @@ LOOKING_AT_OWN = frozenset(
 
 
 def test_no_path_of_a_stranger_is_looked_at_and_then_used() -> None:
-    """A file that is new here opens users' paths by `framework.user_files`, as they may change between."""
+    """A file that is new here opens users' paths by `framework.host.user_files`, as they may change between."""
     found = {}
     for top in ("daemon", "framework"):
         for path in (REPOSITORY / top).rglob("*.py"):

@@ -39,7 +39,7 @@ from environment.model.events import Decided, JobSubmitted, Placement
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.rounds import Verdict
 from environment.types import Job, Place, PlacementRequest
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.framework.embedded.running import running
 from tests.waiting import until
@@ -53,10 +53,10 @@ _HANDED_ON = {
     ("daemon/store/rows/job_rows.py", "job_row"), ("daemon/store/rows/job_rows.py", "executor_row"),
     ("daemon/core/event_queue.py", "put"),
     ("environment/model/roster.py", "add"), ("environment/model/roster.py", "add_task"),
-    ("framework/translate.py", "task_to_json"),
+    ("framework/mesos/translate.py", "task_to_json"),
 }  # fmt: skip
 #: The call that tells the master.
-_LAST = ("framework/link.py", "launch")
+_LAST = ("framework/mesos/master_link.py", "launch")
 
 
 class Tracer:

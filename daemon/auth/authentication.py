@@ -18,7 +18,7 @@ from daemon.auth.sessions import Sessions
 from daemon.auth.user_directory import Directory
 from daemon.core.identity import EVERYBODY, ROLES, Person
 from daemon.core.tokens import token_id
-from framework.guard import Denial
+from framework.host.request_guard import Denial
 
 _CHALLENGE = 'Bearer realm="stoker"'
 _WRONG = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}

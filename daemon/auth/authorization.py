@@ -10,8 +10,8 @@ from daemon.auth.permits import PERMIT, Permit, changes, no_unix_user
 from daemon.auth.route_roles import Permissions, Rule
 from daemon.auth.sessions import forged
 from daemon.auth.user_directory import Directory
-from framework.guard import Denial, RequestGuard
-from framework.spark.spark_properties import TOKEN
+from framework.host.request_guard import Denial, RequestGuard
+from framework.spark.submit_properties import TOKEN
 
 
 class Entrance:

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from conf.schema.users import Role
 from daemon.disk import file_delivery
 from daemon.schemas.spark_rest import CREATE, VERSION
-from framework.providers.joining import VMS
+from framework.providers.agent_join import VMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from framework.guard import Denial
+from framework.host.request_guard import Denial
 
 COOKIE = "stoker-session"
 #: Seconds for which a session lasts.

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from environment.model import events as ev
-from framework.translate import Json
+from framework.mesos.translate import Json
 
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000

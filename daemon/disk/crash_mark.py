@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from framework.hostile_files import UntrustedFileError, read_whole
+from framework.host.untrusted_files import UntrustedFileError, read_whole
 
 log = structlog.get_logger("daemon")
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from conf.schema import JobSpec
 from conf.uploaded import Uploaded, uploaded
 from daemon.disk.uploads import Uploads
-from framework.accounts import UnixAccount
+from framework.host.unix_users import UnixAccount
 from framework.spark import alias_parts
 
 #: Where drivers elsewhere fetch files, without the API's token.

@@ -14,7 +14,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.hostile_files import UntrustedFileError, read_whole
+from framework.host.untrusted_files import UntrustedFileError, read_whole
 
 #: Where drivers on this host listen: below the range from which Linux takes ports for outgoing connections.
 DRIVER_PORTS = range(10_000, 20_000)

@@ -16,8 +16,8 @@ import structlog
 
 from conf.loader import ConfigError
 from conf.schema import Config
-from framework.accounts import UnixAccount, cannot, find_account
-from framework.user_files import OpenFile, UserFiles, opened, placed
+from framework.host.unix_users import UnixAccount, cannot, find_account
+from framework.host.user_files import OpenFile, UserFiles, opened, placed
 
 log = structlog.get_logger("rights")
 

@@ -58,7 +58,7 @@ from daemon.schemas.spark_rest import SparkErrors
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
 from daemon.store.rows.tables import OPEN_JOB
-from framework.guard import RequestGuard
+from framework.host.request_guard import RequestGuard
 from framework.spark import SparkHomes
 
 #: Jobs of one user whose executors are shown on VMs.

@@ -10,7 +10,7 @@ from conf.characters import visible
 from conf.masking import masked_text, secrets_in, without
 from conf.schema import JobSpec
 from framework.spark import last_words
-from framework.spark.exits import exit_words, signal_of
+from framework.spark.driver.exit_codes import exit_words, signal_of
 
 #: Characters of the line that are shown; the log has all of it.
 _LONGEST = 300

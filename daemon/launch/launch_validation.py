@@ -13,11 +13,11 @@ from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of
 from daemon.disk.run_as import Rights
 from daemon.disk.uploads import Uploads
+from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
-from framework.spark.backend_jar import BackendJarError
 from framework.spark.conf_check import check_resources
+from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.treatments import by_current_names
-from framework.user_files import OpenFile
 
 
 def driver_of(spec: JobSpec, config: Config) -> Driver:

@@ -30,7 +30,7 @@ from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
 from framework.embedded.isolation.cgroups import make_tracker
-from framework.hostile_files import read_tail
+from framework.host.untrusted_files import read_tail
 from framework.spark import (
     TAIL,
     Application,
@@ -50,7 +50,7 @@ from framework.spark import (
     stop_driver,
     ui_key,
 )
-from framework.spark.backend_jar import BackendJarError, backend_jar, jar_folders
+from framework.spark.install.backend_jar import BackendJarError, backend_jar, jar_folders
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
 # a job may print what takes long to match, and the daemon does nothing else meanwhile.

@@ -18,10 +18,10 @@ from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord
-from framework.sandboxes import Sandbox, read_end
+from framework.mesos.sandboxes import Sandbox, read_end
+from framework.mesos.translate import Json
 from framework.spark import TAIL
-from framework.spark.exits import meaning_of
-from framework.translate import Json
+from framework.spark.driver.exit_codes import meaning_of
 
 log = structlog.get_logger("logs")
 

@@ -11,9 +11,9 @@ from daemon.http.server.scheduler_interface import LogChunk, RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
 from environment.model.records import ExecutorRecord, JobRecord
-from framework.hostile_files import UntrustedFileError, read_part
-from framework.link import MesosLink
-from framework.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
+from framework.host.untrusted_files import UntrustedFileError, read_part
+from framework.mesos.master_link import MesosLink
+from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
 
 #: An agent that does not answer now may do so later.
 _AGAIN = {"Retry-After": "5"}

@@ -34,9 +34,9 @@ from daemon.vms.provider_setup import foreign_provider, places_of
 from environment.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
-from framework.accounts import find_account
-from framework.guard import is_loopback
-from framework.providers.making import doubt_of
+from framework.host.request_guard import is_loopback
+from framework.host.unix_users import find_account
+from framework.providers.factory import doubt_of
 from framework.spark import SparkHomes
 from profiles.job_profile import load_profiles
 

@@ -28,7 +28,7 @@ from daemon.store.rows.leases import put_leases_aside, read_lease
 from daemon.store.rows.record_tables import SEALED
 from daemon.store.rows.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.store.rows.terms import refuse_if_led
-from framework.providers.contract import Provider
+from framework.providers.interface import Provider
 
 _PAGE = 1000
 _RESTORE = "restore a backup: `stoker restore FILE`"

@@ -16,7 +16,7 @@ from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
 from daemon.store.rows import tables
 from environment.model.event_log import decode
-from framework.providers.contract import Provider, ProviderError
+from framework.providers.interface import Provider, ProviderError
 from framework.spark import SparkHomes
 
 

@@ -16,7 +16,7 @@ from daemon.store.job_store import Store
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
-from framework.hostile_files import open_beneath
+from framework.host.untrusted_files import open_beneath
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, EventLogError, parse_log, parts_of
 from profiles.trajectories import TrajectoryStep

@@ -25,7 +25,7 @@ from daemon.schemas import cluster as cluster_schemas
 from daemon.schemas.bill import bill_body
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
-from framework.guard import Denial
+from framework.host.request_guard import Denial
 
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 #: For all that is loaded as a page or for one.

@@ -13,7 +13,7 @@ from daemon.vms.vm_provisioner import Machines
 from environment.model import commands as cmd
 from environment.model.cluster_model import ClusterModel
 from environment.model.records import ExecutorRecord
-from framework.link import MesosLink
+from framework.mesos.master_link import MesosLink
 from framework.spark import ProcessSpec
 
 
@@ -79,7 +79,7 @@ class Effects:
             self._drivers.start(job.job)
 
     def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
-        """See `framework.link.Describe`."""
+        """See `framework.mesos.master_link.Describe`."""
         if not self._sure():
             raise ValueError("this daemon does not lead any more, or stops")
         task = self._model.task(task_id)

@@ -64,9 +64,9 @@ from environment.pools import Keeping
 from environment.simulation.learned_errors import LearnedErrors
 from environment.sizing import Sizes
 from environment.types import Job, Vm
-from framework.link import MesosLink
-from framework.providers.contract import Provider
-from framework.session import SessionOptions
+from framework.mesos.master_link import MesosLink
+from framework.mesos.session import SessionOptions
+from framework.providers.interface import Provider
 from framework.spark import DriverUi
 from profiles.job_profile import JobProfile
 

@@ -11,7 +11,7 @@ from daemon.scheduler.budget import BudgetWatch
 from daemon.store.job_store import Store, StoreError
 from daemon.vms.embedded_supervisor import EmbeddedWatch
 from daemon.vms.vm_provisioner import Machines
-from framework.link import MesosLink
+from framework.mesos.master_link import MesosLink
 
 #: Seconds at one thing after which the scheduling loop hangs.
 _HUNG = 10.0

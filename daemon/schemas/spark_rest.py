@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conf.described import Described
 from conf.schema import Arguments, Name, Text
 from conf.schema.fields import Texts
-from framework.spark.spark_properties import TOKEN
+from framework.spark.submit_properties import TOKEN
 
 #: The version of the protocol that is spoken, and what Spark's own servers answer to another one.
 VERSION = "v1"

@@ -38,7 +38,7 @@ from environment.model import events as ev
 from environment.model.growing import bounded
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.words import counted
-from framework.spark.backend_jar import BackendJarError
+from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.memory import (
     executor_cores,
 )

@@ -13,10 +13,10 @@ from conf.units import checked_resources
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.schemas.applications import Registration
 from environment.resources import Resources
+from framework.spark.executor_resources import resource_name
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB
-from framework.spark.spark_properties import job_properties
-from framework.spark.spark_resources import resource_name
-from framework.spark.spark_values import PropertyError
+from framework.spark.property_values import PropertyError
+from framework.spark.submit_properties import job_properties
 
 #: What a job of a user's driver has of what its properties say; all else its driver knows itself.
 _FIELDS = frozenset(

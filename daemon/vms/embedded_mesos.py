@@ -24,11 +24,11 @@ from conf.schema import Cluster
 from environment.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
-from framework.descendants import identity, is_stopped, kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import AgentSpec
-from framework.stop_signals import unblocked
+from framework.host.process_tree import identity, is_stopped, kill, kill_below
+from framework.host.stop_signals import unblocked
 
 HOST = "127.0.0.1"
 

@@ -11,12 +11,12 @@ from daemon.vms.embedded_mesos import with_disk
 from daemon.vms.termination_endpoint import vm_keys
 from environment.cluster_files import cluster_file, load_cluster
 from environment.types import Vm
-from framework.asking import Credentials
-from framework.providers.contract import Provider
+from framework.mesos.bounded_http import Credentials
+from framework.mesos.session import SessionOptions
+from framework.providers.agent_join import Door
 from framework.providers.embedded import EmbeddedMesosProvider
-from framework.providers.joining import Door
-from framework.providers.making import make_provider
-from framework.session import SessionOptions
+from framework.providers.factory import make_provider
+from framework.providers.interface import Provider
 
 
 def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from environment.model.events import LeaseNotice, Listed
-from framework.providers.contract import Notice
+from framework.providers.interface import Notice
 
 #: A notice that is not told any more is off after so many seconds, if its VM is listed since then: one that
 #: is taken away may vanish from both, a little before its time, and one answer may be older than another.

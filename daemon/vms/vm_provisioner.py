@@ -20,7 +20,7 @@ from daemon.vms.termination_notices import Notices
 from environment.model import events as ev
 from environment.model.leases import Lease
 from environment.words import times
-from framework.providers.contract import Machine, Notice, Provider, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, Provider, ProviderError, Refusal, Wanted
 
 log = structlog.get_logger("machines")
 

@@ -34,7 +34,7 @@ from environment.simulation.learned_errors import Errors
 from environment.simulation.outlook import Followed, JobOutlook
 from environment.sizing import Sizes
 from environment.view import ClusterView
-from framework.stop_signals import unblocked
+from framework.host.stop_signals import unblocked
 
 #: For how long whoever asks waits for his turn: longer than others' questions take that are no operators.
 _TURN = 30.0

@@ -31,10 +31,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framework.embedded.agent import Agent
-from framework.embedded.calls import CallError, parse_json
-from framework.embedded.embedded_cluster import EmbeddedCluster
-from framework.embedded.master_http import EventStream, Request, Response, json_response, text_response
+from framework.embedded.agent.agent import Agent
+from framework.embedded.cluster import EmbeddedCluster
+from framework.embedded.master.calls import CallError, parse_json
+from framework.embedded.master.http_server import EventStream, Request, Response, json_response, text_response
 from framework.embedded.pool_vms import VmRefusedError
 
 Json = dict[str, Any]

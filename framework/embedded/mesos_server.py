@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from framework.embedded.embedded_cluster import EmbeddedCluster
+from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
-from framework.embedded.keeper import keep
-from framework.embedded.master_http import MasterConnection
-from framework.embedded.routes import Access, Routes
+from framework.embedded.master.http_server import MasterConnection
+from framework.embedded.master.routes import Access, Routes
+from framework.embedded.process_keeper import keep
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
-from framework.guard import RequestGuard
+from framework.host.request_guard import RequestGuard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
 _ROUNDS_TO_CONNECT = 4

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from framework.embedded.agent import Agent
-from framework.embedded.calls import CallError, parse_json
-from framework.embedded.master_http import Request, Response, json_response, text_response
+from framework.embedded.agent.agent import Agent
+from framework.embedded.master.calls import CallError, parse_json
+from framework.embedded.master.http_server import Request, Response, json_response, text_response
 from framework.embedded.settings import AgentSpec
 
 Json = dict[str, Any]

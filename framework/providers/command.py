@@ -20,9 +20,9 @@ from pydantic import Field
 from conf.characters import visible
 from conf.loader import ConfigError, build
 from conf.schema import CommandProvider, Name, Strict, Text
-from framework.providers.contract import Machine, Notice, ProviderError, Refusal, Wanted
-from framework.providers.joining import Door, joining
-from framework.stop_signals import unblocked
+from framework.host.stop_signals import unblocked
+from framework.providers.agent_join import Door, joining
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
 
 #: Why a program says that nothing was opened. After any other code but 0 nobody knows whether something was.
 REFUSALS: Mapping[int, Refusal] = {10: "capacity", 11: "quota", 12: "invalid"}

@@ -3,7 +3,7 @@
 An instance is known by its tags, which it has from its first moment on. It is asked for with a token made of
 its lease, so that AWS opens no second one, and looked for by its tags before, for clouds that know no tokens.
 What a filter should have left out is looked for once more: not every cloud knows all filters, and what is
-taken for ours may be closed. How a VM joins is in `user_data.py`; answers are checked in `ec2_answers.py`.
+taken for ours may be closed. How a VM joins is in `user_data.py`; answers are checked in `ec2_responses.py`.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from conf.characters import visible
 from conf.loader import ConfigError
 from conf.schema import Ec2Provider
 from environment.types import Vm
-from framework.providers import ec2_answers as answers
-from framework.providers.contract import Machine, Notice, ProviderError, Wanted
+from framework.providers import ec2_responses as answers
+from framework.providers.agent_join import Door, joining
 from framework.providers.ec2_errors import refusal
-from framework.providers.joining import Door, joining
+from framework.providers.interface import Machine, Notice, ProviderError, Wanted
 from framework.providers.user_data import UserData
 
 _CLUSTER, _POOL, _LEASE = "stoker-cluster", "stoker-pool", "stoker-lease"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
 from conf.characters import visible
-from framework.providers.contract import ProviderError, Refusal
+from framework.providers.interface import ProviderError, Refusal
 
 _LONGEST = 300
 _KINDS: Mapping[str, Refusal] = {

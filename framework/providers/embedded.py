@@ -6,8 +6,8 @@ What happens there is in `framework.embedded.pool_vms`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-from framework.asking import Credentials, RefusedAnswerError, read_json
-from framework.providers.contract import Machine, Notice, ProviderError, Refusal, Wanted
+from framework.mesos.bounded_http import Credentials, RefusedAnswerError, read_json
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
 
 Result = TypeVar("Result")
 

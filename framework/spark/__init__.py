@@ -5,7 +5,7 @@ here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
 from framework.spark.application import RESERVED_ENVIRONMENT, Application, alias_parts, archive_parts
-from framework.spark.driver import (
+from framework.spark.driver.driver import (
     DriverPlace,
     DriverStatus,
     HostError,
@@ -14,10 +14,18 @@ from framework.spark.driver import (
     start_driver,
     stop_driver,
 )
+from framework.spark.driver.last_error import TAIL, last_words
+from framework.spark.driver.ui_key import UI_HAS_NO_TLS, DriverUi, ui_key
 from framework.spark.driver_properties import Asking, DriverEndpoint
-from framework.spark.homes import SparkHome, SparkHomes, connect_path, line_of, local_spark_home, python_path
-from framework.spark.java import find_java
-from framework.spark.last_error import TAIL, last_words
+from framework.spark.install.homes import (
+    SparkHome,
+    SparkHomes,
+    connect_path,
+    line_of,
+    local_spark_home,
+    python_path,
+)
+from framework.spark.install.java import find_java
 from framework.spark.launch import (
     ExecutorPlace,
     ProcessSpec,
@@ -26,8 +34,7 @@ from framework.spark.launch import (
     executor_process,
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
-from framework.spark.schemes import unserved
-from framework.spark.ui import UI_HAS_NO_TLS, DriverUi, ui_key
+from framework.spark.uri_schemes import unserved
 
 __all__ = [
     "RESERVED_ENVIRONMENT",

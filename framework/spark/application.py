@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from conf.uploaded import SCHEME, TAKEN, unfit_name
 from framework.spark.conf_check import check_conf
 from framework.spark.memory import heap_mib
-from framework.spark.properties import properties_text
-from framework.spark.spark_values import size_mib
+from framework.spark.properties_file import properties_text
+from framework.spark.property_values import size_mib
 
 RESERVED_ENVIRONMENT = (
     "JAVA_HOME",

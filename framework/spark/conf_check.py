@@ -6,8 +6,8 @@ What Stoker does with each setting is in `treatments`.
 import re
 from collections.abc import Mapping
 
-from framework.spark.spark_resources import executor_resources
-from framework.spark.spark_values import number, seconds
+from framework.spark.executor_resources import executor_resources
+from framework.spark.property_values import number, seconds
 from framework.spark.treatments import treatment
 
 #: Options of Java that Spark looks through, and where it wants a heap to be given.

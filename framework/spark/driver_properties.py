@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from environment.resources import Resources
 from framework.spark.application import Application
 from framework.spark.conf_check import REDACTED
+from framework.spark.driver.ui_key import job_tag, ui_properties
 from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
-from framework.spark.ui import job_tag, ui_properties
 
 #: Spark's own default is AES/CTR, whose messages can be changed on their way (CVE-2025-55039). From 3.5.2 on.
 CIPHER = "AES/GCM/NoPadding"

@@ -15,6 +15,7 @@ from conf.uploaded import PACKED
 from environment.resources import Resources
 from framework.spark.application import Application, alias_parts, archive_parts
 from framework.spark.conf_check import trimmed
+from framework.spark.driver.ui_key import ui_filter, ui_key
 from framework.spark.driver_properties import (
     CIPHER,
     Asking,
@@ -23,11 +24,10 @@ from framework.spark.driver_properties import (
     driver_properties,
     executor_heap,
 )
-from framework.spark.homes import SparkHome
+from framework.spark.executor_resources import given_addresses
+from framework.spark.install.homes import SparkHome
 from framework.spark.memory import executor_cores
-from framework.spark.properties import properties_text
-from framework.spark.spark_resources import given_addresses
-from framework.spark.ui import ui_filter, ui_key
+from framework.spark.properties_file import properties_text
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from framework.spark.spark_settings import current, current_name
+from framework.spark.settings_table import current, current_name
 
 Does = Literal["maps", "passes", "refuses", "sets aside"]
 

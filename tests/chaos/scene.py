@@ -15,8 +15,8 @@ import yaml
 
 from daemon.cli.shared.client import Client
 from daemon.cli.shared.errors import CommandError
-from framework.descendants import children
 from framework.embedded import AgentSpec
+from framework.host.process_tree import children
 from tests.chaos.skewed import SECONDS
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos

@@ -33,7 +33,7 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Job
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.chaos.played import KEEP, PLACES, InTurn, Points, StoppedError, World
 from tests.daemon.scripted_provider import Fate

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from daemon.auth.authentication import Doorkeeper
 from daemon.auth.authorization import Entrance
 from daemon.auth.route_roles import TABLE, Permissions
-from framework.guard import RequestGuard
+from framework.host.request_guard import RequestGuard
 
 
 def bare_entrance(token: str | None = None) -> Entrance:

@@ -15,8 +15,8 @@ import yaml
 
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.client import Client
-from framework.descendants import adopt_orphans
 from framework.embedded import AgentSpec
+from framework.host.process_tree import adopt_orphans
 from tests.chaos.scene import MESOS_TIMES, MINIATURE, REPOSITORY, SPARK
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running

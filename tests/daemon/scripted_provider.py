@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from framework.providers.contract import Machine, Notice, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
 
 #: What becomes of a call: it is carried out and answered; fails before or after it was carried out; is
 #: carried out and answered when `let_go` is called; never is; is carried out twice, whatever is there.
@@ -18,7 +18,7 @@ Script = Callable[[str, str], Fate]
 
 @dataclass
 class ScriptedProvider:
-    """See `framework.providers.contract.Provider`. `script` is asked with call and lease (or machine)."""
+    """See `framework.providers.interface.Provider`. `script` is asked with call and lease (or machine)."""
 
     script: Script = lambda call, of: "ok"
     machines: dict[str, Machine] = field(default_factory=dict)

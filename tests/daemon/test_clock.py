@@ -17,7 +17,7 @@ from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from tests.builders import make_job
 from tests.daemon.ports import free_port
 

@@ -34,7 +34,7 @@ from framework.spark import (
     start_driver,
 )
 from framework.spark import launch as launch_module
-from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
+from framework.spark.driver.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
 from tests.waiting import PATIENCE, until
 
@@ -123,7 +123,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 
 def supervisors_of(records: Path) -> list[int]:
     """The supervisors at work there."""
-    from framework.spark.driver import _supervisors
+    from framework.spark.driver.driver import _supervisors
 
     return list(_supervisors(records))
 

@@ -33,7 +33,7 @@ from daemon.what_if.what_if import Foresight
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from framework.embedded import AgentSpec
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.small_scheduler import Foreseeing, SmallScheduler

@@ -19,8 +19,8 @@ import pytest
 
 from daemon.cli import main
 from daemon.cli.shared.client import Client
-from framework.asking import NOBODY
 from framework.embedded import AgentSpec
+from framework.mesos.bounded_http import NOBODY
 from framework.providers.embedded import EmbeddedMesosProvider
 from tests.chaos.scene import MINIATURE, REPOSITORY
 from tests.daemon.fleet import Daemon, Fleet, fleets

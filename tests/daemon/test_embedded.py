@@ -18,12 +18,12 @@ from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
 from daemon.vms.embedded_mesos import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
 from environment.cluster_files import vms_of
-from framework.asking import Credentials
-from framework.descendants import below, children
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
-from framework.providers.contract import Wanted
+from framework.host.process_tree import below, children
+from framework.mesos.bounded_http import Credentials
 from framework.providers.embedded import EmbeddedMesosProvider
+from framework.providers.interface import Wanted
 from tests.waiting import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"

@@ -15,7 +15,7 @@ from daemon.cli.shared.client import Client
 from daemon.vms import embedded_supervisor
 from daemon.vms.embedded_mesos import Embedded, EmbeddedError, find_embedded, start_embedded
 from daemon.vms.embedded_supervisor import EmbeddedWatch
-from framework.descendants import adopt_orphans, children
+from framework.host.process_tree import adopt_orphans, children
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
 from tests.waiting import until

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from daemon.cli.shared.client import Client
-from framework.descendants import below
+from framework.host.process_tree import below
 from tests.chaos.hostile import KINDS, Kind
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon, Fleet, Starter

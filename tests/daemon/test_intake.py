@@ -22,7 +22,7 @@ from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.pools import SpotTerms, Terms
 from environment.types import Dynamic, PlacementRequest, Vm
-from framework.spark.spark_properties import job_properties
+from framework.spark.submit_properties import job_properties
 from profiles.job_profile import load_profiles
 from tests.builders import make_vms
 

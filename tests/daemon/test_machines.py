@@ -15,7 +15,7 @@ from environment.model.leases import Lease
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
-from framework.providers.contract import Machine, Notice
+from framework.providers.interface import Machine, Notice
 from tests.daemon.scripted_provider import Fate, Script, ScriptedProvider
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ import yaml
 
 from daemon.cli.operate.orphans import descendants
 from daemon.cli.shared.client import Client
-from framework.descendants import adopt_orphans
+from framework.host.process_tree import adopt_orphans
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
 from tests.waiting import until
@@ -58,7 +58,7 @@ def test_no_process_that_serves_imports_tensorflow(tmp_path: Path, monkeypatch: 
     imported = {
         line.rpartition("|")[2].strip() for line in told.splitlines() if line.startswith("import time:")
     }
-    assert {"daemon.server", "framework.embedded.master"} <= imported
+    assert {"daemon.server", "framework.embedded.master.master"} <= imported
     assert any(name.startswith("agents.drl.") for name in imported)
     assert not [
         name for name in imported if name in FOREIGN or name.startswith(tuple(f"{f}." for f in FOREIGN))

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.launch.driver_failures import ended, failure_line
 from daemon.schemas.next_steps import error_first, next_step
-from framework.spark.exits import exit_words
+from framework.spark.driver.exit_codes import exit_words
 
 #: The page's own script, which has the same rule.
 SCRIPT = Path(__file__).parents[2] / "daemon/page/files/format.js"

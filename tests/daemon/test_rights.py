@@ -16,7 +16,7 @@ import pytest
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
 from daemon.disk.run_as import Rights, own_rights, rights_of
-from framework.accounts import UnixAccount, cannot, find_account, mode_allows
+from framework.host.unix_users import UnixAccount, cannot, find_account, mode_allows
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 
 NOBODY = "nobody"
@@ -133,7 +133,7 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "token").write_text("secret")
-    (tmp_path / "link.py").symlink_to(tmp_path / "token")
+    (tmp_path / "framework/mesos/master_link.py").symlink_to(tmp_path / "token")
     (tmp_path / "fine.py").touch()
     (tmp_path / "way").symlink_to(data)
     (tmp_path / "key.pem").write_text("secret")
@@ -142,7 +142,7 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
     for path in (
         "token",
         "key.pem",
-        "link.py",
+        "framework/mesos/master_link.py",
         "data/stoker.db",
         "way/stoker.db",
         "way/../token",

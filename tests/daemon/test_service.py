@@ -29,12 +29,12 @@ from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import replay
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic, Job
-from framework.descendants import identity
 from framework.embedded import AgentSpec
-from framework.link import MesosLink
-from framework.session import SessionOptions
+from framework.host.process_tree import identity
+from framework.mesos.master_link import MesosLink
+from framework.mesos.session import SessionOptions
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
-from framework.spark.supervisor import PROCESS_FILE
+from framework.spark.driver.supervisor import PROCESS_FILE
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_vms
 from tests.daemon.ports import free_port

@@ -21,7 +21,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.records import ExecutorRecord
 from environment.types import Job
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.record_store import AGENTS, JOBS, MASTER, STORES

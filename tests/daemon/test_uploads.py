@@ -15,7 +15,7 @@ from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload, Uploads
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.job_store import Store
-from framework.accounts import UnixAccount
+from framework.host.unix_users import UnixAccount
 from tests.daemon.small_scheduler import SmallScheduler
 
 DATA = bytes(range(256)) * 40

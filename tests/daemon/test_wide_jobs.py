@@ -11,7 +11,7 @@ from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from environment.types import Job
 from framework.embedded import AgentSpec
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job
 from tests.daemon.test_service import known, running

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from framework.spark.spark_properties import OURS
-from framework.spark.spark_settings import FOLDER, all_settings
+from framework.spark.settings_table import FOLDER, all_settings
+from framework.spark.submit_properties import OURS
 from framework.spark.treatments import TREATMENTS, Treatment, treatment
 
 HEAD = """# Reference: Spark's settings

@@ -13,9 +13,9 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Vm
-from framework.agent_sizes import measured, quota_in_all, quotas
-from framework.asking import NOBODY, Credentials, RefusedAnswerError, read_json
-from framework.translate import price_of
+from framework.mesos.agent_sizes import measured, quota_in_all, quotas
+from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError, read_json
+from framework.mesos.translate import price_of
 from tests.framework.test_link import mesos_and_framework
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 from environment.model.events import VmsMeasured
 from environment.model.moment import VmSize
 from environment.resources import Resources
-from framework.census import Census
+from framework.mesos.agent_poller import Census
 from tests.builders import make_offer, make_vm
 from tests.waiting import PATIENCE, until
 
@@ -46,7 +46,7 @@ def asking(master: Master) -> Iterator[Census]:
 @pytest.fixture(autouse=True)
 def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not time to ask again while a test runs."""
-    monkeypatch.setattr("framework.census.PERIOD", 10 * PATIENCE)
+    monkeypatch.setattr("framework.mesos.agent_poller.PERIOD", 10 * PATIENCE)
 
 
 def test_offers_of_more_than_was_told_have_the_master_asked_at_once() -> None:

@@ -18,9 +18,9 @@ from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
 from framework.embedded import AgentSpec
+from framework.providers.agent_join import Door
 from framework.providers.command import ProgramProvider
-from framework.providers.contract import Machine, Notice, ProviderError, Wanted
-from framework.providers.joining import Door
+from framework.providers.interface import Machine, Notice, ProviderError, Wanted
 from tests.framework.embedded.running import running
 from tests.waiting import until
 

@@ -24,9 +24,9 @@ from conf.schema import Ec2Provider
 from environment.pools import SpotTerms, Terms
 from environment.resources import Resources
 from environment.types import Vm
-from framework.providers.contract import ProviderError, Wanted
-from framework.providers.joining import Door
-from framework.providers.making import make_provider
+from framework.providers.agent_join import Door
+from framework.providers.factory import make_provider
+from framework.providers.interface import ProviderError, Wanted
 from tests.daemon.ports import free_port
 
 IMAGE, OTHER_IMAGE = "ami-11111111", "ami-22222222"

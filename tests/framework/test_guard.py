@@ -2,7 +2,7 @@
 
 import pytest
 
-from framework.guard import is_loopback
+from framework.host.request_guard import is_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "::1%lo", "::ffff:127.0.0.1"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.hostile_files import UntrustedFileError, open_beneath, read_part, read_tail, read_whole
+from framework.host.untrusted_files import UntrustedFileError, open_beneath, read_part, read_tail, read_whole
 
 
 def test_a_file_is_read_in_parts(tmp_path: Path) -> None:

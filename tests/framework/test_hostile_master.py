@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from environment.model import commands as cmd
 from environment.model import events as ev
-from framework.link import MesosLink
-from framework.session import Session, SessionOptions
+from framework.mesos.master_link import MesosLink
+from framework.mesos.session import Session, SessionOptions
 from tests.waiting import PATIENCE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -18,9 +18,9 @@ from kazoo.client import KazooClient
 
 from environment.model import commands as cmd
 from environment.model import events as ev
-from framework import link as link_module
-from framework.calls import Calls, FencedError, QueuedCall
-from framework.session import Session
+from framework.mesos import master_link as link_module
+from framework.mesos.call_queue import Calls, FencedError, QueuedCall
+from framework.mesos.session import Session
 from tests.daemon.conftest import ZooKeeper
 from tests.framework.embedded.running import Mesos, running
 from tests.framework.test_hostile_master import GOOD, HEAD, chunk, record
@@ -225,7 +225,7 @@ def test_a_call_that_may_not_be_made_is_not_taken_for_a_master_that_hangs() -> N
 
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is told at once; what waits is told at the end."""
-    monkeypatch.setattr("framework.calls.MOST_WAITING", 2)
+    monkeypatch.setattr("framework.mesos.call_queue.MOST_WAITING", 2)
     unsent: list[str] = []
     calls = Calls(lambda: True, lambda _: None)
     for _ in range(3):

@@ -20,9 +20,9 @@ from environment.model import events as ev
 from environment.model.moment import Offer
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources
-from framework.agent_sizes import _size
-from framework.link import MesosLink
-from framework.session import SessionOptions
+from framework.mesos.agent_sizes import _size
+from framework.mesos.master_link import MesosLink
+from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
@@ -418,7 +418,7 @@ def test_a_fault_of_ours_ends_no_task(tmp_path: Path) -> None:
 def test_importing_it_changes_nothing_of_the_process() -> None:
     """Left alone, pymesos would take SIGINT over and log to stderr."""
     code = (
-        "import signal; before = signal.getsignal(signal.SIGINT); import framework.session, pymesos; "
+        "import signal; before = signal.getsignal(signal.SIGINT); import framework.mesos.session, pymesos; "
         "assert signal.getsignal(signal.SIGINT) is before; assert not pymesos.logger.handlers"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

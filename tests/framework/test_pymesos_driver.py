@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from framework.calls import FencedError
-from framework.link import MesosLink
-from framework.pymesos_driver import CallConnection, SchedulerDriver
-from framework.session import Session, SessionOptions
+from framework.mesos.call_queue import FencedError
+from framework.mesos.master_link import MesosLink
+from framework.mesos.pymesos_driver import CallConnection, SchedulerDriver
+from framework.mesos.session import Session, SessionOptions
 from tests.framework.embedded.running import Mesos, running
 from tests.waiting import until
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from framework.asking import Credentials
-from framework.hostile_files import UntrustedFileError
-from framework.sandboxes import LocalSandbox, RemoteSandbox, Sandbox, read_end
+from framework.host.untrusted_files import UntrustedFileError
+from framework.mesos.bounded_http import Credentials
+from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox, read_end
 from tests.framework.test_asking import answering
 
 LOG = b"first line\nsecond line\n"
@@ -138,7 +138,7 @@ def test_an_agent_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.raises(OSError, match="not answer as a Mesos agent"),
     ):
         RemoteSandbox(url, "F", "job-1.0").read("stdout", 0, 10)
-    monkeypatch.setattr("framework.sandboxes.PATIENCE", 0.3)
+    monkeypatch.setattr("framework.mesos.sandboxes.PATIENCE", 0.3)
     with (
         answering(head, *[b"{"] * 10_000, pause=0.05) as (url, _),
         pytest.raises(OSError, match="not answer as a Mesos agent"),

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from framework.stop_signals import STOPS
+from framework.host.stop_signals import STOPS
 from tests.waiting import PATIENCE
 
 SCRIPT = """
 import signal, subprocess, sys, threading, time
-from framework.stop_signals import told_of, unblocked
+from framework.host.stop_signals import told_of, unblocked
 
 ended = threading.Event()
 if "nohup" in sys.argv:

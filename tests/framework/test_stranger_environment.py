@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from framework.accounts import find_account
+from framework.embedded.agent.processes import popen
 from framework.embedded.isolation import Entry, Isolation, IsolationError, IsolationOptions
-from framework.embedded.processes import popen
-from framework.spark.driver import DriverPlace, driver_status, start_driver
+from framework.host.unix_users import find_account
+from framework.spark.driver.driver import DriverPlace, driver_status, start_driver
 from framework.spark.launch import ProcessSpec
 from tests.framework.embedded.running import Subscription, framework_info, running, task
 from tests.framework.embedded.test_isolation import agents

@@ -9,8 +9,7 @@ import pytest
 
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources
-from framework.spark import ProcessSpec, Uri
-from framework.translate import (
+from framework.mesos.translate import (
     Purse,
     agent_url,
     offer_from_json,
@@ -18,6 +17,7 @@ from framework.translate import (
     task_changed_from_json,
     task_to_json,
 )
+from framework.spark import ProcessSpec, Uri
 
 Json = dict[str, Any]
 

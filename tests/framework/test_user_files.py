@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from framework.accounts import UnixAccount, find_account
-from framework.hostile_files import UntrustedFileError
-from framework.user_files import OpenFile, UserFiles, opened, placed
+from framework.host.unix_users import UnixAccount, find_account
+from framework.host.untrusted_files import UntrustedFileError
+from framework.host.user_files import OpenFile, UserFiles, opened, placed
 from tests.waiting import PATIENCE, until
 
 #: A user of this machine, or nobody in particular.

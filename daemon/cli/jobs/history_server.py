@@ -25,7 +25,7 @@ from daemon.cli.shared.options import DEFAULT_URL, Output, Url
 if TYPE_CHECKING:
     from conf.schema import Config
     from daemon.launch.event_log_export import Copied
-    from framework.accounts import UnixAccount
+    from framework.host.unix_users import UnixAccount
     from framework.spark import SparkHome
 
 #: Seconds for the server to listen; and between two looks.
@@ -109,7 +109,7 @@ def _newest_spark(config: "Config") -> "SparkHome":
 def _account(config: "Config") -> "UnixAccount | None":
     """Whom jobs run as, where that is another user; None for this one."""
     from daemon.disk.run_as import PREFERRED
-    from framework.accounts import find_account
+    from framework.host.unix_users import find_account
 
     if os.geteuid() != 0 or config.run_as is None:
         return None

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 
 from daemon.vms.embedded_mesos import until
-from framework.descendants import below
+from framework.host.process_tree import below
 
 
 def end_all(find_pids: Callable[[], list[int]], grace_seconds: float = 5.0) -> None:

@@ -28,7 +28,7 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
 
     Example: stoker spark list
     """
-    from framework.spark.fetching import fetchable
+    from framework.spark.install.fetch import fetchable
 
     homes = _homes(config, settings)
     served = [_about(homes, name) for name in homes.names()]
@@ -79,7 +79,7 @@ def add(
 
     Example: stoker spark add 3.5
     """
-    from framework.spark.fetching import FetchError, fetch, fetch_connect
+    from framework.spark.install.fetch import FetchError, fetch, fetch_connect
 
     homes = _homes(config, settings)
 
@@ -109,8 +109,8 @@ def remove(
 
     Example: stoker spark remove 3.5
     """
-    from framework.spark.fetching import FetchError
-    from framework.spark.fetching import remove as removed
+    from framework.spark.install.fetch import FetchError
+    from framework.spark.install.fetch import remove as removed
 
     homes = _homes(config, settings)
     try:

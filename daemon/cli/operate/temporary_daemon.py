@@ -21,7 +21,7 @@ from conf.loader import find
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.errors import CommandError
 from daemon.vms.embedded_mesos import find_embedded, until
-from framework.descendants import adopt_orphans, identity
+from framework.host.process_tree import adopt_orphans, identity
 
 if TYPE_CHECKING:
     from daemon.cli.shared.client import Client

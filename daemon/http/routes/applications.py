@@ -1,7 +1,7 @@
 """The routes by which a Spark driver asks for executors, and by which it gets the jar that does.
 
 A driver registers with the API's token, and speaks for its job with the key that it was answered then. What
-the answers mean is in `applications.py`; the driver's side is `framework/spark/StokerBackend.scala`.
+the answers mean is in `applications.py`; the driver's side is `framework/spark/install/StokerBackend.scala`.
 """
 
 from collections.abc import Mapping

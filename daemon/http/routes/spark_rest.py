@@ -28,7 +28,7 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.records import JobRecord
 from framework.spark import RESERVED_ENVIRONMENT, SparkHomes
 from framework.spark.application import is_reserved
-from framework.spark.spark_properties import job_properties
+from framework.spark.submit_properties import job_properties
 
 _NAME: TypeAdapter[str] = TypeAdapter(NameOrNone)
 #: A blank is in no key that a header can have.

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from conf.characters import LONGEST_NAME
 from daemon.http.routes.applications import DoneBody, DriverMessage, Key, bearer
 from daemon.http.server.scheduler_interface import Scheduler
-from framework.providers.joining import VMS
+from framework.providers.agent_join import VMS
 
 LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LONGEST_NAME)]
 

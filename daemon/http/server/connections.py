@@ -20,7 +20,7 @@ from typing import Protocol
 import structlog
 
 from conf.schema import Http
-from framework.guard import is_loopback
+from framework.host.request_guard import is_loopback
 
 log = structlog.get_logger("api")
 

@@ -24,7 +24,7 @@ from daemon.auth.sessions import without_other_cookies
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
 from daemon.schemas.spark_rest import CREATE, token_taken
-from framework.guard import Denial
+from framework.host.request_guard import Denial
 
 log = structlog.get_logger("api")
 

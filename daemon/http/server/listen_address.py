@@ -11,7 +11,7 @@ import structlog
 
 from conf.loader import ConfigError, token_in
 from conf.schema import Config
-from framework.guard import is_loopback
+from framework.host.request_guard import is_loopback
 
 log = structlog.get_logger("daemon")
 

@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 from daemon.store.rows.database import Database, DeposedError, StoreBusyError, StoreError, notes
 from daemon.store.rows.tables import facts
-from framework.descendants import identity
+from framework.host.process_tree import identity
 
 #: Seconds that a daemon gets from the beginning of its term until its loop renews the lease.
 START = 30.0

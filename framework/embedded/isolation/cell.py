@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from framework.accounts import ids_of
 from framework.embedded.isolation import enter
 from framework.embedded.isolation.cgroups import ControlGroup
+from framework.host.unix_users import ids_of
 
 #: How much of idle cores a container may use for each of its cpus. Chosen: an executor runs one task there,
 #: that is a thread of the JVM and a worker of Python, which wait for each other now and then. Cores cannot be

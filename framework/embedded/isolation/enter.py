@@ -20,7 +20,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[3]))  # isolated as it is, it knows no folder of ours
 
-from framework.descendants import become
+from framework.host.process_tree import become
 
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 

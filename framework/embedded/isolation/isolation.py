@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from framework.descendants import identity
 from framework.embedded.isolation import bridge
 from framework.embedded.isolation.bridge import VmNetwork
 from framework.embedded.isolation.cell import VmCell
 from framework.embedded.isolation.cgroups import ControlGroup, make_group
 from framework.embedded.settings import AgentSpec
+from framework.host.process_tree import identity
 
 RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as all that the records name
 

@@ -50,7 +50,7 @@ from environment.model.states import JobState
 from environment.resources import Resources
 from environment.sizing import Sizes
 from environment.types import Job
-from framework.spark.ui import DriverUi
+from framework.spark.driver.ui_key import DriverUi
 from tests.daemon.small_scheduler import Foreseeing, SmallScheduler
 
 VMS = (

@@ -29,7 +29,7 @@ PAID = demo_tables.Paid(BILL, POOLS, 90.0, closed=True)
 ADOPTING = """
 import subprocess, sys
 from daemon.cli.operate.orphans import descendants, end_all
-from framework.descendants import adopt_orphans
+from framework.host.process_tree import adopt_orphans
 
 adopt_orphans()
 stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"

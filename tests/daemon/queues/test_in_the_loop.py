@@ -17,7 +17,7 @@ from daemon.scheduler.service import Service
 from daemon.schemas.cluster import cluster_body
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Added, SubmittedSpec
-from framework.session import SessionOptions
+from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.ports import free_port
 from tests.waiting import until

@@ -21,8 +21,8 @@ from daemon.core.identity import UserRecord
 from daemon.core.tokens import make_token
 from daemon.disk.run_as import Rights, own_rights
 from daemon.maintenance.user_checks import cannot_run
-from framework.accounts import cannot, find_account
-from framework.descendants import adopt_orphans
+from framework.host.process_tree import adopt_orphans
+from framework.host.unix_users import cannot, find_account
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
 from tests.waiting import until

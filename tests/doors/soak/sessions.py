@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from daemon.cli.shared.client import Client
-from framework.descendants import children
+from framework.host.process_tree import children
 from framework.spark import local_spark_home, python_path
 
 #: Beside what `stoker spark-conf` prints: the smallest heaps of Spark, and executors that come and go.

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from framework.embedded import AgentSpec, MasterOptions, master_state, serve
+from framework.embedded import AgentSpec, MasterOptions, serve
+from framework.embedded.master import state as master_state
 from tests.waiting import PATIENCE
 
 Json = dict[str, Any]

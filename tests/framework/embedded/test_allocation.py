@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environment.resources import NOTHING, Resources
-from framework.embedded.allocator import allocate
-from framework.embedded.calls import framework_info
-from framework.embedded.master_state import AgentRecord, Filter, Framework, OutstandingOffer
+from framework.embedded.master.allocator import allocate
+from framework.embedded.master.calls import framework_info
+from framework.embedded.master.state import AgentRecord, Filter, Framework, OutstandingOffer
 from framework.embedded.resource_messages import EMPTY, Amount, Json, make, milli, parse, to_json, total
 from framework.embedded.settings import AgentSpec
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from framework.embedded import fetch
-from framework.embedded.fetch import FetchError
-from framework.embedded.processes import appended, popen
-from framework.embedded.sandbox import fetching
+from framework.embedded.agent import fetch
+from framework.embedded.agent.fetch import FetchError
+from framework.embedded.agent.processes import appended, popen
+from framework.embedded.agent.sandbox import fetching
 from tests.waiting import PATIENCE
 
 

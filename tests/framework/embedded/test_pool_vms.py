@@ -11,10 +11,10 @@ import pytest
 
 from environment.resources import Resources
 from environment.types import Vm
-from framework.asking import NOBODY, Credentials
 from framework.embedded import AgentSpec
-from framework.providers.contract import ProviderError, Wanted
+from framework.mesos.bounded_http import NOBODY, Credentials
 from framework.providers.embedded import EmbeddedMesosProvider
+from framework.providers.interface import ProviderError, Wanted
 from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
 

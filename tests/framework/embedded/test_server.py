@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from framework.embedded.embedded_cluster import EmbeddedCluster
+from framework.embedded.cluster import EmbeddedCluster
+from framework.embedded.master.routes import Access
 from framework.embedded.mesos_server import _Front, _listen
-from framework.embedded.routes import Access
 from framework.embedded.settings import MasterOptions
-from framework.guard import RequestGuard
+from framework.host.request_guard import RequestGuard
 from tests.framework.embedded.running import small_cluster
 
 

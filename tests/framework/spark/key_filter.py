@@ -6,9 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from framework.spark import local_spark_home, ui
+from framework.spark import local_spark_home
+from framework.spark.driver import ui_key
 
-SOURCE = Path(ui.__file__).with_name("KeyFilter.java")
+SOURCE = Path(ui_key.__file__).with_name("KeyFilter.java")
 #: With which of the Sparks that are fetched it is compiled, by the name of the interfaces of servlets.
 SPARKS = {"javax": "3.5", "jakarta": "4.3"}
 

@@ -2,7 +2,7 @@
 
 Each setting that Spark declares registers itself when its class is initialised, and `SparkConf` has tables
 of names that were given up. A Java Virtual Machine of that Spark is asked for both by py4j, which comes
-with pyspark. What is found is stored beside `spark_settings.py`, a file for each version, which needs no
+with pyspark. What is found is stored beside `framework/spark/settings_table.py`, a file for each version, which needs no
 Java to be read.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from framework.spark.fetching import fetchable
-from framework.spark.homes import fetched_folder, python_path, version_in
-from framework.spark.spark_settings import FOLDER
+from framework.spark.install.fetch import fetchable
+from framework.spark.install.homes import fetched_folder, python_path, version_in
+from framework.spark.settings_table import FOLDER
 
 _ENTRY = b"internal/config/Config"
 _CONF = "org.apache.spark.SparkConf$"

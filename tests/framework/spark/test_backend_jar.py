@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from framework.spark import local_spark_home
-from framework.spark.backend_jar import BackendJarError, backend_jar, jar_folders
-from framework.spark.homes import SparkHome
+from framework.spark.install.backend_jar import BackendJarError, backend_jar, jar_folders
+from framework.spark.install.homes import SparkHome
 
 
 def test_a_jar_is_compiled_once(tmp_path: Path) -> None:

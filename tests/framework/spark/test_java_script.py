@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Spark
-from framework.spark import fetching
-from framework.spark.homes import SparkHomes, fetched_folder
+from framework.spark.install import fetch
+from framework.spark.install.homes import SparkHomes, fetched_folder
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> Path:
     for name in ("9.9/java/bin", "9.9/java/runtime/bin", "9.9/spark/jars", "other/jars", "extra"):
         (tmp_path / name).mkdir(parents=True)
     for path, content in (
-        ("bin/java", Path(fetching.__file__).with_name("java.sh").read_bytes()),
+        ("bin/java", Path(fetch.__file__).with_name("java.sh").read_bytes()),
         ("runtime/bin/java", b"#!/bin/sh\nprintf '%s\\n' \"$@\"\n"),
     ):
         program = tmp_path / "9.9/java" / path

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from framework.spark.last_error import TAIL, LastWords, last_words
+from framework.spark.driver.last_error import TAIL, LastWords, last_words
 
 LOGGED = "26/01/02 03:04:05 INFO ShutdownHookManager: Deleting directory /tmp/spark-1\n"
 

@@ -16,8 +16,8 @@ import pytest
 
 from framework.embedded.isolation.cgroups import make_tracker
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, TooLateError
-from framework.spark import driver as driver_module
-from framework.spark import supervisor as supervisor_module
+from framework.spark.driver import driver as driver_module
+from framework.spark.driver import supervisor as supervisor_module
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 ENDED = DriverStatus("ended", 0)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from conf.assumptions import DEFAULT_SPARK
-from framework.spark import fetching
-from framework.spark.fetching import FetchError, connectable, fetch, fetch_connect, fetchable, remove
-from framework.spark.homes import connect_path
+from framework.spark.install import fetch as fetching
+from framework.spark.install.fetch import FetchError, connectable, fetch, fetch_connect, fetchable, remove
+from framework.spark.install.homes import connect_path
 
 SOURCES = {
     "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o644,

@@ -6,9 +6,9 @@ import pytest
 
 from conf.schema import JobSpec
 from framework.spark import heap_mib
-from framework.spark import spark_values as values
-from framework.spark.spark_properties import OURS, job_properties
-from framework.spark.spark_values import PropertyError
+from framework.spark import property_values as values
+from framework.spark.property_values import PropertyError
+from framework.spark.submit_properties import OURS, job_properties
 
 DYNAMIC = "spark.dynamicAllocation."
 

@@ -7,11 +7,11 @@ import pytest
 
 from conf.schema import JobSpec
 from framework.spark import Application
-from framework.spark.fetching import fetchable
-from framework.spark.homes import fetched_folder
-from framework.spark.spark_properties import OURS, job_properties
-from framework.spark.spark_settings import FOLDER, Setting, all_settings, current, current_name
-from framework.spark.spark_values import PropertyError
+from framework.spark.install.fetch import fetchable
+from framework.spark.install.homes import fetched_folder
+from framework.spark.property_values import PropertyError
+from framework.spark.settings_table import FOLDER, Setting, all_settings, current, current_name
+from framework.spark.submit_properties import OURS, job_properties
 from framework.spark.treatments import TREATMENTS, treatment
 from tests.framework.spark.settings_of_spark import settings_text
 

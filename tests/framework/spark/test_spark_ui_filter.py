@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.spark import ui as ui_module
 from framework.spark import ui_key
+from framework.spark.driver import ui_key as ui_module
 from tests.framework.spark.key_filter import SPARKS, compiled, stored
 
 

@@ -1,0 +1,1 @@
+"""The embedded agent: tasks as processes, health checks, sandboxes."""

@@ -1,0 +1,1 @@
+"""The embedded master: frameworks, offers, tasks, HTTP API."""

@@ -1,0 +1,87 @@
+"""Keeps what an embedded Mesos starts from outliving it, however either of the two is ended.
+
+The keeper is the parent of the process that does the work, and adopts what that one leaves behind: when the
+work is killed with SIGKILL, no task is left, in whatever session it hid, once the keeper has ended too. When
+it is the keeper that is killed, the kernel tells the work to end, which then ends its tasks itself. Work that
+is stopped when it is to end is let go on; work that hangs is killed.
+"""
+
+import contextlib
+import math
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from framework.host.process_tree import adopt_orphans, end_with_parent, kill, kill_below
+
+_AWAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+#: Chosen: what is killed is gone in a moment, unless the disk hangs; then waiting gains nothing.
+_END_SECONDS = 10.0
+#: Chosen: longer than tasks and their executors have to end, all together.
+_WORK_ENDS_SECONDS = 20.0
+#: Seconds: a signal is waited for in turns, as sigtimedwait knows no infinity.
+_LONGEST_WAIT = 3600.0
+
+
+def keep(work: Callable[[], None], let_go: Callable[[], None]) -> int:
+    """Do the work in a process below this one; return its exit code when nothing of it is left.
+
+    That is 128 + N when signal N ended it. SIGTERM and SIGINT are passed on. `let_go` is called here once the
+    work has what it was given, such as a socket. Must be called in the main thread of a process without other
+    threads or children.
+    """
+    adopt_orphans()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    own = os.getpid()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    pid = os.fork()
+    if pid == 0:
+        _work(work, own, before)
+    try:
+        let_go()
+        code = _see_through(pid)
+        kill_below(own, _END_SECONDS)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return code
+
+
+def _work(work: Callable[[], None], keeper: int, mask: set[int | signal.Signals]) -> None:
+    code = 1
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        end_with_parent(keeper, signal.SIGTERM)
+        work()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _see_through(pid: int) -> int:
+    end = math.inf
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        left = min(end - time.monotonic(), _LONGEST_WAIT)
+        received = signal.sigtimedwait(_AWAITED, max(left, 0.0))
+        if received is not None and received.si_signo != signal.SIGCHLD:
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+            end = min(end, time.monotonic() + _WORK_ENDS_SECONDS)
+        elif time.monotonic() >= end:
+            kill(pid)
+            end = math.inf

@@ -1,0 +1,1 @@
+"""Unix users, processes, signals and untrusted files of this machine."""

@@ -1,0 +1,190 @@
+"""Files that users name by a path: opened once, with the user's rights, and judged by the open file alone.
+
+Between a look at a path and its use, the path can become a link to another file, a FIFO or a device. So it is
+opened once, without waiting, by a thread that has the user's rights on files and no others; whether it may be
+used is decided on the descriptor. A thread that hangs, say on a file system that is gone, is written off:
+nobody waits for it, the number of such threads is bounded, and none keeps the process from ending.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from framework.host.unix_users import UnixAccount, mode_allows
+from framework.host.untrusted_files import UntrustedFileError
+
+T = TypeVar("T")
+
+# A FIFO without a writer would hold up the open.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+#: The number of setgroups(2), which the C library would have all threads do.
+_SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
+#: Seconds for the files of one job.
+_PATIENCE = 5.0
+#: Threads that may hang at once: of one user, and in all.
+_HANGING_OF_ONE, _HANGING = 4, 64
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that is open for reading: its descriptor, and its path with all links followed."""
+
+    descriptor: int
+    path: Path
+    folder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A thread's work, since when (monotonic)."""
+
+    user: str
+    about: str
+    since: float
+
+
+class UserFiles:
+    """Looks at users' files on threads of their own. From any thread."""
+
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        """`patience` is how many seconds one look may take."""
+        self._patience = patience
+        self._lock = threading.Lock()
+        #: Looks whose threads run; those that took too long are written off, and stay here until they end.
+        self._running: set[_Look] = set()
+
+    @property
+    def hanging(self) -> list[str]:
+        """The looks that take too long, in words."""
+        return [f"{look.about} of {look.user}" for look in self._late()]
+
+    def trouble(self) -> str:
+        """Say that looks do not come to an end; empty when all do."""
+        hanging = self.hanging
+        return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
+
+    def look(self, account: UnixAccount | None, about: str, work: Callable[[], T], asker: str = "") -> T:
+        """Do `work` on a thread with the rights that the user has on files (None: our own); its result.
+
+        Raises as it does; TimeoutError when it takes too long, or too many earlier ones of the asker (without
+        one: of the user) hang.
+        """
+        user = "the daemon's user" if account is None else account.name
+        look = _Look(asker or user, about, time.monotonic())
+        late = self._late()
+        if len(late) >= _HANGING or sum(one.user == look.user for one in late) >= _HANGING_OF_ONE:
+            raise TimeoutError(f"earlier looks hang, at {late[0].about} say")
+        done: Future[T] = Future()
+        with self._lock:
+            self._running.add(look)
+        threading.Thread(
+            target=self._run, args=(look, account, work, done), name="user files", daemon=True
+        ).start()
+        try:
+            return done.result(self._patience)
+        except TimeoutError:
+            raise TimeoutError(f"took more than {self._patience:.0f} s") from None
+
+    def _run(
+        self, look: _Look, account: UnixAccount | None, work: Callable[[], T], done: "Future[T]"
+    ) -> None:
+        try:
+            if account is not None and os.geteuid() == 0:
+                _become(account)
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+        finally:
+            with self._lock:
+                self._running.discard(look)
+
+    def _late(self) -> list[_Look]:
+        now = time.monotonic()
+        with self._lock:
+            late = [look for look in self._running if now - look.since > self._patience]
+        return sorted(late, key=lambda look: look.since)
+
+
+def placed(path: Path) -> Path:
+    """The path without links, as the kernel follows them.
+
+    Where it is not there, the path of its nearest parent that is, and the rest. The kernel follows forty
+    links at most, and holds up no other thread meanwhile.
+    """
+    for parent in (path, *path.parents):
+        try:
+            descriptor = os.open(parent, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            found = _place(descriptor)
+        finally:
+            os.close(descriptor)
+        return Path(os.path.normpath(found / path.relative_to(parent)))
+    return path
+
+
+def _place(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
+
+
+@contextmanager
+def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = False) -> Iterator[OpenFile]:
+    """Open a regular file, with `folders` also a folder, by `UserFiles.look` with the user's rights.
+
+    Links are followed: with the user's rights they lead to what is the user's to read. Where we have no right
+    to become the user, the modes of what was opened decide, and a file that is not there is none that may be
+    read.
+
+    FileNotFoundError, PermissionError; UntrustedFileError for a FIFO, a device or a socket.
+    """
+    other = account is not None and os.geteuid() not in (0, account.uid)
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        if other and isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise PermissionError(error.errno, error.strerror) from None
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle; a socket
+            raise UntrustedFileError("is no regular file") from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        folder = stat.S_ISDIR(status.st_mode)
+        if not (stat.S_ISREG(status.st_mode) or (folder and folders)):
+            raise UntrustedFileError("is no regular file")
+        found = OpenFile(descriptor, _place(descriptor), folder)
+        if other and account is not None and not _may_read(account, found.path, status):
+            raise PermissionError("by its mode")
+        yield found
+    finally:
+        os.close(descriptor)
+
+
+def _may_read(account: UnixAccount, path: Path, status: os.stat_result) -> bool:
+    enters = all(mode_allows(account, folder.stat(), stat.S_IXOTH) for folder in path.parents)
+    return enters and mode_allows(account, status, stat.S_IROTH)
+
+
+def _become(account: UnixAccount) -> None:
+    """Give this thread alone the user's rights on files; it has to do nothing else ever after."""
+    library = ctypes.CDLL(None, use_errno=True)
+    groups = (ctypes.c_uint32 * len(account.groups))(*account.groups)
+    number = _SETGROUPS.get(platform.machine())
+    if number is None:
+        raise OSError(f"no thread can become another user on {platform.machine()}")
+    if library.syscall(number, len(groups), groups):
+        raise OSError(ctypes.get_errno(), "setgroups")
+    library.setfsgid(account.gid)
+    library.setfsuid(account.uid)  # from here on without root's rights on files
+    if (library.setfsgid(-1), library.setfsuid(-1)) != (account.gid, account.uid):
+        raise OSError(f"no thread can become {account.name}")

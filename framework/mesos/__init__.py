@@ -1,0 +1,1 @@
+"""The connection to a Mesos master: offers, tasks, status updates."""

@@ -1,0 +1,149 @@
+"""Which agents a cluster has, from what its master tells operators: offers show only what is free of some."""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from environment.model.events import VmsMeasured
+from environment.model.moment import VmSize
+from environment.resources import BASIC, Resources, total
+from framework.mesos.bounded_http import Credentials, RefusedAnswerError, read_json
+from framework.mesos.translate import agent_from_json
+
+#: Seconds that the master has for each answer.
+PATIENCE = 10.0
+#: Why nothing is placed on an agent that the master still counts and cannot speak to.
+AWAY = "takes nothing new: its agent has lost its connection to the master"
+#: Bytes of an answer: an agent is told in some thousand.
+_MOST = 256 << 20
+
+
+def read_agents(
+    master: str, roles: Collection[str], credentials: Credentials, *, gpus: bool = True
+) -> VmsMeasured:
+    """The agents of the master at `host:port`, as far as these roles may use them, and what limits the roles.
+
+    Without `gpus` agents that have some are not ours. Raises OSError when the master cannot be asked or
+    refuses, ValueError when it answers something else. When it was is for the caller to say, and since when
+    agents are `AWAY`.
+    """
+    url = f"http://{master}"
+    agents = read_json(f"{url}/slaves", credentials, seconds=PATIENCE, most=_MOST)
+    try:
+        told = read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST)
+        limits, quota = quotas(told, roles), quota_in_all(told, roles)
+    except RefusedAnswerError:
+        limits, quota = (), {}  # then they are told to nobody
+    return replace(measured(agents, roles, gpus=gpus), limits=limits, quota=quota)
+
+
+def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
+    """Read what a master answers to GET /slaves; ValueError when it is something else."""
+    try:
+        # A VM of a pool is there when its agent is: others wait for that.
+        there = [agent for agent in told["slaves"] if not (_is_away(agent) and _lease(agent))]
+        sizes = {str(agent["id"]): _size(agent, roles) for agent in there}
+        # Agents that are not ours at all would be waited for in vain.
+        ours = [agent for agent in there if _is_ours(sizes[str(agent["id"])], gpus=gpus)]
+        vms = tuple(agent_from_json(agent, sizes[str(agent["id"])]) for agent in ours)
+        closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if _takes_nothing(agent))
+        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
+
+
+def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
+    """What a master's answer to GET /roles says of our roles' quotas, a sentence for each that has one."""
+    ours = {name for role in roles for name in _lineage(role)}
+    return tuple(
+        f"the master's quota lets role {name} have {_parts(quota['limit'])}, "
+        f"of which {_used(quota)} are taken"
+        for name, quota in _quotas(told).items()
+        if name in ours
+    )
+
+
+def quota_in_all(told: Any, roles: Collection[str]) -> dict[str, float]:
+    """The most that our roles together may have by a master's answer to GET /roles, by Mesos' names.
+
+    What they may have any amount of is not in it. A role's limit is that of all below it together, as what
+    these have counts as the role's, too.
+    """
+    limits = {name: quota["limit"] for name, quota in _quotas(told).items()}
+    top = {role.partition("/")[0] for role in roles}
+    names = sorted({name for limit in limits.values() for name in limit})
+    most = {name: sum(_most(role, roles, limits, name) for role in top) for name in names}
+    return {name: round(amount, 3) for name, amount in most.items() if top and amount < math.inf}
+
+
+def _most(role: str, roles: Collection[str], limits: Mapping[str, Mapping[str, float]], name: str) -> float:
+    """The most of a resource that those of our roles may have together which are this one, or below it."""
+    own = limits.get(role, {}).get(name, math.inf)
+    if role in roles:
+        return own
+    below = {
+        "/".join(each.split("/")[: role.count("/") + 2]) for each in roles if each.startswith(f"{role}/")
+    }
+    return min(own, sum(_most(each, roles, limits, name) for each in below))
+
+
+def _quotas(told: Any) -> dict[str, dict[str, dict[str, float]]]:
+    """The quotas that limit something, by role."""
+    try:
+        return {
+            str(role["name"]): {
+                part: {str(n): float(v) for n, v in role["quota"].get(part, {}).items()}
+                for part in ("limit", "consumed")
+            }
+            for role in told["roles"]
+            if role.get("quota", {}).get("limit")
+        }
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"its /roles is not what a Mesos master answers: {error!r}") from error
+
+
+def _lineage(role: str) -> tuple[str, ...]:
+    """The role and those above it: a/b/c, a/b, a."""
+    parts = role.split("/")
+    return tuple("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+
+
+def _parts(amounts: Mapping[str, float]) -> str:
+    return " and ".join(f"{amount:.10g} {name}" for name, amount in sorted(amounts.items()))
+
+
+def _used(quota: Mapping[str, Mapping[str, float]]) -> str:
+    return _parts({name: quota["consumed"].get(name, 0.0) for name in quota["limit"]})
+
+
+def _is_away(agent: Mapping[str, Any]) -> bool:
+    return not (agent.get("active", True) or agent.get("deactivated"))
+
+
+def _takes_nothing(agent: Mapping[str, Any]) -> bool:
+    return bool(agent.get("deactivated")) or _is_away(agent)
+
+
+def _lease(agent: Mapping[str, Any]) -> object:
+    return agent.get("attributes", {}).get("lease")
+
+
+def _closed(agent: Mapping[str, Any]) -> str:
+    if _is_away(agent):
+        return AWAY
+    state = str((agent.get("drain_info") or {}).get("state", "")).lower()
+    how = {"draining": "it is being drained", "drained": "it was drained"}.get(state, "it was deactivated")
+    return f"takes nothing new: {how} by an operator"
+
+
+def _is_ours(size: VmSize, *, gpus: bool) -> bool:
+    return all(map(size.resources.get, BASIC)) and (gpus or not size.resources.get("gpus"))
+
+
+def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
+    reserved = agent["reserved_resources"]
+    ours = [agent["unreserved_resources"], *(reserved[role] for role in roles if role in reserved)]
+    # What is no number, such as ports, is text here.
+    scalars = ({n: float(v) for n, v in part.items() if not isinstance(v, str)} for part in ours)
+    return VmSize(str(agent["id"]), total(map(Resources.named, scalars)).positive)

@@ -1,0 +1,389 @@
+"""The connection to a Mesos master, through pymesos: calls out, events in.
+
+pymesos runs callbacks in its I/O thread, where an exception ends the thread; so callbacks only hand events
+over. One pymesos driver lives for one connection: when that is lost, refused or answered with an error, the
+driver is put away and, after a pause that doubles, the next one subscribes with the same framework id.
+The framework is torn down by nothing that happens here.
+
+Nobody who uses a link waits for the master: calls are made by a thread of each connection (`session`), the
+watch over the connection is kept by one of the link, which makes no call itself, and who leads is followed
+by a third (`detector`).
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from environment.model import commands as cmd
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord
+from environment.words import clock
+from framework.mesos.agent_poller import Census
+from framework.mesos.agent_sizes import AWAY, read_agents
+from framework.mesos.bounded_http import Credentials
+from framework.mesos.leader_detector import Detector, is_zookeeper
+from framework.mesos.pymesos_driver import SchedulerDriver
+from framework.mesos.session import Session, SessionOptions
+from framework.mesos.translate import (
+    Json,
+    Purse,
+    agent_url,
+    inverse_offer_from_json,
+    offer_from_json,
+    role_of,
+    task_to_json,
+)
+from framework.spark import ProcessSpec
+
+log = structlog.get_logger("mesos")
+
+FIRST_PAUSE = 0.25
+#: Between attempts at a master that does not answer or accept: it may be back, or another may lead, any time.
+LONGEST_PAUSE = 4.0
+#: Between attempts at one that answers, and not as it should.
+LONGEST_REFUSED = 15.0
+#: Seconds between two looks at the connection, when nothing calls for one.
+_LOOK = 0.2
+#: Connections that were given up and still hang somewhere; no other is tried while there are more.
+_MOST_ABANDONED = 20
+#: Seconds that calls which wait get when the link is stopped.
+_LAST_CALLS = 1.0
+
+#: A task's record by its id, what it runs, and the name it is shown under; ValueError when it is not to run.
+Describe = Callable[[str], tuple[ExecutorRecord, ProcessSpec, str]]
+#: Takes an event and the status update to acknowledge once it is stored.
+Emit = Callable[[ev.Event, Json | None], None]
+
+
+class MesosLink:
+    """A framework's link to its master. Events come from any thread; everything public returns at once."""
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        emit: Emit,
+        framework_id: str | None,
+        may_call: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Under the id that an earlier subscription gave, if there was one.
+
+        `may_call` is asked right before each call to the master, in the thread that makes it. `now` is the
+        time of events.
+        """
+        self._options = options
+        self._emit = emit
+        #: As whom masters and agents are asked.
+        self.credentials = Credentials(options.principal, options.secret)
+        self._census = Census(self._read_agents, self._tell_agents)
+        self._may_call = may_call
+        self._now = now
+        self.framework_id = framework_id
+        #: What `options.master` is called, without what only we should know.
+        self._name = options.master.rpartition("@")[2]
+        self._address = options.master if ":" in options.master else f"{options.master}:5050"
+        self._detector: Detector | None = None
+        if is_zookeeper(options.master):
+            self._detector = Detector(options.master, self._look_now)
+            scheme, _, rest = options.master.partition("://")
+            self._name = f"the leading master of {scheme}://{rest.rpartition('@')[2]}"
+        self._state = f"connecting to {self._name}"
+        self._session: Session | None = None
+        #: How many subscriptions there were.
+        self._subscriptions = 0
+        #: Those that were put away and are not over yet.
+        self._abandoned: list[Session] = []
+        self._pause = FIRST_PAUSE
+        self._next_try = 0.0
+        self._redirected_to: str | None = None
+        #: Who led at the last look; with a new one, nothing is as it was.
+        self._leader = ""
+        self._offers: dict[str, Json] = {}
+        self._agents: dict[str, str] = {}
+        #: Since when agents have no connection to the master, as far as it was asked; for the census alone.
+        self._away: dict[str, float] = {}
+        #: What was last told of why there is no connection.
+        self._told = ""
+        self._look = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._watch, name="mesos-link", daemon=True)
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether the master has accepted us on the present connection, and was heard of lately."""
+        session = self._session
+        return session is not None and session.subscribed and not self._doubt(session)
+
+    @property
+    def state(self) -> str:
+        """How the connection stands, in words, for /readyz."""
+        session = self._session
+        if session is not None and session.subscribed and (doubt := self._doubt(session)):
+            return f"connected to {session.master}, which may hang: {doubt}"
+        return self._state
+
+    def agent_url(self, agent_id: str) -> str | None:
+        """Where the agent's own HTTP API is, as its latest offer said; None before it offered anything."""
+        return self._agents.get(agent_id)
+
+    def start(self) -> None:
+        """Connect, and whenever the connection is lost, connect again."""
+        if self._detector is not None:
+            self._detector.start()
+        self._census.start()
+        self._thread.start()
+
+    def ask_for_agents(self, seconds: float) -> bool:
+        """Ask the master now which agents it has, and wait so long for its answer; whether it came."""
+        return self._census.ask(seconds)
+
+    def stop(self) -> None:
+        """Leave the master; what runs goes on, and the framework may come back."""
+        session = self._session
+        if session is not None and not self._doubt(session):
+            session.drain(_LAST_CALLS)
+        self._stopping = True
+        self._census.stop()
+        self._look.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._detector is not None:
+            self._detector.stop()
+
+    def execute(self, command: cmd.Command, describe: Describe, subscription: int | None = None) -> None:
+        """Make the call that a command asks for, after those before it.
+
+        What was decided under an earlier `subscription` than the present one is not said on this one, where
+        it means something else: a SUPPRESS would silence it. Kills and questions mean the same on all.
+
+        What is lost on the way is found by the model's timeouts and the reconciliation after the next
+        subscription, so nothing is raised for it; only a launch that was never sent is told at once.
+        """
+        session = self._session
+        if session is None or not session.subscribed:
+            if isinstance(command, cmd.Launch):
+                self._refuse(command.task_ids, command.vm.id, "the connection to the master was lost")
+            return
+        if subscription not in (None, session.number) and not isinstance(
+            command, cmd.KillTask | cmd.Reconcile
+        ):
+            if isinstance(command, cmd.Launch):
+                why = "it was decided under an earlier connection to the master"
+                self._refuse(command.task_ids, command.vm.id, why)
+            return
+        match command:
+            case cmd.Launch():
+                self._launch(session, command, describe)
+            case cmd.Decline(offer_ids=ids, refuse_seconds=seconds):
+                for offer_id in ids:
+                    self._offers.pop(offer_id, None)
+                _decline(session, ids, seconds)
+            case cmd.AnswerInverse(offer_ids=ids, accept=accept):
+                _answer_inverse(session, ids, accept=accept)
+            case cmd.Suppress():
+                session.call("SUPPRESS", lambda driver: driver.suppressOffers())
+            case cmd.Revive():
+                session.call("REVIVE", lambda driver: driver.reviveOffers())
+            case cmd.KillTask(task_id=task_id):
+                session.call("KILL", lambda driver: driver.killTask({"value": task_id}))
+            case cmd.Reconcile(tasks=tasks):
+                session.call("RECONCILE", lambda driver: driver.reconcile(tasks))
+
+    def acknowledge(self, status: Json) -> None:
+        """Tell the master that a status update is stored."""
+        session = self._session
+        if session is not None and "uuid" in status:
+            session.call("ACKNOWLEDGE", lambda driver: driver.acknowledgeStatusUpdate(status))
+
+    # ---- the watch over the connection -------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Keep a connection, until `stop`; the only thread that makes and puts away sessions."""
+        while not self._stopping:
+            self._look.clear()
+            self._tend(time.monotonic())
+            self._look.wait(_LOOK)
+        if self._session is not None:
+            self._session.close("the daemon stops")
+            self._session = None
+
+    def _tend(self, now: float) -> None:
+        """Give up on a connection that is silent, dead, or to the wrong master; make one when it is time."""
+        self._abandoned = [session for session in self._abandoned if not session.over]
+        leader, nobody = self._address, ""
+        if self._detector is not None:
+            leader, nobody = self._detector.leader, self._detector.state
+        session = self._session
+        if leader != self._leader:
+            self._leader = leader
+            if session is not None:
+                self._put_away(session, f"{leader} leads now" if leader else nobody)
+            # Its pauses are not for another one.
+            self._pause, self._next_try = FIRST_PAUSE, now
+        elif session is not None and (why := session.trouble(now)):
+            self._put_away(session, why)
+        if self._session is not None:
+            return
+        if not leader:
+            self._state = f"not connected to {self._name}: {nobody}"
+        elif len(self._abandoned) > _MOST_ABANDONED:
+            self._state = f"not connected to {self._name}: {len(self._abandoned)} earlier connections hang"
+        elif not self._may_call():
+            self._state = f"not connected to {self._name}: another daemon may lead by now"
+        elif now >= self._next_try:
+            master, self._redirected_to = self._redirected_to or leader, None
+            self._session = Session(self, self._options, master, self.framework_id, self._may_call, self._now)
+            self._session.start()
+
+    def _look_now(self) -> None:
+        self._look.set()
+
+    def _doubt(self, session: Session) -> str:
+        now = time.monotonic()
+        return session.trouble(now) or session.doubt(now)
+
+    def _put_away(self, session: Session, why: str) -> None:
+        self._session = None
+        self._state = f"not connected to {self._name}: {why}; trying again"
+        session.fall_silent()
+        if session.subscribed or (why != self._told and not session.redirected_to):
+            self._told = why
+            self._emit(ev.Disconnected(self._now(), why), None)
+        session.close("the connection to the master was lost")
+        self._abandoned.append(session)
+        self._offers.clear()
+        if self._detector is None:  # otherwise ZooKeeper knows better
+            self._redirected_to = session.redirected_to
+        if session.removed:
+            self._forget_framework()
+        if session.subscribed and not session.refused:
+            # Otherwise it goes on growing: two with one id would evict each other for ever.
+            self._pause = FIRST_PAUSE
+        self._next_try = time.monotonic() + (0.0 if self._redirected_to else self._pause)
+        log.warning("master lost", master=session.master, why=why, pause=self._pause)
+        self._pause = min(2 * self._pause, LONGEST_REFUSED if session.refused else LONGEST_PAUSE)
+
+    def _forget_framework(self) -> None:
+        """The master will never take our id again, and has ended its tasks: begin anew under another one.
+
+        The reconciliation after the next subscription finds that they are gone. What is remembered is
+        replaced by the new id; whoever starts before that with the old one comes here again.
+        """
+        log.error("the master has removed our framework", framework=self.framework_id)
+        self.framework_id = None
+
+    # ---- launches --------------------------------------------------------------------------------
+
+    def _launch(self, session: Session, command: cmd.Launch, describe: Describe) -> None:
+        offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
+        if len(offers) < len(command.offer_ids):
+            self._refuse(command.task_ids, command.vm.id, "an offer was taken back")
+            return
+        purse, tasks = Purse(offers), []
+        sent: list[str] = []
+        for task_id in command.task_ids:
+            try:
+                task, process, name = describe(task_id)
+                resources = purse.pay(task.resources, task.ports)
+            except (OSError, ValueError) as error:
+                self._refuse((task_id,), command.vm.id, str(error))  # the others may be of other jobs
+                continue
+            sent.append(task_id)
+            tasks.append(
+                task_to_json(
+                    task,
+                    process,
+                    name,
+                    resources,
+                    user=process.user or self._options.task_user,
+                    secret_variables=self._options.secret_variables,
+                )
+            )
+        if not tasks:
+            _decline(session, command.offer_ids)
+            return
+        ids = [{"value": i} for i in command.offer_ids]
+
+        def launch(driver: SchedulerDriver) -> None:
+            # The remainder is wanted back at once: others may wait for it.
+            driver.launchTasks(ids, tasks, filters={"refuse_seconds": 0.0})
+
+        session.call("ACCEPT", launch, unsent=lambda why: self._refuse(sent, command.vm.id, why))
+
+    def _refuse(self, task_ids: Sequence[str], vm_id: str, why: str) -> None:
+        """Say for each task that it was never started, as the master would have."""
+        for task_id in task_ids:
+            self._emit(ev.TaskChanged(self._now(), task_id, "dropped", vm_id, "launch_not_sent", why), None)
+
+    # ---- what the session reports --------------------------------------------------------------------
+
+    def on_subscribed(self, session: Session, framework_id: str) -> None:
+        """The master has accepted us; the id is stored by whoever takes the event, before it acts on it."""
+        self.framework_id = framework_id
+        self._subscriptions += 1
+        session.number = self._subscriptions
+        self._offers.clear()
+        self._state = f"subscribed to {session.master}"
+        log.info("subscribed", master=session.master, framework=framework_id)
+        self._emit(ev.Subscribed(self._now(), framework_id, session.number), None)
+        self._census.anew()
+
+    def on_offers(self, session: Session, offers: list[Json]) -> None:
+        """Hold the offers; of one agent only those to one role, as no task can use two roles' resources."""
+        roles = {offer["agent_id"]["value"]: role_of(offer) for offer in (*offers, *self._offers.values())}
+        held = [offer for offer in offers if role_of(offer) == roles[offer["agent_id"]["value"]]]
+        if others := [offer["id"]["value"] for offer in offers if offer not in held]:
+            _decline(session, others)
+        self._offers.update((offer["id"]["value"], offer) for offer in held)
+        self._agents.update(agent_url(offer) for offer in offers)
+        told = tuple(map(offer_from_json, held))
+        self._census.hint(told)
+        self._emit(ev.OffersReceived(self._now(), told), None)
+
+    def on_inverse_offers(self, offers: list[Json]) -> None:
+        """The master wants VMs back."""
+        told = tuple(map(inverse_offer_from_json, offers))
+        self._emit(ev.InverseOffersReceived(self._now(), told), None)
+
+    def on_rescinded(self, offer_id: str) -> None:
+        """The master takes an offer back."""
+        self._offers.pop(offer_id, None)
+        self._emit(ev.OfferRescinded(self._now(), offer_id), None)
+
+    def on_event(self, event: ev.Event, status: Json | None = None) -> None:
+        """Pass on what needs nothing from us."""
+        self._emit(event, status)
+
+    def on_trouble(self) -> None:
+        """The session is of no use any more."""
+        self._look_now()
+
+    def _tell_agents(self, found: ev.VmsMeasured) -> None:
+        self._emit(replace(found, at=self._now()), None)
+
+    def _read_agents(self) -> ev.VmsMeasured | None:
+        session, options = self._session, self._options
+        if session is None or not session.subscribed:
+            return None
+        found = read_agents(session.master, options.roles, self.credentials, gpus=options.gpus)
+        now, away = self._now(), {vm_id for vm_id, why in found.closed if why == AWAY}
+        self._away = {vm_id: self._away.get(vm_id, now) for vm_id in away}
+        since = {vm_id: f" since {clock(at)}" for vm_id, at in self._away.items()}
+        return replace(found, closed=tuple((i, f"{why}{since.get(i, '')}") for i, why in found.closed))
+
+
+def _decline(session: Session, offer_ids: Sequence[str], refuse_seconds: float | None = None) -> None:
+    ids = [{"value": offer_id} for offer_id in offer_ids]
+    filters = None if refuse_seconds is None else {"refuse_seconds": refuse_seconds}
+    session.call("DECLINE", lambda driver: driver.declineOffer(ids, filters=filters))
+
+
+def _answer_inverse(session: Session, offer_ids: Sequence[str], *, accept: bool) -> None:
+    ids = [{"value": offer_id} for offer_id in offer_ids]
+    if accept:
+        session.call("ACCEPT_INVERSE_OFFERS", lambda driver: driver.acceptInverseOffers(ids))
+    else:
+        session.call("DECLINE_INVERSE_OFFERS", lambda driver: driver.declineInverseOffer(ids))

@@ -1,0 +1,145 @@
+"""pymesos as Stoker needs it: a driver that sends nothing once its owner may not speak for the framework.
+
+A process can be stopped between any two of its steps. When it goes on, another may lead; so before each part
+of a call is handed to the kernel, and before a subscription, it is asked whether it may be. What a driver is
+told, and what comes of what it hears, is in `session.py`.
+"""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from http.client import HTTPConnection
+from types import SimpleNamespace
+from typing import Any
+
+from typing_extensions import override
+
+from framework import http_parser
+from framework.mesos.call_queue import FencedError
+from framework.mesos.translate import Json
+
+http_parser.install()
+# Importing pymesos puts a SIGINT handler of its own in place and writes to stderr; both are ours to decide.
+_sigint = signal.getsignal(signal.SIGINT)
+import pymesos  # noqa: E402 - needs the parser that was just installed
+import pymesos.process  # noqa: E402 - likewise
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, _sigint)
+# Its I/O thread would interrupt the main thread when it ends; a session notices the end by itself.
+pymesos.process.thread = SimpleNamespace(interrupt_main=lambda: None)
+for _handler in list(pymesos.logger.handlers):
+    pymesos.logger.removeHandler(_handler)
+pymesos.logger.setLevel(logging.CRITICAL)
+
+#: What takes pymesos' callbacks; from here, so that nobody imports pymesos as it is.
+Scheduler = pymesos.Scheduler
+
+
+class CallConnection(HTTPConnection):
+    """On which calls are made."""
+
+    def __init__(self, address: str, timeout: float, may_call: Callable[[], bool]) -> None:
+        """To `host:port`."""
+        super().__init__(address, timeout=timeout)
+        self._may_call = may_call
+
+    @override
+    def send(self, data: Any) -> None:
+        """Send the next part of a call; FencedError when it must not be sent."""
+        if self.sock is None:
+            self.connect()  # which takes its time
+        if not self._may_call():
+            raise FencedError("this daemon may not lead any more")
+        super().send(data)
+
+
+class EventConnection(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
+    """pymesos' connection for events, which subscribes a driver of ours only if it may."""
+
+    @override
+    def write(self) -> bool:
+        """Send some of the subscription; False gives the connection up."""
+        driver = self._callback
+        if isinstance(driver, SchedulerDriver) and not driver.sched.may_call():
+            return False
+        return bool(super().write())
+
+
+pymesos.process.Connection = EventConnection
+
+
+class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
+    """pymesos' driver, with what it lacks."""
+
+    _conn: CallConnection | None
+    _used: CallConnection | None = None  # for the last call
+
+    @override
+    def change_master(self, new_master: str | None) -> None:
+        """Note where a master that does not lead sends us."""
+        if self._master is not None and new_master and new_master != self._master:
+            self.sched.redirected_to = new_master
+        super().change_master(new_master)
+
+    @property
+    @override
+    def framework(self) -> Json:
+        """Who subscribes; pymesos would leave GPU_RESOURCES out, as it does not know the version."""
+        return dict(self._framework)
+
+    @override
+    def _get_version(self, master: str | None) -> None:
+        # pymesos asks for it to tell inverse offers and GPUs of old masters apart, and fails on 1.12.0-dev.
+        return None
+
+    @override
+    def on_event(self, event: Json) -> None:
+        """Hand an event over. What goes wrong with it ends the session, which then knows why.
+
+        pymesos would take an OSError of ours (a full disk) for one of its socket's, and subscribe again.
+        """
+        try:
+            super().on_event(event)
+        except Exception as error:
+            self.sched.at_odds(f"an event could not be handled: {type(error).__name__}: {error}")
+
+    @override
+    def _get_conn(self) -> CallConnection | None:
+        if self.connected and self._conn is None:
+            self._conn = CallConnection(self.master, self._timeout, self.sched.may_call)
+        self._used = self._conn if self.connected else None
+        return self._used
+
+    @override
+    def _close(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            conn.close()
+
+    @override
+    def _send(self, *call: Any, **more: Any) -> Any:
+        """Make a call. Closed by the thread of events meanwhile, a connection opens again, unknown to all."""
+        try:
+            return super()._send(*call, **more)
+        finally:
+            if self._used is not None and self._used is not self._conn:
+                self._used.close()
+
+    def works(self) -> bool:
+        """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
+        return self._io_thread is not None and self._io_thread.is_alive()
+
+    def reconcile(self, tasks: tuple[tuple[str, str], ...]) -> None:
+        """Ask for the tasks' states, naming their agents: without them a lost agent's tasks stay unknown."""
+        asked = [{"task_id": {"value": t}, **({"agent_id": {"value": a}} if a else {})} for t, a in tasks]
+        if self.connected:
+            call = {"type": "RECONCILE", "framework_id": {"value": self.framework_id}}
+            self._send({**call, "reconcile": {"tasks": asked}})
+
+
+def last_words() -> str:
+    """What ended pymesos' I/O thread, told once; empty when nothing did."""
+    error, pymesos.process._exc_info = pymesos.process._exc_info, None
+    return "" if error is None else f"{error[1] or type(error[1]).__name__}"

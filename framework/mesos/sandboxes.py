@@ -1,0 +1,199 @@
+"""What a task leaves in its Mesos sandbox, near or far: parts of its logs, and whole files.
+
+Whoever runs as a task wrote it, and whoever runs an agent answers for it: neither is followed elsewhere,
+waited for, or read beyond what was asked for.
+"""
+
+import os
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from framework.host.untrusted_files import list_beneath, open_beneath
+from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError, read_into, read_json
+
+#: Seconds that an agent has to answer; for a whole file.
+PATIENCE, FILE_PATIENCE = 10.0, 60.0
+#: Bytes, 16 TiB: no log is so long, and an agent may answer an error to what it cannot seek to.
+_LONGEST = 1 << 44
+#: Bytes of JSON that a byte of a log becomes at most, and those around all of them.
+_ESCAPED, _FRAME = 6, 4096
+#: Bytes at once: an agent gives no more.
+_PART = 1 << 16
+#: Bytes of a list of files.
+_LISTED = 1 << 20
+
+
+class Sandbox(Protocol):
+    """The folder of one task. All methods raise FileNotFoundError for what is not there, else OSError."""
+
+    def read(self, name: str, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes of a file from `offset` on."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        ...
+
+    def copy(self, name: str, to: int, most: int) -> int:
+        """Copy at most so many bytes of a file to a descriptor; how many these were."""
+        ...
+
+    def files(self, folder: str) -> list[str]:
+        """The regular files in a folder of it, and in those below, some hundreds at most."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSandbox:
+    """On this machine, in the folder of an agent."""
+
+    agent_dir: Path
+    framework_id: str
+    task_id: str
+
+    def read(self, name: str, offset: int, limit: int) -> bytes:
+        """See `Sandbox`."""
+        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
+        try:
+            # Beyond the largest file of a file system, an offset would be an error.
+            return os.pread(file, limit, offset) if offset < os.fstat(file).st_size else b""
+        finally:
+            os.close(file)
+
+    def size(self, name: str) -> int:
+        """See `Sandbox`."""
+        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
+        try:
+            return os.fstat(file).st_size
+        finally:
+            os.close(file)
+
+    def copy(self, name: str, to: int, most: int) -> int:
+        """See `Sandbox`."""
+        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
+        try:
+            return copy_file(file, to, most)
+        finally:
+            os.close(file)
+
+    def files(self, folder: str) -> list[str]:
+        """See `Sandbox`."""
+        return list_beneath(self.agent_dir / self._run(), folder)
+
+    def _run(self) -> PurePosixPath:
+        """Its latest run, below the agent's folder."""
+        runs = PurePosixPath("frameworks", self.framework_id, "executors", self.task_id, "runs")
+        try:
+            latest = max(
+                (path for path in (self.agent_dir / runs).iterdir() if path.name != "latest"),
+                key=lambda path: path.lstat().st_mtime,
+            )
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            raise FileNotFoundError(f"there is no sandbox of {self.task_id}") from None
+        return runs / latest.name
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSandbox:
+    """On an agent, which is asked over HTTP."""
+
+    agent_url: str
+    framework_id: str
+    task_id: str
+    credentials: Credentials = NOBODY
+
+    def read(self, name: str, offset: int, limit: int) -> bytes:
+        """See `Sandbox`."""
+        if offset >= _LONGEST:
+            return b""
+        answer = self._ask("read", name, _ESCAPED * limit + _FRAME, offset=offset, length=limit)
+        try:
+            return str(answer["data"]).encode()[:limit]
+        except (KeyError, TypeError) as error:
+            raise self._odd() from error
+
+    def size(self, name: str) -> int:
+        """See `Sandbox`."""
+        answer = self._ask("read", name, _FRAME, offset=-1)
+        try:
+            return max(0, int(answer["offset"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._odd() from error
+
+    def copy(self, name: str, to: int, most: int) -> int:
+        """See `Sandbox`."""
+        url = f"{self.agent_url}/files/download?{urllib.parse.urlencode({'path': self._path(name)})}"
+        try:
+            return read_into(to, url, self.credentials, seconds=FILE_PATIENCE, most=most)
+        except RefusedAnswerError as error:
+            raise self._refused(error, name) from error
+
+    def files(self, folder: str) -> list[str]:
+        """See `Sandbox`."""
+        top = self._path("")
+        return [path.removeprefix(top) for path in self._below(self._path(folder), 2)]
+
+    def _below(self, path: str, depth: int) -> Iterator[str]:
+        answer = self._ask("browse", path.removeprefix(self._path("")), _LISTED)
+        try:
+            found = [(str(entry["mode"]), str(entry["path"])) for entry in answer]
+        except (KeyError, TypeError) as error:
+            raise self._odd() from error
+        for mode, entry in found:
+            name = entry.rpartition("/")[2]  # wherever else it says that it is
+            if mode.startswith("d") and depth > 1:
+                yield from self._below(f"{path}/{name}", depth - 1)
+            elif mode.startswith("-") and name not in ("", ".", ".."):
+                yield f"{path}/{name}"
+
+    def _path(self, name: str) -> str:
+        # The agent's own name for a task's latest sandbox; a command task's executor has the task's id.
+        return f"/frameworks/{self.framework_id}/executors/{self.task_id}/runs/latest/{name}"
+
+    def _ask(self, what: str, name: str, most: int, **more: int) -> Any:
+        query = urllib.parse.urlencode({"path": self._path(name), **more})
+        try:
+            return read_json(
+                f"{self.agent_url}/files/{what}?{query}", self.credentials, seconds=PATIENCE, most=most
+            )
+        except RefusedAnswerError as error:
+            raise self._refused(error, name) from error
+        except ValueError as error:
+            raise self._odd() from error
+
+    def _refused(self, error: RefusedAnswerError, name: str) -> OSError:
+        if error.status == 404:
+            return FileNotFoundError(f"{name or 'the sandbox'} is not there any more, or not yet")
+        cure = ""
+        if error.status == 401:
+            cure = "; it wants mesos.principal and mesos.secret_file" + (
+                " that it knows" if self.credentials.principal else ""
+            )
+        return OSError(f"agent {self.agent_url} answers {error.status}{cure}")
+
+    def _odd(self) -> OSError:
+        return OSError(f"agent {self.agent_url} does not answer as a Mesos agent does")
+
+
+def read_end(sandbox: Sandbox, name: str, limit: int) -> tuple[int, bytes]:
+    """The last `limit` bytes of a file that grows no more, and the offset at which they begin."""
+    first = offset = max(0, sandbox.size(name) - limit)
+    data = b""
+    while len(data) < limit and (part := sandbox.read(name, offset, min(_PART, limit - len(data)))):
+        data += part
+        offset += len(part)
+    return first, data
+
+
+def copy_file(source: int, to: int, most: int) -> int:
+    """Copy at most so many bytes between two descriptors; how many these were."""
+    left = most
+    while left and (part := os.read(source, min(_PART, left))):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[os.write(to, rest) :]
+        left -= len(part)
+    return most - left

@@ -1,0 +1,298 @@
+"""One connection to a Mesos master: a driver of pymesos from its start to its loss, and what is told to it.
+
+pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
+Calls to the master wait in `calls.py` and are made one after another by a thread of the session's own, as
+pymesos holds a lock while it waits for an answer: nobody else may ask its driver for anything. When a session
+is in trouble, whoever holds it closes it and makes another (see `link`). What pymesos lacks is in
+`pymesos_driver.py`.
+"""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import structlog
+from typing_extensions import override
+
+from environment.model import events as ev
+from framework.mesos.call_queue import Calls, QueuedCall
+from framework.mesos.pymesos_driver import Scheduler, SchedulerDriver, last_words
+from framework.mesos.translate import Json, task_changed_from_json
+
+log = structlog.get_logger("mesos")
+
+#: A master that was not heard for so many of its heartbeats is taken for gone.
+HEARTBEATS_MISSED = 3
+#: After so many heartbeats without a word it is not known any more whether the master is there.
+_DOUBTFUL = 1.5
+#: Seconds beyond its time-outs after which a call hangs, however slowly an answer drips in.
+_GRACE = 1.0
+#: What a master says to a framework id that it has removed: torn down, or away for too long.
+_REMOVED = "framework has been removed"
+_CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Which master, and as whom."""
+
+    master: str
+    framework_name: str = "stoker"
+    roles: tuple[str, ...] = ("stoker",)
+    user: str = ""
+    task_user: str | None = None
+    principal: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    failover_timeout: float = 7 * 24 * 3600.0
+    secret_variables: bool = False
+    webui_url: str | None = None
+    #: Whether agents that have gpus may be offered: a master keeps them from who does not know of gpus.
+    gpus: bool = True
+    #: Seconds that a master has for each step of a call: to accept the connection, to answer.
+    call_timeout: float = 10.0
+    #: Mesos' own default; the master tells it on subscription, but pymesos does not pass it on.
+    heartbeat_seconds: float = 15.0
+
+
+class Listener(Protocol):
+    """Who hears what a session hears. Called in pymesos' I/O thread: must return at once and not raise."""
+
+    def on_subscribed(self, session: "Session", framework_id: str) -> None:
+        """The master has accepted us."""
+
+    def on_offers(self, session: "Session", offers: list[Json]) -> None:
+        """The master offers resources."""
+
+    def on_inverse_offers(self, offers: list[Json]) -> None:
+        """The master wants VMs back."""
+
+    def on_rescinded(self, offer_id: str) -> None:
+        """The master takes an offer back."""
+
+    def on_event(self, event: ev.Event, status: Json | None = None) -> None:
+        """Anything else; `status` is a status update to be acknowledged."""
+
+    def on_trouble(self) -> None:
+        """The session is of no use any more."""
+
+
+class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
+    """A driver with its callbacks. Not subscribed at first; of no use once `trouble` says why."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        options: SessionOptions,
+        master: str,
+        framework_id: str | None,
+        may_call: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """To the master at `host:port`. `may_call` is asked before each call to it."""
+        self.master = master
+        self.may_call = may_call
+        self._now = now
+        self._listener = listener
+        self.subscribed = False
+        #: The how-manieth subscription it is; given by whoever holds it.
+        self.number = 0
+        self.redirected_to: str | None = None
+        #: The subscription ended for another reason than the loss of its connection.
+        self.refused = False
+        #: The master has removed the framework id, and takes it never again.
+        self.removed = False
+        self._trouble = ""
+        self._started = False
+        self._heard_at = time.monotonic()
+        self._heartbeat, self._call_timeout = options.heartbeat_seconds, options.call_timeout
+        #: Held while something is handed over, so that nothing is after `close`.
+        self._handing = threading.Lock()
+        self._closed = False
+        self._calls = Calls(may_call, self._fail)
+        gpus = ("GPU_RESOURCES",) if options.gpus else ()
+        framework: Json = {
+            "user": options.user,
+            "name": options.framework_name,
+            "roles": list(options.roles),
+            "capabilities": [{"type": name} for name in (*_CAPABILITIES, *gpus)],
+            "failover_timeout": options.failover_timeout,
+            "checkpoint": True,
+        }
+        if options.webui_url:
+            framework["webui_url"] = options.webui_url
+        if options.principal:
+            framework["principal"] = options.principal
+        if framework_id:
+            framework["id"] = {"value": framework_id}
+        self._driver = SchedulerDriver(
+            self,
+            framework,
+            master,
+            implicit_acknowledgements=False,
+            principal=options.principal,
+            secret=options.secret,
+            failover=True,
+            timeout=self._call_timeout,  # a day, otherwise
+        )
+        self._thread = threading.Thread(target=self._run, name="mesos-calls", daemon=True)
+
+    def _run(self) -> None:
+        """All that is asked of the driver."""
+        try:
+            self._driver.start()
+            self._started = True
+        except Exception as error:
+            self._fail(f"{type(error).__name__}: {error}")
+        self._calls.run()
+        self._stop()
+
+    # ---- what the link asks, never waiting for the master --------------------------------------------
+
+    def start(self) -> None:
+        """Subscribe; how that goes is told to the listener."""
+        self._heard_at = time.monotonic()
+        self._thread.start()
+
+    def call(
+        self,
+        name: str,
+        make: Callable[["SchedulerDriver"], object],
+        unsent: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Make a call after those before it. `unsent` is told why, when it is certain that it never was."""
+        self._calls.put(QueuedCall(name, lambda: make(self._driver), unsent))
+
+    def trouble(self, now: float) -> str:
+        """Why this session is of no use any more; empty while it is."""
+        if self._trouble:
+            return self._trouble
+        silent, allowed = now - self._heard_at, HEARTBEATS_MISSED * self._heartbeat
+        if silent > (allowed if self.subscribed else min(self._call_timeout, allowed)):
+            return f"nothing heard for {silent:.0f} s"
+        if (pending := self._calls.pending(now)) > self._call_timeout + _GRACE:
+            return f"a call was not answered for {pending:.0f} s"
+        if self._started and not self._driver.works():
+            self._trouble = last_words() or "its connection ended"
+        return self._trouble
+
+    def doubt(self, now: float) -> str:
+        """Why the master may not be there any more, although the connection stands; empty when it is."""
+        silent, pending = now - self._heard_at, self._calls.pending(now)
+        if silent > _DOUBTFUL * self._heartbeat:
+            return f"nothing heard for {silent:.0f} s"
+        return f"a call is not answered for {pending:.0f} s" if pending > self._call_timeout / 2 else ""
+
+    def drain(self, seconds: float) -> None:
+        """Give the calls that wait so many seconds to be made."""
+        self._calls.drain(seconds)
+
+    def fall_silent(self) -> None:
+        """Hand nothing over any more, whatever the master still tells."""
+        with self._handing:
+            self._closed = True
+
+    def close(self, why: str) -> None:
+        """Hand over and call nothing any more; the driver is stopped, without tearing the framework down.
+
+        By the thread that has it, which is not waited for. Calls that were never made are told `why`.
+        """
+        self.fall_silent()
+        self._calls.close(why)
+        if self._calls.pending(time.monotonic()):
+            # Whatever does not answer is not waited for.
+            with contextlib.suppress(AttributeError, OSError):
+                self._driver._conn.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # suppressed
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of this session is left after `close`."""
+        return not (self._thread.is_alive() or self._driver.works())
+
+    # ---- its end -----------------------------------------------------------------------------------
+
+    def at_odds(self, why: str) -> None:
+        """The master and we do not agree; to try again at once would be to disagree again."""
+        self.refused = True
+        self._fail(why)
+
+    def _fail(self, why: str) -> None:
+        """Be of no use from now on. Stopped at once, as pymesos would try again without a pause."""
+        if self._trouble:
+            return
+        self._trouble = why
+        self._listener.on_trouble()
+        self._stop()
+
+    def _stop(self) -> None:
+        with contextlib.suppress(Exception):
+            self._driver.stop(failover=True)
+
+    def _hand_over(self, handle: Callable[..., None], *what: Any) -> None:
+        self._heard_at = time.monotonic()
+        with self._handing:
+            if not self._closed:
+                handle(*what)
+
+    @override
+    def registered(self, driver: Any, framework_id: Mapping[str, str], master: Mapping[str, Any]) -> None:
+        """Note the subscription."""
+        self._hand_over(self._accepted, framework_id["value"])
+
+    def _accepted(self, framework_id: str) -> None:
+        self.subscribed = True
+        self._listener.on_subscribed(self, framework_id)
+
+    @override
+    def reregistered(self, driver: Any, master: Mapping[str, Any]) -> None:
+        """Note the subscription under an id that we had."""
+        self.registered(driver, {"value": driver.framework_id}, master)
+
+    @override
+    def resourceOffers(self, driver: Any, offers: list[Json]) -> None:
+        """Hand offers over."""
+        self._hand_over(self._listener.on_offers, self, offers)
+
+    @override
+    def inverseOffers(self, driver: Any, offers: list[Json]) -> None:
+        """Hand them over."""
+        self._hand_over(self._listener.on_inverse_offers, offers)
+
+    @override
+    def offerRescinded(self, driver: Any, offer_id: Mapping[str, str]) -> None:
+        """Hand it over."""
+        self._hand_over(self._listener.on_rescinded, offer_id["value"])
+
+    @override
+    def statusUpdate(self, driver: Any, status: Json) -> None:
+        """Hand it over; it is acknowledged when it is stored."""
+        self._hand_over(self._listener.on_event, task_changed_from_json(status, self._now()), status)
+
+    @override
+    def slaveLost(self, driver: Any, agent_id: Mapping[str, str]) -> None:
+        """Hand it over."""
+        self._hand_over(self._listener.on_event, ev.VmLost(self._now(), agent_id["value"]))
+
+    @override
+    def processHeartBeat(self, driver: Any) -> None:
+        """Note that the master is there."""
+        self._heard_at = time.monotonic()
+
+    @override
+    def error(self, driver: Any, message: str) -> None:
+        """End this session: pymesos alone would subscribe again at once, and again."""
+        self.removed = _REMOVED in message.lower()
+        self.at_odds(f"the master says: {message}")
+
+    @override
+    def disconnected(self, driver: Any) -> None:
+        """End this session. When the I/O thread died of an exception, that is why: a 401, for example."""
+        if why := last_words():
+            self._fail(why)
+        elif self.subscribed:
+            self._fail("the connection was lost")
+        else:
+            self._fail("it does not accept the connection")

@@ -1,0 +1,62 @@
+"""What a VM is told when it is opened: how its agent joins this cluster, and how it can tell of its end.
+
+How that reaches the VM is its provider's business.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+from environment.resources import THOUSANDTHS, Resources
+from framework.providers.interface import ProviderError, Wanted
+
+#: Below this a VM tells the daemon of itself, by its lease.
+VMS = "/v1/vms/"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where VMs come in: the Mesos `master` (host:port or zk://...), the daemon's `url`, and their keys.
+
+    `key` makes of a lease what its VM shows when it tells the daemon something, and opens nothing else.
+    """
+
+    master: str
+    url: str
+    key: Callable[[str], str]
+
+
+class Joining(NamedTuple):
+    """What a VM is told: `attributes` and `resources` are flags of its Mesos agent.
+
+    Notices are POSTed to `notice_url`, with `key` as bearer token.
+    """
+
+    master: str
+    attributes: str
+    resources: str
+    notice_url: str
+    key: str
+
+
+def joining(wanted: Wanted, door: Door) -> Joining:
+    """What the VM is told; ProviderError `invalid` when a name in it would be no attribute of an agent."""
+    vm = wanted.vm
+    attributes = {"vm": vm.type, "price": decimal(vm.price_per_hour), "lease": wanted.lease}
+    for name, value in attributes.items():
+        if not value or ";" in value or not value.isprintable():
+            raise ProviderError("invalid", f"{value!r} can be no attribute ({name}) of a Mesos agent")
+    told = ";".join(f"{name}:{value}" for name, value in attributes.items())
+    notice_url = f"{door.url.rstrip('/')}{VMS}{quote(wanted.lease, safe='')}/notice"
+    return Joining(door.master, told, _flag(vm.resources), notice_url, door.key(wanted.lease))
+
+
+def decimal(number: float) -> str:
+    """A number of dollars without an exponent, which not everything reads."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def _flag(resources: Resources) -> str:
+    amounts = resources.thousandths
+    return ";".join(f"{name}:{decimal(amounts[name] / THOUSANDTHS)}" for name in resources)

@@ -1,0 +1,1 @@
+"""A driver process on this host: started, supervised, its end explained."""

@@ -1,0 +1,137 @@
+"""Why a driver failed, in the one line of all that it printed that says so. Text in, text out.
+
+Whoever wrote the job wrote what is read here: it is looked at once, line by line, and steers nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from framework.spark.driver.boilerplate import meaningful
+
+#: Bytes at the end of a log that are looked at, and characters of a line.
+TAIL = 1 << 16
+_LONGEST = 2000
+
+_TRACEBACK = "Traceback (most recent call last):"
+# What log4j writes as Spark sets it up; the first group is the level.
+_LOGGED = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) [^ ]{1,200}: ?")
+_COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_NAME = r"[A-Za-z_$][\w$]{0,100}(?:\.[\w$]{1,100}){0,20}"
+# Java also names the thread, or what it was caused by.
+_JAVA = re.compile(
+    rf'(?:Caused by: |: |Exception in thread "[^"]{{0,200}}" )?({_NAME}(?:Error|Exception)\b.*)'
+)
+_CAUSE = "Caused by: "
+_STACK = re.compile(
+    r"\s+at [\w.$/]|\s+\.\.\. \d+ more|JVM stacktrace:|Traceback |(?:During handling|The above)|Exception "
+)
+#: Lines of an exception's message that are looked at.
+_MESSAGE = 50
+#: What stands before a traceback of an error that ended nothing.
+_IGNORED = re.compile(r"Exception ignored in|--- Logging error ---")
+_CRASH = re.compile(
+    r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
+    r"There is insufficient memory for the Java Runtime|Terminating due to java\.lang\.OutOfMemoryError.*|"
+    r"java\.lang\.OutOfMemoryError.*|"
+    r"Error occurred during initialization of VM|Fatal Python error: .*)"
+)
+#: What of that says all by itself.
+_WHOLE = ("Terminating", "java.", "Fatal Python")
+_ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal )?error: \S", re.IGNORECASE)
+_OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
+
+
+class LastWords(NamedTuple):
+    """A line that a driver printed, empty when there is none; an `error`, or only what was printed last."""
+
+    text: str
+    error: bool
+
+
+def last_words(stderr: bytes, stdout: bytes) -> LastWords:
+    """The line that says best why a driver failed, in the last `TAIL` bytes of what it printed.
+
+    That is the end of the last Python traceback (Spark prints what a Python driver complains of to stdout);
+    where that only tells of Java, or there is none, the last exception of Java, or what caused it; else what
+    a JVM or an interpreter said when it crashed; else the last line that calls itself an error; else, as no
+    error, the last line that is neither a log entry below ERROR nor boilerplate.
+    """
+    complaints, output = meaningful(_lines(stderr)), meaningful(_lines(stdout))
+    for found in (
+        _python(output),
+        _python(complaints),
+        _java(complaints),
+        _crash(complaints) or _crash(output),
+        _error(complaints) or _error(output),
+    ):
+        if found:
+            return LastWords(found, error=True)
+    return LastWords(_plain(complaints) or _plain(output), error=False)
+
+
+def _lines(tail: bytes) -> list[str]:
+    text = _COLOURS.sub("", tail[-TAIL:].decode(errors="replace"))
+    # A file that was cut while it was written has gaps of NULs.
+    return [line[:_LONGEST].rstrip() for line in text.replace("\0", " ").split("\n")]
+
+
+def _python(lines: Sequence[str]) -> str | None:
+    starts = [
+        number
+        for number, line in enumerate(lines)
+        if line.endswith(_TRACEBACK) and not (number and _IGNORED.match(lines[number - 1]))
+    ]
+    if not starts:
+        # A mistake in the syntax of the program itself has no traceback.
+        return next((line for line in reversed(lines) if re.match(r"\w{1,50}Error: ", line)), None)
+    rest = lines[starts[-1] + 1 :]
+    number = next((number for number, line in enumerate(rest) if line and not line[0].isspace()), None)
+    if number is None:
+        return None  # it is cut off
+    block = list(takewhile(lambda line: not _LOGGED.match(line), rest[number + 1 :]))
+    if rest[number].startswith(_OF_JAVA):
+        return _java(block) or rest[number]
+    return _with_end(rest[number], block)
+
+
+def _with_end(first: str, after: Sequence[str]) -> str:
+    """An exception's first line, with the last one of its message where that has several."""
+    message = list(takewhile(lambda line: line.strip() and not _STACK.match(line), after[:_MESSAGE]))
+    return f"{first} ... {message[-1].strip()}" if message else first
+
+
+def _crash(lines: Sequence[str]) -> str | None:
+    """What a JVM or a Python that crashed says of it."""
+    for number, line in enumerate(lines):
+        if not (found := _CRASH.match(line)):
+            continue
+        said = (each.lstrip("# ").strip() for each in lines[number + 1 : number + 5])
+        more = next(filter(None, said), "")
+        return found[1] if not more or found[1].startswith(_WHOLE) else f"{found[1].rstrip(':.')}: {more}"
+    return None
+
+
+def _error(lines: Sequence[str]) -> str | None:
+    return next((line.strip() for line in reversed(lines) if _ERROR.match(line)), None)
+
+
+def _java(lines: Sequence[str]) -> str | None:
+    threads = [n for n, line in enumerate(lines) if line.startswith("Exception in thread ")]
+    if threads:
+        lines = lines[threads[-1] :]
+        lines = [lines[0], *takewhile(lambda line: not _LOGGED.match(line), lines[1:])]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    if causes:
+        return causes[-1]
+    found = [match[1] for line in lines if (match := _JAVA.match(line))]
+    return found[-1] if found else None
+
+
+def _plain(lines: Sequence[str]) -> str:
+    for line in reversed(lines):
+        logged = _LOGGED.match(line)
+        if line.strip() and (logged is None or logged[1] in ("ERROR", "FATAL")):
+            return line[logged.end() :] if logged else line.strip()
+    return ""

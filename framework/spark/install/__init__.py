@@ -1,0 +1,1 @@
+"""Spark and Java installations: fetched, found, and Stoker's jar for them."""

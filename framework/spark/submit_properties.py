@@ -1,0 +1,301 @@
+"""What Spark's properties ask of Stoker: the fields of a job, and what is left for its application.
+
+Spark's own defaults hold, and so do its older names of settings (`spark_settings`). Which properties are a
+job's, the application's or nobody's is in `treatments`. Where the properties come from (spark-submit's REST
+protocol, a driver elsewhere) is not known here, nor what a job may be: `JobSpec` checks the fields.
+`spark_values` reads single values.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+from conf.schema import SpotUse
+from framework.spark import property_values as values
+from framework.spark.executor_resources import executor_resources
+from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB, executor_cores, heap_mib
+from framework.spark.property_values import PropertyError
+from framework.spark.treatments import by_current_names, treatment
+
+TOKEN = "spark.stoker.token"  # noqa: S105  # the name, not a token
+"""The API's token, for clients that send no headers. Never part of a job."""
+
+OURS: Mapping[str, str] = {
+    "spark.stoker.type": "what jobs of its kind are called",
+    "spark.stoker.queue": "the queue it belongs to",
+    "spark.stoker.owner": "whose job it is",
+    "spark.stoker.priority": "how it stands beside others: the higher, the earlier",
+    "spark.stoker.deadline": "by when it should be over: in 2h, or 2026-11-22T18:00Z",
+    "spark.stoker.restartable": "false: it is never stopped for a job that goes before it",
+    "spark.stoker.spark": "the version of Spark that runs it, such as 3.5",
+    "spark.stoker.minExecutors": "on no fewer executors it runs",
+    "spark.stoker.maxRuntime": "after how long it is ended: seconds, or a time such as 30m",
+    "spark.stoker.retries": "how often a driver that failed is started again",
+    "spark.stoker.after": "what it comes after: ids or names of jobs, with commas; NAME:any for any end",
+    "spark.stoker.startAt": "before which time it does not begin: in 2h, 2026-11-22T18:00:00Z",
+    "spark.stoker.group": "with which jobs it is waited for and billed as one",
+    "spark.stoker.labels": "words to find it by: team=a,stage=load",
+    "spark.stoker.driver": "where its driver runs: host or cluster",
+    "spark.stoker.spot": "whether it may be on spot VMs: never, allowed or only",
+}
+"""The properties of ours that say something about a job, and what."""
+
+CONNECTION = frozenset(
+    {TOKEN, "spark.stoker.token.file", "spark.stoker.ca", "spark.stoker.job", "spark.stoker.job.secret"}
+)
+"""Properties of ours by which a client reaches the daemon: they are about no job."""
+
+SUPERVISED_RETRIES = 10
+"""How often a driver is started again for spark-submit's --supervise, which gives no number."""
+
+MOST_EXECUTORS = 10_000
+"""Executors at most of a job that says no bound: as many as a job may have."""
+
+_DEFAULT_HEAP_MIB = 1024  # spark.executor.memory and spark.driver.memory
+_DYNAMIC = "spark.dynamicAllocation."
+_DRIVER_ENVIRONMENT = "spark.mesos.driverEnv."
+
+#: Settings that say how large a driver is.
+_OF_DRIVERS = (
+    *(f"spark.driver.{name}" for name in ("memory", "memoryOverhead", "memoryOverheadFactor")),
+    "spark.driver.minMemoryOverhead",
+    "spark.mesos.driver.memoryOverhead",
+)
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class JobProperties:
+    """What properties say of a job."""
+
+    fields: Mapping[str, Any]
+    """Fields of a `JobSpec`, without app, args and main_class: those that the properties say something of."""
+    set_aside: Mapping[str, str]
+    """Properties that have no effect, each with the reason."""
+
+
+def job_properties(properties: Mapping[str, str]) -> JobProperties:
+    """What Spark's properties say of a job; what is the application's is in the field `conf`.
+
+    Memory is Spark's heap and its overhead together, in MiB: what a process takes. Where that overhead is not
+    the one that Stoker would keep of such memory, `conf` has it (spark.executor.memoryOverhead). Executors
+    have one core unless the properties say otherwise, and a heap of 1 GiB, as is Spark's default.
+
+    PropertyError names a property that cannot be read or followed, or two that contradict each other.
+    """
+    given = _Given(properties)
+    overheads: dict[str, str] = {}
+    fields = {
+        "name": given.text("spark.app.name"),
+        **_ours(given),
+        **_executors(given),
+        "memory": _memory(given, "executor", overheads),
+        "driver": _driver(given, overheads),
+        "jars": given("spark.jars", values.items),
+        "py_files": given("spark.submit.pyFiles", values.items),
+        "files": given("spark.files", values.items),
+        "archives": given("spark.archives", values.items),
+        "packages": given("spark.jars.packages", values.items),
+        "repositories": given("spark.jars.repositories", values.items),
+        "env": given.taken(_DRIVER_ENVIRONMENT),
+    }
+    conf, set_aside = _rest(given)
+    conf |= overheads
+    said = {name: value for name, value in fields.items() if value not in (None, [], {})}
+    return JobProperties(said | ({"conf": conf} if conf else {}), set_aside)
+
+
+def _ours(given: "_Given") -> dict[str, Any]:
+    for name in sorted(given.left):
+        if name == "spark.stoker.beta":
+            raise PropertyError(
+                f"{name}: no job has a beta of its own; a policy's beta is in the daemon's config (policy)"
+            )
+        if name.startswith("spark.stoker.") and name not in OURS and name not in CONNECTION:
+            raise PropertyError(f"{name} does not exist; there are {', '.join(OURS)}")
+    spot, uses = given.text("spark.stoker.spot"), get_args(SpotUse)
+    if spot not in (None, *uses):
+        raise PropertyError(f"spark.stoker.spot={spot}: should be {', '.join(uses)}")
+    retries = given("spark.stoker.retries", values.whole(0))
+    if given("spark.driver.supervise", values.boolean) and retries is None:
+        retries = SUPERVISED_RETRIES
+    queue = given.text("spark.mesos.dispatcher.queue")
+    return {
+        "type": given.text("spark.stoker.type"),
+        "queue": given.text("spark.stoker.queue") or queue,
+        "owner": given.text("spark.stoker.owner"),
+        "priority": given("spark.stoker.priority", values.whole(-1000)),
+        "deadline": given.text("spark.stoker.deadline"),
+        "restartable": given("spark.stoker.restartable", values.boolean),
+        "spark": given.text("spark.stoker.spark"),
+        "spot": spot,
+        "min_executors": given("spark.stoker.minExecutors", values.whole(1)),
+        "max_runtime": given("spark.stoker.maxRuntime", values.seconds),
+        "retries": retries,
+        "after": given("spark.stoker.after", _after),
+        "start_at": given.text("spark.stoker.startAt"),
+        "group": given.text("spark.stoker.group"),
+        "labels": given("spark.stoker.labels", _labels),
+    }
+
+
+def _after(_: str, text: str) -> list[str | dict[str, str]]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return [{"job": n.removesuffix(":any"), "when": "any"} if n.endswith(":any") else n for n in names]
+
+
+def _labels(name: str, text: str) -> dict[str, str]:
+    found = dict(pair.strip().split("=", 1) for pair in text.split(",") if "=" in pair[1:])
+    if len(found) < len(text.split(",")):
+        raise PropertyError(f"{name}={text}: should be labels such as team=a,stage=load, each once")
+    return found
+
+
+def _executors(given: "_Given") -> dict[str, Any]:
+    """How many executors there are, or may be; the cores and gpus of each."""
+    dynamic = given(f"{_DYNAMIC}enabled", values.boolean) or False
+    instances = given("spark.executor.instances", values.whole(0 if dynamic else 1))
+    cores = given("spark.executor.cores", values.cores)
+    most = given("spark.cores.max", values.cores)
+    if cores is None:
+        cores = max(1.0, float(most // instances)) if most and instances and not dynamic else 1.0
+    if most is not None and most < cores:
+        raise PropertyError(f"spark.executor.cores={cores:g} is more than spark.cores.max={most:g}")
+    task = given("spark.task.cpus", values.factor, keep=True)
+    if task is not None and task > executor_cores(cores):
+        raise PropertyError(f"spark.task.cpus={task:g} is more than spark.executor.cores={cores:g}")
+    within = None if most is None else int(most // cores)
+    gpus = given("spark.mesos.executor.gpus", values.whole(0)), given("spark.mesos.gpus.max", values.whole(0))
+    if dynamic:
+        allowed = {} if within is None else {"spark.cores.max": within}
+        if all(gpus):
+            allowed["spark.mesos.gpus.max"] = max((gpus[1] or 0) // (gpus[0] or 1), 1)
+        bounds = _bounds(given, instances, allowed)
+        resources = executor_resources(given.left, bounds["max"], *gpus)
+        return {"cpus": cores, "resources": resources, "executors": bounds}
+    count = instances or within
+    resources = executor_resources(given.left, count or 1, *gpus)
+    given.taken(_DYNAMIC)  # Spark does not look at them either
+    if instances is not None and within is not None and instances > within:
+        raise PropertyError(
+            f"spark.executor.instances={instances} of {cores:g} cores each are {instances * cores:g} cores, "
+            f"more than spark.cores.max={most:g}"
+        )
+    return {"cpus": cores, "resources": resources, "executors": count}
+
+
+def _bounds(given: "_Given", instances: int | None, allowed: Mapping[str, int]) -> dict[str, int]:
+    """Bounds of dynamic allocation; other settings have so many executors `allowed`, each by its name."""
+    fewest = given(f"{_DYNAMIC}minExecutors", values.whole(0)) or 0
+    said = given(f"{_DYNAMIC}maxExecutors", values.whole(1))
+    asked = given(f"{_DYNAMIC}initialExecutors", values.whole(0)) or 0
+    most = min((*allowed.values(), MOST_EXECUTORS if said is None else min(said, MOST_EXECUTORS)))
+    initial = max(fewest, asked, instances or 0)
+    if initial > most:
+        names = {fewest: f"{_DYNAMIC}minExecutors", asked: f"{_DYNAMIC}initialExecutors"}
+        name = names.get(initial, "spark.executor.instances")
+        bound = f"{_DYNAMIC}maxExecutors={said}" if most == said else "a job may have"
+        within = next((name for name, number in allowed.items() if number == most != said), None)
+        bound = f"{within} allows, {most}" if within is not None else bound
+        raise PropertyError(f"{name}={initial} is more than {bound}")
+    return {"min": fewest, "max": most, "initial": initial}
+
+
+def _memory(given: "_Given", whose: str, overheads: dict[str, str]) -> int:
+    """The memory (MiB) of an executor or the driver; `overheads` is told of one that is not the usual."""
+    heap = given(f"spark.{whose}.memory", _some_memory) or _DEFAULT_HEAP_MIB
+    on_mesos = given(f"spark.mesos.{whose}.memoryOverhead", values.size_mib)
+    overhead = given(f"spark.{whose}.memoryOverhead", values.size_mib)
+    fraction = given(f"spark.{whose}.memoryOverheadFactor", values.factor)
+    least = given(f"spark.{whose}.minMemoryOverhead", values.size_mib)
+    if overhead is None:
+        overhead = on_mesos
+    if overhead is None:
+        of_heap = math.floor(heap * (OVERHEAD_FRACTION if fraction is None else fraction))
+        overhead = max(of_heap, SMALLEST_OVERHEAD_MIB if least is None else least)
+    if whose == "executor":
+        overhead += given("spark.executor.pyspark.memory", values.size_mib, keep=True) or 0
+        if given("spark.memory.offHeap.enabled", values.boolean, keep=True):
+            beside = given("spark.memory.offHeap.size", values.size_bytes, keep=True) or 0
+            overhead += math.ceil(beside / (1 << 20))
+    if not _is_usual(heap + overhead, heap):
+        overheads[f"spark.{whose}.memoryOverhead"] = f"{overhead}m"
+    return heap + overhead
+
+
+def _some_memory(name: str, text: str) -> int:
+    if not (mib := values.size_mib(name, text)):
+        raise PropertyError(f"{name}={text}: should be at least 1m")
+    return mib
+
+
+def _is_usual(memory_mib: int, heap: int) -> bool:
+    """Whether that is the heap which processes of such memory have anyway."""
+    try:
+        return heap_mib(memory_mib) == heap
+    except ValueError:
+        return False
+
+
+def _driver(given: "_Given", overheads: dict[str, str]) -> dict[str, Any]:
+    """The driver's size and place, as far as something is said of them."""
+    on = given.text("spark.stoker.driver")
+    if on not in (None, "host", "cluster"):
+        raise PropertyError(f"spark.stoker.driver={on}: should be host or cluster")
+    cores = given("spark.driver.cores", values.cores)
+    sized = any(name in given.left for name in _OF_DRIVERS)
+    driver = {
+        "on": on,
+        "cpus": cores,
+        "memory": _memory(given, "driver", overheads) if sized else None,
+    }
+    return {name: value for name, value in driver.items() if value is not None}
+
+
+def _rest(given: "_Given") -> tuple[dict[str, str], dict[str, str]]:
+    """What is the application's, and the properties without effect, each with the reason."""
+    conf: dict[str, str] = {}
+    set_aside: dict[str, str] = {}
+    for name, value in given.left.items():
+        found = treatment(name)
+        if found.does == "passes" or found.in_conf:
+            conf[name] = value
+        elif found.does == "sets aside" and not found.quiet:
+            set_aside[given.name(name)] = found.why
+    return conf, dict(sorted(set_aside.items()))
+
+
+class _Given:
+    """Properties, each of which is taken out when it is read, unless it is the application's too (`keep`).
+
+    Names that Stoker knows are those of today: an older one counts where that is not given. PropertyError
+    names a property that no job may have.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.left, self._given = by_current_names(properties)
+        for name, value in self.left.items():
+            found = treatment(name)
+            if why := found.refusal(value):
+                raise PropertyError(f"{self.name(name)}{f'={value}' if found.harmless else ''}: {why}")
+
+    def __call__(self, name: str, read: Callable[[str, str], Value], *, keep: bool = False) -> Value | None:
+        """A property's value as `read` understands it; None when it is not there or empty."""
+        value = self.left.get(name) if keep else self.left.pop(name, None)
+        text = (value or "").strip()
+        return read(self.name(name), text) if text else None
+
+    def name(self, name: str) -> str:
+        """How the property of this name was called by who gave it."""
+        return self._given.get(name, name)
+
+    def text(self, name: str) -> str | None:
+        """A property's text; None when it is not there or empty."""
+        return self(name, lambda _, text: text)
+
+    def taken(self, prefix: str) -> dict[str, str]:
+        """All properties whose names begin so, by the rest of their names."""
+        names = [name for name in self.left if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self.left.pop(name) for name in names}
