@@ -3,7 +3,7 @@
 A network that meets what it never saw may wait for ever, or nearly so. The guard needs no learning: it sees
 for how long each job of the queue has fitted without being placed. Where the policy waits, and one has done
 so for longer than its patience while at least a share of the cluster's cpus is idle, a fallback places it.
-The policy itself may be any. The oldest job is overtaken no more often for that: `environment.patience`.
+The policy itself may be any. The oldest job is overtaken no more often for that: `environment.decisions.starvation`.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from itertools import islice
 
 import numpy as np
 
-from environment.patience import Patience
+from environment.decisions.decision_round import beside_driver, which_have_room
+from environment.decisions.starvation import Patience
 from environment.policy import Policy
 from environment.resources import CPUS
-from environment.rounds import beside_driver, which_have_room
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
 

@@ -21,8 +21,8 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
-from environment.faults import placed
 from environment.policy import FunctionPolicy, Policy
+from environment.policy_faults import placed
 
 #: What decisions may depend on beside the first job's size and what is free, in the order of tables: the rest
 #: of the queue, jobs' types, how long they are expected to take, when running ones are expected to end, how

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agents.registry import PolicyError, create, is_ours
-from environment.trial import trial
+from environment.decisions.trial import trial
 
 
 def tried(name: str, options: Mapping[str, object], seconds: float) -> None:

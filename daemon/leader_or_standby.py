@@ -37,7 +37,7 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.rows.terms import Term
 from daemon.vms.termination_endpoint import VmDoor
 from daemon.what_if.what_if import Foresight, JobAhead
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverUi
 

@@ -32,7 +32,7 @@ from daemon.vms.embedded_mesos import Embedded, start_embedded
 from daemon.vms.embedded_supervisor import EmbeddedWatch
 from daemon.vms.host_capacity import jvms_at_once
 from daemon.vms.provider_setup import places_of, provider_of
-from environment.cluster_files import cluster_file
+from environment.clusters.cluster_files import cluster_file
 from framework.embedded.isolation import IsolationOptions
 from framework.host.request_guard import is_loopback
 from framework.mesos.session import SessionOptions

@@ -13,8 +13,8 @@ from environment.types import Decision, EndedJob, IntArray, Job, Place, Placemen
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
-    from environment.kernel.playing import Trace
-    from environment.kernel.sized import Spared
+    from environment.kernel.play_loop import Trace
+    from environment.kernel.resized_jobs import Spared
     from environment.kernel.state import Batch
 
 #: A policy's one method, for those who need no more of it.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.forecast import Forecast
+from environment.spot_forecast import Forecast
 
 if TYPE_CHECKING:
     from environment.types import FloatArray, IntArray

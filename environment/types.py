@@ -23,9 +23,9 @@ from conf.assumptions import (
     REWORK_LOST,
 )
 from conf.schema import SpotUse
-from environment.barring import NOBODY, Bars, barred
+from environment.barred_vms import NOBODY, Bars, barred
 from environment.dependencies import After, Pauses, array_jobs, array_of
-from environment.kernel.belief import placed_well
+from environment.expected_end import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
 from profiles.curve import Curve

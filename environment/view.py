@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.barring import ANYWHERE, Bars
-from environment.growth import Grown, expected_of
-from environment.kernel.belief import expected_end
+from environment.barred_vms import ANYWHERE, Bars
+from environment.expected_end import expected_end
 from environment.last_resort import extras_of, last_resort
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
+from environment.scale_up import Grown, expected_of
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 
 _BASIC = frozenset(BASIC)

@@ -1,6 +1,6 @@
 """Job profiles from measured runs: the numbers of `profiles.job_profile`, for the rule of the paper.
 
-A model that knows sizes and placements is in `environment.simulation.fitting`.
+A model that knows sizes and placements is in `environment.simulation.durations.fitting`.
 """
 
 import statistics

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from environment.model.moment import Offer
+from environment.model.messages.snapshot import Offer
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest, Vm

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_pascal
 
 from conf.loader import build
 from conf.schema import Cluster, CommandProvider, Config, Ec2Provider, EmbeddedProvider
-from environment.cluster_files import vms_of
+from environment.clusters.cluster_files import vms_of
 from framework.providers.user_data import NAMES
 
 REPOSITORY = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.way import FORMS, REPOSITORY, trace
 
 #: Who has to do with a job when it waits for a while, as it does where the machine is busy.
-_WAITING = {"environment/model/places.py", "environment/model/waiting_reasons.py"}
+_WAITING = {"environment/model/vms/pool_slots.py", "environment/model/jobs/waiting_reasons.py"}
 
 
 def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: P
     assert {form.__name__ for form in FORMS} <= set().union(*traced.found.values())
     assert passed.index("daemon/http/routes/submissions.py") < passed.index("framework/mesos/translate.py")
     assert {did["daemon/submission/admission.py"], did["framework/mesos/translate.py"]} == {"moves"}
-    assert did["environment/check.py"] == "asked"
+    assert did["environment/decisions/feasibility.py"] == "asked"
     assert did["daemon/queues/waiting_counts.py"] == "told"
     walk = (REPOSITORY / "docs/architecture.md").read_text().partition("## It runs")[0]
     moves = {file for file, does in did.items() if does == "moves"} - _WAITING

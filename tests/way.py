@@ -34,10 +34,10 @@ from daemon.http.app import create_app
 from daemon.launch.launcher import Launcher
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
-from environment.model.commands import Launch
-from environment.model.events import Decided, JobSubmitted, Placement
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.rounds import Verdict
+from environment.decisions.decision_round import Verdict
+from environment.model.messages.commands import Launch
+from environment.model.messages.events import Decided, JobSubmitted, Placement
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job, Place, PlacementRequest
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
@@ -52,7 +52,7 @@ _CARRIERS = (JobSubmitted, Verdict, Decided, Launch)
 _HANDED_ON = {
     ("daemon/store/rows/job_rows.py", "job_row"), ("daemon/store/rows/job_rows.py", "executor_row"),
     ("daemon/core/event_queue.py", "put"),
-    ("environment/model/roster.py", "add"), ("environment/model/roster.py", "add_task"),
+    ("environment/model/vms/job_registry.py", "add"), ("environment/model/vms/job_registry.py", "add_task"),
     ("framework/mesos/translate.py", "task_to_json"),
 }  # fmt: skip
 #: The call that tells the master.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from agents.baselines.filling import deal, fill
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.kernel.state import PREFERENCES
 from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
-    from environment.kernel.playing import Trace
-    from environment.kernel.sized import Spared
+    from environment.kernel.play_loop import Trace
+    from environment.kernel.resized_jobs import Spared
     from environment.kernel.state import Batch
 
 

@@ -11,11 +11,11 @@ from typing import ClassVar, Literal
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
 from agents.estimates import check_limit
-from environment.check import shortage
-from environment.patience import Patience, PatienceLimits
+from environment.decisions.decision_round import room_for_driver
+from environment.decisions.feasibility import shortage
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
-from environment.rounds import room_for_driver
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
+from environment.number_format import counted
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from environment.words import counted
 
 
 @dataclass(frozen=True, slots=True)

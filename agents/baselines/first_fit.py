@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from agents.baselines.filling import fill, open_first
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.types import Decision, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
-    from environment.kernel.playing import Trace
-    from environment.kernel.sized import Spared
+    from environment.kernel.play_loop import Trace
+    from environment.kernel.resized_jobs import Spared
     from environment.kernel.state import Batch
 
 

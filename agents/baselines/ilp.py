@@ -27,7 +27,7 @@ from agents.estimates import (
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

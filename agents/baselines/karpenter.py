@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.baselines.filling import fill
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.baselines.filling import deal, fill, open_first
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
 from environment.types import Decision, IntArray, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 

@@ -12,8 +12,8 @@ from agents.bound.configurations import lower_bound
 from agents.bound.exact import MOST_JOBS, NODES, solve
 from agents.bound.instance import Instance, OfflineSchedule, Played, instance_of, play
 from agents.bound.offline import aim_for, search
-from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
+from environment.simulation.results.lower_bound import perfect_packing_bound
 from environment.types import Vm
 from profiles.workload import Workload
 

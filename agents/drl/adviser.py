@@ -122,7 +122,7 @@ class Adviser:
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
         from agents.drl.kernel.placing import QueuedJobs
-        from environment.training.scenes import expected_of, type_of
+        from environment.training.view_encoding import expected_of, type_of
 
         chosen = [queue[number] for number in numbers]
         return QueuedJobs(
@@ -150,7 +150,7 @@ class Adviser:
         It sees the view as it is for that job, or another that is given.
         """
         from agents.drl.kernel.placing import make_desk
-        from environment.training.scenes import scene_of, sums_of
+        from environment.training.view_encoding import scene_of, sums_of
 
         if len(self._desk.mask) != len(view.vms) + 1:
             self._desk = make_desk(self.network, self._layout, len(view.vms))

@@ -12,12 +12,12 @@ from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
 from agents.estimates import check_share
 from agents.guard import Guard
-from environment.check import check, shortage
-from environment.patience import Patience, PatienceLimits
+from environment.decisions.feasibility import check, shortage
+from environment.decisions.starvation import Patience, PatienceLimits
+from environment.number_format import times
 from environment.policy import Policy
 from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
-from environment.words import times
 
 if TYPE_CHECKING:
     from agents.drl.player import LearnedPlayer

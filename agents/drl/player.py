@@ -12,10 +12,10 @@ from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
 from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, Means, Said, Space
 from agents.drl.play.playing import play_learned
 from agents.guard import WATCHED, Guard
-from environment.kernel.playing import Trace
-from environment.kernel.sized import Spared
+from environment.decisions.starvation import PatienceLimits
+from environment.kernel.play_loop import Trace
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.state import PREFERENCES, Batch
-from environment.patience import PatienceLimits
 from environment.types import IntArray, Job, Place, Vm, Wait
 from environment.view import RunningJob
 

@@ -1,7 +1,7 @@
 """The report on what knowing durations is worth: the same policies and jobs under every belief.
 
 Truth is the same throughout, so what differs is what policies could expect. How beliefs are made is in
-`environment.simulation.expectations`.
+`environment.simulation.durations.beliefs`.
 """
 
 import math
@@ -20,7 +20,7 @@ from agents.experiments.comparison import (
     statistics_of,
 )
 from agents.experiments.islam2022 import PATTERNS, play, processes, scenes
-from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.durations.beliefs import EXACT, Belief
 
 #: Those that expect anything of durations, and `ff`, which does not.
 POLICIES = (
@@ -208,7 +208,7 @@ showed policies what it knew: the true ends of running jobs, with the 30 % that 
 where durations were drawn, the luck of the draw. The rich observation of trained policies has those ends too,
 two features of it are made of them, so that they were told more of durations than reports said. Figures that
 were made so are those of policies which know the future. What policies are shown is belief, made in one place
-for the simulator and the daemon (`environment/view.py`, `environment/kernel/belief.py`), and
+for the simulator and the daemon (`environment/view.py`, `environment/expected_end.py`), and
 `tests/environment/test_two_worlds.py` plays every policy in both, where the same things happen: it sees the
 same before every decision and decides the same.
 

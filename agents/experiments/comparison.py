@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import yaml
 
 from agents.registry import PolicyError, create, knows
-from environment.cluster_files import load_cluster, load_prices
+from environment.clusters.cluster_files import load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import StuckError, simulate
 
 #: Called before each run with its number (from 0), how many there are, and what it is.
@@ -20,7 +20,7 @@ Progress = Callable[[int, int, str], None]
 
 #: Policies with constants of their own were tuned on other seeds than those from here on.
 FIRST_SEED = 100
-#: The numbers of a run that tables show, in this order; see `environment.simulation.results.Result`.
+#: The numbers of a run that tables show, in this order; see `environment.simulation.results.results.Result`.
 METRICS = (
     "cost",
     "bill",

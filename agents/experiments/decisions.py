@@ -14,11 +14,11 @@ from agents.bound.limits import limit_of
 from agents.experiments.comparison import Contender, Progress
 from agents.experiments.shifted import case, few_gangs
 from agents.registry import create
-from environment.simulation.expectations import EXACT, Belief
+from environment.decisions.sizing import Sizes
+from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from environment.sizing import Sizes
 
 #: Policies were chosen and trained on seeds below.
 FIRST_SEED = 200

@@ -14,12 +14,12 @@ from agents.experiments.comparison import Contender, Progress
 from agents.registry import create
 from conf.units import SECONDS_PER_DAY
 from conf.workload_file import Alibaba, Facebook, Poisson, WorkloadSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import BREAK_EVEN, Keeping, Terms
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import generate

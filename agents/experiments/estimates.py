@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from agents.experiments.comparison import Progress
 from agents.experiments.elastic import facebook_day
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.policy import Policy
-from environment.simulation.ahead import play_ahead
-from environment.simulation.intervals import Calibration, Interval
+from environment.simulation.durations.prediction_intervals import Calibration, Interval
+from environment.simulation.forecast.outlook import JobOutlook
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outlook import JobOutlook
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from environment.simulation.fitted import FittedModel
-from environment.simulation.results import Result
+from environment.simulation.durations.fitted_model import FittedModel
+from environment.simulation.results.results import Result
 from profiles.runs import MeasuredRun, outliers
 
 if TYPE_CHECKING:

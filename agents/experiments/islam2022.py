@@ -22,8 +22,8 @@ from agents.registry import create
 from conf.loader import ConfigError, find, load
 from conf.schema import Cluster
 from conf.workload_file import Poisson, WorkloadSpec
-from environment.cluster_files import vms_of
-from environment.simulation.expectations import EXACT, Belief
+from environment.clusters.cluster_files import vms_of
+from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Vm

@@ -31,7 +31,7 @@ from agents.experiments.islam2022 import (
 )
 from agents.experiments.islam2022_claims import Judged, Policies, aims, claims, learning_claims
 from agents.experiments.islam2022_plots import Found, draw_bars, draw_betas, draw_curves, draw_front
-from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.durations.beliefs import EXACT, Belief
 
 _METRICS = {
     "cost": ("cost ($)", 3),

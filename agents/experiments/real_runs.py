@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 
 #: Mean and standard deviation.
 Spread = tuple[float, float]

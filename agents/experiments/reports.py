@@ -14,7 +14,7 @@ from agents.experiments.comparison import (
     statistics_of,
 )
 from agents.experiments.islam2022 import PATTERNS, play, scenes
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 
 #: All baselines at their defaults, and those that weigh cost against time at three weights.
 BASELINES = (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from environment.simulation.fairness import SharesOverTime
+from environment.simulation.results.fairness import SharesOverTime
 
 #: So many are told apart; of more, those that held most, and the others together.
 _MOST = 9

@@ -15,10 +15,10 @@ from agents.experiments.comparison import Contender, Progress
 from agents.registry import create
 from conf.schema.sharing import QueueSpec
 from conf.workload_file import Deadlines, Facebook, Mix, Poisson, User, WorkloadSpec
-from environment.cluster_files import load_cluster
-from environment.sharing.terms import Queues, Sharing, queues_of
-from environment.simulation.fairness import fairness
+from environment.clusters.cluster_files import load_cluster
+from environment.queues.types import Queues, Sharing, queues_of
 from environment.simulation.options import SimulationOptions
+from environment.simulation.results.fairness import fairness
 from environment.simulation.simulator import simulate
 from profiles.generators import generate
 from profiles.workload import Workload

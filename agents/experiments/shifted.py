@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find
 from conf.workload_file import Alibaba, Facebook, Mix, Poisson, WorkloadSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.resources import Resources
 from environment.types import Vm
 from profiles.generators import generate

@@ -2,7 +2,7 @@
 
 Most jobs' ends stay believed in while they are young, and few VMs matter to a decision: so an end is
 computed when somebody asks for it, and not for all at each decision. What is believed is that of
-`environment.kernel.belief`, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to
+`environment.expected_end`, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to
 the last bit, of the kernel's arrays.
 """
 
@@ -13,10 +13,10 @@ import numpy as np
 
 from agents.greedy.pricing import Ends
 from conf.assumptions import MEASURED_SPREAD
-from environment.kernel.belief import EARLY
+from environment.expected_end import EARLY
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end
-from environment.kernel.sized import Spared
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
 
@@ -213,7 +213,7 @@ def _executors_of(batch: Batch, spared: Spared, foreseen: Foreseen, count: int, 
 
 @njit()
 def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
-    """When the job, which runs, is believed to end: `environment.kernel.belief.expected_end`."""
+    """When the job, which runs, is believed to end: `environment.expected_end.expected_end`."""
     known = foreseen.jobs[job]
     if now > known[_YOUNG] and known[_ASKED] != now:
         known[_ASKED] = now

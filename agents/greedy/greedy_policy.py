@@ -27,10 +27,10 @@ from agents.estimates import (
 from agents.smallest import smallest
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
-from environment.barring import ANYWHERE as ANY_USE
-from environment.check import shortage
+from environment.barred_vms import ANYWHERE as ANY_USE
+from environment.decisions.feasibility import shortage
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.kernel.state import ANYWHERE, PREFERENCES
-from environment.patience import Patience, PatienceLimits
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS
 from environment.types import Decision, FloatArray, IntArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob

@@ -11,10 +11,10 @@ from agents.greedy.greedy_policy import GreedyOptions, aim_of, cheapest, why_pla
 from agents.greedy.playing import Believed, Borne, Means, play_greedy
 from agents.greedy.pricing import Ends
 from conf.units import SECONDS_PER_HOUR
-from environment.kernel.playing import Trace
-from environment.kernel.sized import Spared
+from environment.decisions.starvation import PatienceLimits
+from environment.kernel.play_loop import Trace
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.state import Batch
-from environment.patience import PatienceLimits
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, MEMORY, THOUSANDTHS
 from environment.types import IntArray, Job, Place, Vm, Wait

@@ -1,7 +1,7 @@
 """Greedy in compiled code: a simulation played as `greedy_policy` decides, without asking Python for more.
 
 What placements add is `pricing`'s, as ever; here are its arrays made of the kernel's, and what jobs bear is
-counted as `environment.patience` does. Jobs have two numbers: by arrival, and the kernel's, which changes
+counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the kernel's, which changes
 while they wait and others are placed before them.
 """
 
@@ -14,7 +14,7 @@ from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
 from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
 from environment.kernel.compiled import njit
-from environment.kernel.playing import (
+from environment.kernel.play_loop import (
     CPUS,
     MADE,
     MEMORY,
@@ -28,14 +28,14 @@ from environment.kernel.playing import (
     wait_for_event,
     waiting,
 )
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.rules import put_executor, start_head
-from environment.kernel.sized import Spared
 from environment.kernel.state import ANYWHERE, Batch, BoolArray
 from environment.types import FloatArray, IntArray
 
 #: Jobs last for so many seconds at least.
 LEAST = 0.001
-#: What is lost of a time when it is computed, as `environment.patience` has it; how far is looked ahead for
+#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it; how far is looked ahead for
 #: the first job, and for how long VMs are kept, as the policy has it.
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 

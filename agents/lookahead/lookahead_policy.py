@@ -18,9 +18,9 @@ from agents.estimates import (
 )
 from agents.lookahead.draws import Draws
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
-from environment.check import shortage
+from environment.decisions.feasibility import shortage
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.patience import Patience, PatienceLimits
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -97,7 +97,7 @@ class Lookahead:
     """Lookahead: plays plans for the known queue forward, and takes the first step of the best.
 
     That may be to place a later job before older ones, or to wait. No job waits for ever for that, as
-    `environment.patience` has it.
+    `environment.decisions.starvation` has it.
     """
 
     def __init__(self, options: LookaheadOptions) -> None:

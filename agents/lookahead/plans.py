@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from environment.kernel.chance import mix
 from environment.kernel.compiled import njit
+from environment.kernel.hash_random import mix
 from environment.kernel.state import SmallIntArray
 from environment.types import FloatArray, IntArray
 

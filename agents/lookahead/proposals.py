@@ -16,8 +16,8 @@ from agents.lookahead.plans import (
     Search,
     noise_of,
 )
-from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
+from environment.kernel.hash_random import uniform
 from environment.kernel.leases import BOOT, CLOSES, KEEP
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, FIXED, SPREAD, Batch
 from environment.types import FloatArray

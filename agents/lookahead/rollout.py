@@ -24,7 +24,7 @@ from agents.lookahead.plans import (
     vary,
 )
 from agents.lookahead.proposals import propose
-from environment.kernel import ends, rules
+from environment.kernel import completion_heap, rules
 from environment.kernel.compiled import njit
 from environment.kernel.leases import KEEP, seconds_of
 from environment.kernel.state import NUMBERS, REALS, Batch
@@ -146,7 +146,7 @@ def _wait(batch: Batch, aim: PlanAim) -> bool:
     """Move the clock of row 1 to the next end of a job; False when there is none to wait for."""
     if batch.state.running[1] == 0 or not aim.may_wait:
         return False
-    rules.advance(batch, 1, ends.next_completion(batch, 1))
+    rules.advance(batch, 1, completion_heap.next_completion(batch, 1))
     return True
 
 
@@ -188,7 +188,7 @@ def _draw_ends(batch: Batch, found: Search, draw: int) -> None:
         for i in range(jobs.first[0, job], jobs.first[0, job] + jobs.executors[0, job]):
             vm = state.placement[0, i]
             state.busy_until[1, vm] = max(state.busy_until[1, vm], state.end[1, job])
-    ends.reorder_ends(batch, 1)
+    completion_heap.reorder_ends(batch, 1)
 
 
 @njit()
@@ -236,7 +236,7 @@ def play(batch: Batch, aim: PlanAim, found: Search, c: int, draw: int) -> None:
             rules.place_job(batch, 1, found.chosen[:count])
         elif state.running[1] > 0:
             at_once, begin = False, 0
-            rules.advance(batch, 1, ends.next_completion(batch, 1))
+            rules.advance(batch, 1, completion_heap.next_completion(batch, 1))
         else:
             _leave_out(batch)
             begin = 0

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from agents.baselines.filling import fill
-from environment.check import least_of
+from environment.decisions.feasibility import least_of
 from environment.resources import CPUS, LEAST, STEPS, THOUSANDTHS, Resources
 from environment.types import FloatArray, IntArray, PlacementRequest
 from environment.view import ClusterView

@@ -15,8 +15,8 @@ import numpy as np
 
 from agents.estimates import check_share
 from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
-from environment.check import shortage
-from environment.patience import Patience, PatienceLimits
+from environment.decisions.feasibility import shortage
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.resources import LEAST, MEMORY, Resources, total
 from environment.types import Decision, EndedJob, FloatArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView

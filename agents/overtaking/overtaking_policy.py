@@ -2,7 +2,7 @@
 
 Where a job goes is decided by that policy; which job it is asked about, here. What is kept for the head is in
 `reservation.py`, what placements of different jobs are worth in `placement_value.py`, and who may be
-overtaken how often in `environment.patience`.
+overtaken how often in `environment.decisions.starvation`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ from agents.estimates import check_limit, check_seconds, check_share
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from conf.assumptions import UNKNOWN_DURATION
-from environment.patience import Patience, PatienceLimits
+from environment.decisions.decision_round import beside_driver
+from environment.decisions.starvation import Patience, PatienceLimits
+from environment.number_format import clock
 from environment.policy import Policy, Timed, Turning
-from environment.rounds import beside_driver
 from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from environment.words import clock
 
 #: What decisions depend on besides, by the way of overtaking.
 KNOWN_TO: Mapping[str, tuple[str, ...]] = {

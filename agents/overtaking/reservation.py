@@ -9,9 +9,9 @@ from itertools import chain
 
 import numpy as np
 
+from environment.decisions.decision_round import has_room
 from environment.resource_arrays import ResourceArrays
 from environment.resources import NOTHING, Resources
-from environment.rounds import has_room
 from environment.types import FloatArray, IntArray, Place, PlacementRequest
 from environment.view import ClusterView
 

@@ -1,6 +1,6 @@
 """Many users on one cluster, as config has it: a tree of queues, and in which order they are served.
 
-What these mean, and the types that the rest of Stoker knows them by, is in `environment.sharing.terms`.
+What these mean, and the types that the rest of Stoker knows them by, is in `environment.queues.types`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from conf.schema import JobSpec
 from daemon.auth.route_roles import Rule
 from daemon.core.identity import EVERYBODY, Person, Submitter
 from daemon.http.server.scheduler_interface import RejectedError
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 #: Where an ASGI scope holds the permit; the gate puts it there once somebody is known.
 PERMIT = "stoker.permit"

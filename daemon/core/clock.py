@@ -13,9 +13,9 @@ from pathlib import Path
 import structlog
 
 from daemon.store.rows.terms import boot_seconds
-from environment.model.accounts import Account
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.words import times
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.vm_accounts import Account
+from environment.number_format import times
 
 log = structlog.get_logger("clock")
 

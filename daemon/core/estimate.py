@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from environment.model.records import JobRecord
-from environment.simulation.intervals import Interval, Where
+from environment.model.messages.records import JobRecord
+from environment.simulation.durations.prediction_intervals import Interval, Where
 
 #: So many seconds beside an interval do not count: no estimate is as exact as the daemon's own rounds.
 SECONDS_BESIDE = 2.0

@@ -5,7 +5,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from environment.model import events as ev
+from environment.model.messages import events as ev
 from framework.mesos.translate import Json
 
 #: Events that are handled as one batch, with one write to the store.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from conf.schema import QueueSettings
+from environment.queues.types import Queue, Queues
 from environment.resources import NOTHING, Resources
-from environment.sharing.terms import Queue, Queues
 
 
 @dataclass(frozen=True, slots=True)

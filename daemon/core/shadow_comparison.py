@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conf.units import SECONDS_PER_HOUR
-from environment.model.records import JobRecord
-from environment.rounds import Verdict
+from environment.decisions.decision_round import Verdict
+from environment.model.messages.records import JobRecord
 from environment.types import Place
 
 

@@ -16,7 +16,7 @@ from daemon.http.queue_metrics import of_queues
 from daemon.http.server.scheduler_interface import ElsewhereError, Scheduler, ShadowStatus
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_EXECUTOR
-from environment.model.states import JobState
+from environment.model.messages.states import JobState
 
 #: Checks of /readyz that may be bad.
 CHECKS = ("mesos", "store", "loop", "disk", "rows", "provider", "budget", "clock", "events", "leader")

@@ -17,7 +17,7 @@ import structlog
 
 from daemon.core.job_workers import Crew
 from daemon.store.job_store import StoreError
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.spark import UI_HAS_NO_TLS, DriverUi
 
 log = structlog.get_logger("draining")

@@ -22,11 +22,11 @@ from daemon.launch.driver_failures import ended
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.terms import boot_seconds
-from environment.model import events as ev
-from environment.model.losing import FRESH_STARTS
-from environment.model.records import ExecutorRecord, Fault, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
+from environment.model.tasks.task_loss import FRESH_STARTS
+from environment.number_format import times
 from environment.types import Job
-from environment.words import times
 from framework.spark import DriverStatus, HostError, TooLateError
 
 log = structlog.get_logger("drivers")

@@ -26,7 +26,7 @@ from daemon.launch.application_records import ApplicationRecords, launched_key
 from daemon.launch.driver_failures import failure_line
 from daemon.launch.launch_validation import LaunchCheck, application_of, driver_of
 from daemon.store.job_store import Store, StoreError
-from environment.model.records import ExecutorRecord, sizes_of
+from environment.model.messages.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
 from framework.embedded.isolation.cgroups import make_tracker

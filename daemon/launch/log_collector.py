@@ -16,8 +16,8 @@ from daemon.core.job_workers import Crew
 from daemon.disk.log_archive import KeptLogs
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
-from environment.model import events as ev
-from environment.model.records import ExecutorRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord
 from framework.mesos.sandboxes import Sandbox, read_end
 from framework.mesos.translate import Json
 from framework.spark import TAIL

@@ -10,7 +10,7 @@ from daemon.disk.log_archive import KeptLog, KeptLogs
 from daemon.http.server.scheduler_interface import LogChunk, RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.host.untrusted_files import UntrustedFileError, read_part
 from framework.mesos.master_link import MesosLink
 from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox

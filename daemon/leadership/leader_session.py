@@ -15,7 +15,7 @@ from daemon.store.job_store import DeposedError, Store, StoreError
 from daemon.store.rows.bill import BATCH
 from daemon.store.rows.event_recorder import Happening
 from daemon.store.rows.terms import Term
-from environment.explain import Explanation
+from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
 
 log = structlog.get_logger("service")

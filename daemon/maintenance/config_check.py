@@ -31,7 +31,7 @@ from daemon.maintenance.user_checks import cannot_run, doubtful_proxies, lacks_a
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.signed_post import secret_of, trusted
 from daemon.vms.provider_setup import foreign_provider, places_of
-from environment.cluster_files import cluster_file, load_cluster
+from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
 from framework.host.request_guard import is_loopback

@@ -13,8 +13,8 @@ from conf.carrying import carried
 from conf.schema import JobSpec
 from daemon.launch.event_log_export import find_event_logs
 from daemon.store.job_store import Store
-from environment.explain import Explanation
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.decisions.explain import Explanation
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
 from framework.host.untrusted_files import open_beneath
 from profiles.runs import MeasuredRun, measured

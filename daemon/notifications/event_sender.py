@@ -21,7 +21,7 @@ from daemon.notifications.signed_post import Came, PostOutcome
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import DeposedError
 from daemon.store.rows.events import Numbered
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("webhooks")
 Result = TypeVar("Result")

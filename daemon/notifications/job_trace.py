@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from daemon.notifications.otlp import Span, SpanEvent, TraceSpans, Value
-from environment.explain import Explanation
-from environment.model.leases import Lease
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.words import natural_key
+from environment.decisions.explain import Explanation
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.number_format import natural_key
 
 #: Executors that have a span of their own, and rounds of decisions.
 _MOST_EXECUTORS, _MOST_DECISIONS = 1000, 100

@@ -15,7 +15,7 @@ from daemon.notifications.job_trace import PastJob, trace_of
 from daemon.notifications.otel_collector import VERSION, Collector, Target
 from daemon.notifications.otlp import SpanEvent, body
 from daemon.store.rows.events import Numbered
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 #: By which it is known how far it is; no webhook can have this name.
 NAME = "/telemetry"

@@ -30,7 +30,7 @@ from daemon.page.rows import (
 )
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_JOB, job_number
-from environment.model.states import ENDED_JOB
+from environment.model.messages.states import ENDED_JOB
 
 #: Jobs that are not over, and that are: the newest. Others are found in lists, page by page.
 MOST_OPEN, MOST_ENDED = 20_000, 1000

@@ -15,8 +15,8 @@ from daemon.core.estimate import Estimate
 from daemon.http.server.problem_details import printable
 from daemon.http.server.scheduler_interface import BudgetStatus, PolicyStatus
 from daemon.schemas.next_steps import error_first
-from environment.model.records import JobRecord
-from environment.model.states import JobState
+from environment.model.messages.records import JobRecord
+from environment.model.messages.states import JobState
 
 #: What a job's row has, in this order; times are seconds since the epoch, money is dollars, memory MiB.
 JOB = (

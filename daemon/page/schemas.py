@@ -14,9 +14,9 @@ from daemon.schemas.base import Body, Said
 from daemon.schemas.bill import BillLine
 from daemon.schemas.queries import Query
 from daemon.store.queries.recent_activity import Lately
-from environment.explain import Explanation
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.model.states import ExecutorState, JobState
+from environment.decisions.explain import Explanation
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.states import ExecutorState, JobState
 
 #: Decisions that are told of at most.
 MOST_DECISIONS = 200

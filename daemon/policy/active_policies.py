@@ -21,7 +21,7 @@ from daemon.policy.policy_state import Memory
 from daemon.policy.shadow_policy import Shadow
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import Happening
-from environment.sizing import Sizes
+from environment.decisions.sizing import Sizes
 from environment.types import EndedJob
 
 log = structlog.get_logger("policy")

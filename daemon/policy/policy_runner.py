@@ -17,13 +17,13 @@ from agents.registry import create
 from conf.schema import PolicyChoice
 from daemon.http.server.scheduler_interface import PolicyStatus
 from daemon.policy.policy_state import Memory
-from environment.explain import Explanation, explain
-from environment.faults import failure
-from environment.model.events import Decided
-from environment.model.launches import decided
+from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
+from environment.decisions.explain import Explanation, explain
+from environment.decisions.sizing import Sizes, sizing_for
+from environment.model.messages.events import Decided
+from environment.model.tasks.launches import decided
 from environment.policy import Guarded, Keeper, Observer, Policy, Timed
-from environment.rounds import Verdict, WaitingRequests, decide_in_turn
-from environment.sizing import Sizes, sizing_for
+from environment.policy_faults import failure
 from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

@@ -17,9 +17,9 @@ from conf.schema import PolicyChoice
 from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of
 from daemon.http.server.scheduler_interface import ShadowStatus
 from daemon.store.rows.database import StoreError
-from environment.faults import failure
-from environment.rounds import Verdict, decide_once
-from environment.sizing import Sizes, sizing_for
+from environment.decisions.decision_round import Verdict, decide_once
+from environment.decisions.sizing import Sizes, sizing_for
+from environment.policy_faults import failure
 from environment.types import PlacementRequest
 
 log = structlog.get_logger("shadow")

@@ -21,9 +21,9 @@ from daemon.http.server.scheduler_interface import RejectedError
 from daemon.queues import tree
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import Happening
-from environment.model.records import JobRecord
-from environment.sharing.shares import Scope, Spent, scopes
-from environment.sharing.terms import Queues, Sharing, sharing_of
+from environment.model.messages.records import JobRecord
+from environment.queues.shares import Scope, Spent, scopes
+from environment.queues.types import Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")
 

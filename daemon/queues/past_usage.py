@@ -1,6 +1,6 @@
 """What queues and users have held of late, kept over restarts: without it a fair order begins anew with each.
 
-What counts of it, and for how long, is said in `environment.sharing.shares`.
+What counts of it, and for how long, is said in `environment.queues.shares`.
 """
 
 import math
@@ -11,7 +11,7 @@ from heapq import nlargest
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from environment.sharing.shares import Standings, Used
+from environment.queues.shares import Standings, Used
 
 log = structlog.get_logger("queues")
 

@@ -10,8 +10,8 @@ from threading import Lock
 from conf.schema import JobSpec, SpotUse, stricter
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.queues import tree
+from environment.queues.types import Most, Queue, Queues
 from environment.resources import Resources, thousandths, told
-from environment.sharing.terms import Most, Queue, Queues
 from environment.types import Vm
 
 #: How many jobs wait in a queue, by its path, and of which user; None: of all.

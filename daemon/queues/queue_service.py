@@ -9,7 +9,7 @@ from daemon.http.server.scheduler_interface import RejectedError
 from daemon.queues import tree
 from daemon.queues.live_queues import LiveQueues, no_queue
 from daemon.queues.queue_snapshot import QueueSight
-from environment.sharing.terms import Queue
+from environment.queues.types import Queue
 
 
 class QueueDesk:

@@ -11,11 +11,11 @@ from itertools import islice
 from daemon.core.queue_status import QueueUse
 from daemon.queues.waiting_counts import WaitingBook
 from environment.model.cluster_model import ClusterModel
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
+from environment.queues.limits import ShareLimits
+from environment.queues.shares import Standings
+from environment.queues.sorted_lines import demand
 from environment.resources import Resources
-from environment.sharing.limits import ShareLimits
-from environment.sharing.lines import demand
-from environment.sharing.shares import Standings
 from environment.types import PlacementRequest
 
 #: Of so many jobs, the first in the order, it is known which are before which.

@@ -1,6 +1,6 @@
 """Queues and users that have used up what they may cost, an hour or a day: each is told of once a day (UTC).
 
-That their jobs wait then is `environment.sharing.limits`' business; what all VMs together may cost is
+That their jobs wait then is `environment.queues.limits`' business; what all VMs together may cost is
 `daemon.scheduler.budget`'s.
 """
 
@@ -10,9 +10,9 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from daemon.store.rows.event_recorder import Happening
-from environment.model.accounts import day_of
-from environment.sharing.shares import Scope, Standings
-from environment.sharing.terms import Most
+from environment.model.vms.vm_accounts import day_of
+from environment.queues.shares import Scope, Standings
+from environment.queues.types import Most
 
 log = structlog.get_logger("queues")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from daemon.queues import tree
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 
 class WaitingBook:

@@ -13,8 +13,8 @@ from conf.schema import Budget
 from daemon.http.server.scheduler_interface import BudgetStatus
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import Happening
-from environment.model.accounts import Charge, day_of
-from environment.model.events import OpeningsHeld
+from environment.model.messages.events import OpeningsHeld
+from environment.model.vms.vm_accounts import Charge, day_of
 
 log = structlog.get_logger("budget")
 

@@ -7,7 +7,7 @@ from typing import Any
 from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.http.server.scheduler_interface import Standing
 from environment.model.cluster_model import ClusterModel
-from environment.model.leases import Lease
+from environment.model.messages.lease import Lease
 from environment.types import Vm
 
 

@@ -10,9 +10,9 @@ from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import StoreError
 from daemon.vms.vm_provisioner import Machines
-from environment.model import commands as cmd
 from environment.model.cluster_model import ClusterModel
-from environment.model.records import ExecutorRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages.records import ExecutorRecord
 from framework.mesos.master_link import MesosLink
 from framework.spark import ProcessSpec
 

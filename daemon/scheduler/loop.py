@@ -54,15 +54,15 @@ from daemon.vms.termination_endpoint import VmDoor
 from daemon.vms.vm_provisioner import Machines
 from daemon.what_if.estimator import Estimates
 from daemon.what_if.what_if import Foresight
-from environment.explain import Explanation
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.decisions.explain import Explanation
+from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
-from environment.model.records import JobRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.records import JobRecord
 from environment.pools import Keeping
-from environment.simulation.learned_errors import LearnedErrors
-from environment.sizing import Sizes
+from environment.simulation.durations.belief_errors import LearnedErrors
 from environment.types import Job, Vm
 from framework.mesos.master_link import MesosLink
 from framework.mesos.session import SessionOptions

@@ -12,10 +12,10 @@ from daemon.core.clock import Clock
 from daemon.queues import past_usage
 from daemon.queues.live_queues import LiveQueues
 from daemon.store.job_store import Store
-from environment.model import events as ev
-from environment.model.accounts import day_of
 from environment.model.cluster_model import ModelOptions
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.vm_accounts import day_of
 
 log = structlog.get_logger("service")
 

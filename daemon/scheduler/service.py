@@ -31,8 +31,8 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.submission.applications import Applications
 from daemon.vms.termination_endpoint import VmDoor
 from daemon.what_if.what_if import Foresight, JobAhead
-from environment.model import events as ev
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 #: Seconds for which who asks for the bill waits until all VMs are charged for.

@@ -16,7 +16,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
 
 from environment.model.cluster_model import Changes
-from environment.model.states import ENDED_EXECUTOR
+from environment.model.messages.states import ENDED_EXECUTOR
 
 Stage = Literal["accept", "queue", "order", "decide", "launch", "boot", "run"]
 #: Seconds: a decision takes microseconds, and a job a day.

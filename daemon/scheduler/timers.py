@@ -13,8 +13,8 @@ from daemon.scheduler.budget import BudgetWatch
 from daemon.store.job_store import Store, StoreError
 from daemon.vms.embedded_supervisor import EmbeddedWatch
 from daemon.vms.vm_provisioner import Machines
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
+from environment.model.messages import events as ev
 
 log = structlog.get_logger("service")
 

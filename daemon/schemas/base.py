@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict
 from conf.described import Described
 from conf.masking import masked_urls
 from daemon.http.server.problem_details import printable
-from environment.simulation.intervals import Interval
+from environment.simulation.durations.prediction_intervals import Interval
 
 Printed = Annotated[str, BeforeValidator(printable)]
 Said = Annotated[Printed, BeforeValidator(masked_urls)]

@@ -1,6 +1,6 @@
 """The bodies of the HTTP API's answers about why jobs are where they are, and how they are made.
 
-Times are seconds since the epoch, memory is MiB. What there is to explain is in `environment.explain`.
+Times are seconds since the epoch, memory is MiB. What there is to explain is in `environment.decisions.explain`.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from conf.carrying import carried
 from daemon.schemas.base import Body, Said
 from daemon.schemas.jobs import EstimateBody, GaveBody, TookBody
 from daemon.store.rows.resource_columns import flat, flat_free
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.records import JobRecord
-from environment.model.states import JobState
+from environment.decisions.explain import CandidateVm, Choice, Explanation
+from environment.model.messages.records import JobRecord
+from environment.model.messages.states import JobState
 
 
 def _finite(value: Any) -> Any:

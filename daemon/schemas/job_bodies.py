@@ -29,8 +29,8 @@ from daemon.schemas.jobs import (
 from daemon.schemas.next_steps import next_step
 from daemon.store.queries.job_groups import GroupSum
 from daemon.store.rows.resource_columns import flat
-from environment.model.growing import wanted
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.jobs.scale_up import wanted
+from environment.model.messages.records import ExecutorRecord, JobRecord
 
 Shown = TypeVar("Shown", bound=BaseModel)
 

@@ -11,9 +11,9 @@ from conf.described import Described
 from conf.schema import JobSpec, NameOrNone, SpotUse
 from daemon.schemas.base import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
-from environment.model.records import Fault
-from environment.model.states import ExecutorState, JobState
-from environment.simulation.intervals import Where
+from environment.model.messages.records import Fault
+from environment.model.messages.states import ExecutorState, JobState
+from environment.simulation.durations.prediction_intervals import Where
 
 
 class DecommissionBody(Described):

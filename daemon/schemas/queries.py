@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from conf.schema import Name, NameOrNone
-from environment.model.states import JobState
+from environment.model.messages.states import JobState
 
 #: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
 LONGEST_LOG = 1 << 43

@@ -8,7 +8,7 @@ from daemon.http.server.scheduler_interface import Scheduler, Standing
 from daemon.queues.queue_snapshot import QueueSight
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import job_number
-from environment.model.records import WAITS_ITS_TURN, JobRecord
+from environment.model.messages.records import WAITS_ITS_TURN, JobRecord
 
 
 class ToldReason(NamedTuple):

@@ -13,7 +13,7 @@ from daemon.schemas.base import Body, IntervalBody, Said, interval_body
 from daemon.what_if.cases import Case, Present, always
 from daemon.what_if.what_if import JobAhead, PolicyAhead
 from environment.pools import Keeping
-from environment.simulation.intervals import Interval
+from environment.simulation.durations.prediction_intervals import Interval
 
 _Vms = Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)]
 

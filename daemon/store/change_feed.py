@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping
 
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 
 class News:

@@ -47,10 +47,10 @@ from daemon.store.rows.tables import add_explanations, executors, explanations, 
 from daemon.store.rows.terms import Term, Vigil
 from daemon.store.rows.users import Users
 from daemon.store.rows.vm_records import VmBooks
+from environment.decisions.explain import Explanation
 from environment.dependencies import After
-from environment.explain import Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 __all__ = [

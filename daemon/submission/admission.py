@@ -18,16 +18,16 @@ from daemon.queues import queue_admission
 from daemon.store.job_store import Store, StoreError, StoreFullError, StoreStuckError
 from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
-from environment.barring import barred
-from environment.check import nowhere, whole_cluster_shortfall
+from environment.barred_vms import barred
+from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
+from environment.decisions.sizing import Sizes, smallest
 from environment.dependencies import Pauses
-from environment.lasting import spot_terms, unending_on
-from environment.model.moment import Quota
-from environment.model.reach import ONLY_SPOT, Reach, over_quota
+from environment.model.messages.snapshot import Quota
+from environment.model.vms.max_capacity import ONLY_SPOT, Reach, over_quota
 from environment.pools import Terms
+from environment.queues.types import Queues
 from environment.resources import Resources, total
-from environment.sharing.terms import Queues
-from environment.sizing import Sizes, smallest
+from environment.simulation.durations.endless_jobs import spot_terms, unending_on
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework, Vm
 from profiles.job_profile import JobProfile
 

@@ -34,10 +34,10 @@ from daemon.store.job_store import Store, StoreError
 from daemon.store.queries.insert_jobs import ClientDriver, SubmittedSpec
 from daemon.submission.admission import Intake
 from daemon.submission.registration import executor_size, registered_spec
-from environment.model import events as ev
-from environment.model.growing import bounded
-from environment.model.records import Asked, ExecutorRecord, JobRecord
-from environment.words import counted
+from environment.model.jobs.scale_up import bounded
+from environment.model.messages import events as ev
+from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
+from environment.number_format import counted
 from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.memory import (
     executor_cores,

@@ -21,7 +21,7 @@ import structlog
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
-from environment.cluster_files import vms_of
+from environment.clusters.cluster_files import vms_of
 from environment.resources import Resources
 from environment.types import Vm
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret

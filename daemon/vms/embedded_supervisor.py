@@ -11,7 +11,7 @@ import structlog
 
 from conf.loader import ConfigError
 from daemon.vms.embedded_mesos import HUNG_GRACE, Embedded, EmbeddedError
-from environment.words import times
+from environment.number_format import times
 
 log = structlog.get_logger("daemon")
 

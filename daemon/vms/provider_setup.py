@@ -9,7 +9,7 @@ from conf.schema import CommandProvider, Config, Ec2Provider, EmbeddedProvider
 from daemon.store.job_store import Store
 from daemon.vms.embedded_mesos import with_disk
 from daemon.vms.termination_endpoint import vm_keys
-from environment.cluster_files import cluster_file, load_cluster
+from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.types import Vm
 from framework.mesos.bounded_http import Credentials
 from framework.mesos.session import SessionOptions

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.job_store import Store
-from environment.model import events as ev
+from environment.model.messages import events as ev
 
 _SECRET = "vm_secret"  # noqa: S105  # under which name it is kept
 #: Seconds within which a notice is stored.

@@ -1,12 +1,12 @@
 """Notices of providers that VMs are taken away: which are new, and which are off.
 
-Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in `environment.model.fleet`.
+Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in `environment.model.vms.fleet`.
 """
 
 import math
 from collections.abc import Iterable
 
-from environment.model.events import LeaseNotice, Listed
+from environment.model.messages.events import LeaseNotice, Listed
 from framework.providers.interface import Notice
 
 #: A notice that is not told any more is off after so many seconds, if its VM is listed since then: one that

@@ -1,6 +1,6 @@
 """Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
 
-What is to be opened or closed, and what an answer means, is decided in `environment.model.fleet`; a lease is
+What is to be opened or closed, and what an answer means, is decided in `environment.model.vms.fleet`; a lease is
 on disk before its VM is asked for. A call that does not return is given up, and its late answer is
 told all the same.
 """
@@ -17,9 +17,9 @@ import structlog
 from daemon.core.cluster_status import ProviderStatus
 from daemon.core.job_workers import Crew
 from daemon.vms.termination_notices import Notices
-from environment.model import events as ev
-from environment.model.leases import Lease
-from environment.words import times
+from environment.model.messages import events as ev
+from environment.model.messages.lease import Lease
+from environment.number_format import times
 from framework.providers.interface import Machine, Notice, Provider, ProviderError, Refusal, Wanted
 
 log = structlog.get_logger("machines")

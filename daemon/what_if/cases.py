@@ -14,10 +14,10 @@ from conf.loader import ConfigError
 from conf.schema import Cluster
 from conf.schema.sharing import Criterion
 from daemon.http.server.scheduler_interface import RejectedError
-from environment.cluster_files import vms_of
+from environment.clusters.cluster_files import vms_of
 from environment.pools import BREAK_EVEN, Keeping
+from environment.queues.types import Sharing
 from environment.resource_arrays import ResourceArrays
-from environment.sharing.terms import Sharing
 from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 

@@ -22,9 +22,9 @@ from daemon.store.rows.database import StoreError
 from daemon.what_if.cases import Present
 from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.what_if import JobAhead, PolicyAhead
-from environment.model.records import JobRecord
-from environment.simulation.intervals import Calibration, Interval
-from environment.simulation.learned_errors import LearnedErrors
+from environment.model.messages.records import JobRecord
+from environment.simulation.durations.belief_errors import LearnedErrors
+from environment.simulation.durations.prediction_intervals import Calibration, Interval
 from environment.view import RunningJob
 
 log = structlog.get_logger("estimates")

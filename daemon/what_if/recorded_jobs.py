@@ -11,7 +11,7 @@ import numpy as np
 
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.what_if.cases import Present
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from environment.pools import Openings
 from environment.types import Job, PlacementRequest
 from environment.view import ClusterView

@@ -2,7 +2,7 @@
 
 The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
 (`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, in
-turn (`turns.py`), and beside it one of the daemon's own, which no user keeps back.
+turn (`environment/queues/ordered_queue.py`), and beside it one of the daemon's own, which no user keeps back.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ from daemon.what_if.fair_queue import AskersLine
 from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.recorded_jobs import RecordedJobs
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
+from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel
 from environment.pools import BREAK_EVEN, Keeping
-from environment.simulation.intervals import Interval
-from environment.simulation.learned_errors import Errors
-from environment.simulation.outlook import Followed, JobOutlook
-from environment.sizing import Sizes
+from environment.simulation.durations.belief_errors import Errors
+from environment.simulation.durations.prediction_intervals import Interval
+from environment.simulation.forecast.outlook import Followed, JobOutlook
 from environment.view import ClusterView
 from framework.host.stop_signals import unblocked
 

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from agents.registry import create, is_ours, look_in
 from agents.smallest import smallest
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, Question, read
-from environment.faults import failure
-from environment.simulation.ahead import play_ahead
+from environment.policy_faults import failure
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import StuckError
 from environment.view import RunningJob
@@ -110,7 +110,7 @@ def compile_for(name: str, options: Mapping[str, Any]) -> None:
 
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:
-    """Answer questions until there are no more; what stands around the answers is said in `questions.py`."""
+    """Answer questions until there are no more; what stands around the answers is said in `environment/model/jobs/reconcile_backoff.py`."""
     while True:
         try:
             question = read(asked)  # its parent alone writes there

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
+from environment.decisions.sizing import Sizes
 from environment.pools import Keeping
-from environment.sharing.terms import Sharing
-from environment.simulation.learned_errors import Errors
-from environment.simulation.outlook import Followed, JobOutlook, PlayedDraw
-from environment.sizing import Sizes
+from environment.queues.types import Sharing
+from environment.simulation.durations.belief_errors import Errors
+from environment.simulation.forecast.outlook import Followed, JobOutlook, PlayedDraw
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 

@@ -1,1 +1,1 @@
-"""The transition rules, compiled: array state of many episodes, and the functions that move it."""
+"""The transition rules of the simulator, compiled by numba."""

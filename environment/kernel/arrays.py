@@ -10,9 +10,10 @@ import numpy as np
 from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carrier
 from conf.units import SECONDS_PER_HOUR
-from environment.check import nowhere, whole_cluster_shortfall
+from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
+from environment.decisions.sizing import smallest
 from environment.dependencies import After
-from environment.kernel.chance import mix
+from environment.kernel.hash_random import mix
 from environment.kernel.leases import (
     AS_CHARGED,
     BOOT,
@@ -26,9 +27,8 @@ from environment.kernel.leases import (
 )
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, MachineArrays
 from environment.pools import BREAK_EVEN, Keeping
+from environment.queues.types import Sharing
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
-from environment.sharing.terms import Sharing
-from environment.sizing import smallest
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm
 from profiles.curve import Curve
 from profiles.job_profile import JobProfile

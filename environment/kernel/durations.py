@@ -4,12 +4,12 @@ Another model is another number and another branch in `slowdown`, which sees the
 VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
 """
 
-from environment.kernel.belief import expected_end
+from environment.expected_end import expected_end
 from environment.kernel.compiled import njit
 from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch, BoolArray, SmallIntArray
 from environment.types import IntArray
 
-#: `environment.kernel.belief.expected_end`, compiled: that is used where numba is not, too.
+#: `environment.expected_end.expected_end`, compiled: that is used where numba is not, too.
 believed_end = njit()(expected_end)
 
 

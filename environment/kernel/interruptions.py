@@ -10,7 +10,7 @@ import math
 
 from conf.assumptions import NEVER
 from environment.kernel.compiled import njit
-from environment.kernel.ends import reorder_ends
+from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, CLOSES, DRAIN, READY, REWORK, TAKEN, begin_lease
 from environment.kernel.state import Batch
 

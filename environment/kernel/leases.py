@@ -8,8 +8,8 @@ is open until the time at which it closes, which was known when its last executo
 import math
 
 from conf.units import SECONDS_PER_HOUR
-from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
+from environment.kernel.hash_random import uniform
 from environment.kernel.state import LEASE_COLUMNS as COLUMNS
 from environment.kernel.state import Batch
 

@@ -1,6 +1,6 @@
 """What an agent sees of a moment and what it may do, written into given arrays.
 
-A `Scene` is that moment: `scene_of` takes it from an episode of the kernel, `environment.training.scenes`
+A `Scene` is that moment: `scene_of` takes it from an episode of the kernel, `environment.training.view_encoding`
 from a view of a cluster, simulated or real. What is made of it stands here once, for both. Every observation
 is a table of the VMs, row by row, and the numbers of job and cluster behind it:
 
@@ -8,7 +8,7 @@ is a table of the VMs, row by row, and the numbers of job and cluster behind it:
     rich: float32 [11 N + 8 + T + U (4 + T)], all within about 0 and 1, for T known job types and U jobs that
         are shown of those behind the head.
     natural: float32 [23 N + 28], within 0 and 1, in units of the queue, the running jobs and the cluster
-        itself; see `natural.py`.
+        itself; see `natural_observation.py`.
 
 Another one is another number, another function of the form of `write_rich`, and a branch in `write`.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
-from environment.kernel.natural import NATURAL_FEATURES, NATURAL_VM_FEATURES, write_natural
+from environment.kernel.natural_observation import NATURAL_FEATURES, NATURAL_VM_FEATURES, write_natural
 from environment.kernel.scene import QUEUE_SEEN, Scene, room_on, share_of
 from environment.kernel.state import (
     NATURAL_STATE,

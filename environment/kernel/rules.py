@@ -8,8 +8,8 @@ that it has, than most of what is done there.
 """
 
 from environment.kernel.compiled import njit
+from environment.kernel.completion_heap import next_completion, pop_end, push_end
 from environment.kernel.durations import slowdown
-from environment.kernel.ends import next_completion, pop_end, push_end
 from environment.kernel.interruptions import take_away
 from environment.kernel.leases import leave_idle, open_lease, ready_at, reset_leases
 from environment.kernel.rewards import episode_reward

@@ -1,1 +1,1 @@
-"""The cluster model, a pure state machine: events in, commands out. The daemon drives it."""
+"""The state machine of the cluster: events in, commands out. No I/O."""

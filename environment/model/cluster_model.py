@@ -1,10 +1,10 @@
 """The cluster as a pure state machine: events in, commands out.
 
-Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
-`roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, what is told of tasks in
-`tasks.py`, by drivers in `drivers.py`, doubts about tasks in `doubts.py`, decisions in `decisions.py`,
-launches in `launches.py`, those that never ran in `setbacks.py`, VMs of pools in `fleet.py`; how these are
-put together, kept and taken up is in `parts.py`. The model never asks the clock, draws a random number or
+Here is what each event means for whom. The steps of a job's life are in `model/jobs/lifecycle.py`, the records in
+`model/vms/job_registry.py`, the queue in `waiting.py`, offers in `model/vms/offers.py` and `model/vms/offer_demand.py`, what is told of tasks in
+`tasks.py`, by drivers in `drivers.py`, doubts about tasks in `model/jobs/reconciliation.py`, decisions in `decisions.py`,
+launches in `launches.py`, those that never ran in `model/jobs/backoff.py`, VMs of pools in `fleet.py`; how these are
+put together, kept and taken up is in `wiring.py`. The model never asks the clock, draws a random number or
 opens a socket, so the same events always give the same commands. Who places a job is not decided here: a
 decision enters as the event `Decided`.
 """
@@ -13,22 +13,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from environment.check import shortage
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import timings
-from environment.model.doubts import OutOfReach
-from environment.model.leases import Lease
-from environment.model.ledger import Ledger
-from environment.model.parts import Parts
-from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord, Fault, JobRecord
-from environment.model.reservations import with_reserved
-from environment.model.retries import left
-from environment.model.roster import Changes
-from environment.model.timings import ModelOptions
-from environment.sharing.shares import Standings
-from environment.sharing.terms import Sharing
+from environment.decisions.feasibility import shortage
+from environment.model.jobs.reconciliation import OutOfReach
+from environment.model.jobs.retries import left
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options as timings
+from environment.model.messages.lease import Lease
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
+from environment.model.vms.job_registry import Changes
+from environment.model.vms.max_capacity import Reach
+from environment.model.vms.reservations import with_reserved
+from environment.model.vms.usage_ledger import Ledger
+from environment.model.wiring import Parts
+from environment.queues.shares import Standings
+from environment.queues.types import Sharing
 from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
@@ -172,7 +172,7 @@ class ClusterModel:
     def place_of(self, job_id: str) -> int | None:
         """How many jobs are before a new one in the order; None without a `Sharing`, and for others.
 
-        See `environment.sharing.ordering.Ordering.place_of`.
+        See `environment.queues.ordering.Ordering.place_of`.
         """
         return self._parts.stage.place_of(job_id)
 

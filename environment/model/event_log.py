@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from environment.model import commands as cmd
-from environment.model import events
-from environment.model.moment import VmSize
+from environment.model.messages import commands as cmd
+from environment.model.messages import events
+from environment.model.messages.snapshot import VmSize
 
 #: Where sizes of VMs are listed, and what a size of an executor consisted of in logs of the first Stoker.
 _VM_SIZES = frozenset({"sizes", "told", "others"})

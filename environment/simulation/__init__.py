@@ -1,1 +1,1 @@
-"""Simulated runs of policies over workloads: who is asked when, how long jobs take, and what came of it."""
+"""A policy's run over a workload."""

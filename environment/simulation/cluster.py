@@ -10,11 +10,11 @@ import numpy as np
 
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.state import Batch, SmallIntArray
-from environment.model.reach import Reach
+from environment.model.vms.max_capacity import Reach
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
-from environment.simulation.billing import Meter
+from environment.simulation.results.billing import Meter
 from environment.types import IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from environment.forecast import Forecast
 from environment.kernel.leases import CLOSES, TAKEN
 from environment.kernel.state import Batch
 from environment.pools import Keeping
+from environment.spot_forecast import Forecast
 from environment.types import Vm
 
 

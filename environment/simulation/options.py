@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from environment.clusters.price_history import PriceHistory
+from environment.decisions.sizing import Sizes
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import BREAK_EVEN, Keeping
-from environment.price_history import PriceHistory
-from environment.sharing.terms import Sharing
-from environment.simulation.expectations import Belief
-from environment.simulation.fitted import FittedDurations, Pace
-from environment.simulation.losses import Loss
-from environment.simulation.spot_beliefs import SpotBelief
-from environment.sizing import Sizes
+from environment.queues.types import Sharing
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.durations.fitted_model import FittedDurations, Pace
+from environment.simulation.durations.spot_beliefs import SpotBelief
+from environment.simulation.faults.losses import Loss
 from environment.types import Job
 from profiles.generators import load_workload
 from profiles.job_profile import JobProfile, load_profiles

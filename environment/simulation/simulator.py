@@ -13,18 +13,18 @@ from functools import partial
 from time import perf_counter
 
 from conf.collecting import uncollected
+from environment.decisions.decision_round import Verdict, WaitingRequests, decide_once
+from environment.decisions.sizing import sizing_for
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.lasting import kept_off
 from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
-from environment.rounds import Verdict, WaitingRequests, decide_once
-from environment.simulation.compiled import MANY, play_compiled
-from environment.simulation.decided import EndlessError, KeptDecisions, StuckError, Traced
-from environment.simulation.fitted import Pace
+from environment.simulation.compiled_play import MANY, play_compiled
+from environment.simulation.durations.endless_jobs import kept_off
+from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outcomes import result_of
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import EndlessError, KeptDecisions, StuckError, Traced
+from environment.simulation.results.outcomes import result_of
+from environment.simulation.results.results import Result
 from environment.simulation.world import World
-from environment.sizing import sizing_for
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workload import Workload

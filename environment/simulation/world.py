@@ -11,28 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from environment.kernel import ends, rules, sized
+from environment.decisions.decision_round import WaitingRequests
+from environment.kernel import completion_heap, resized_jobs, rules
 from environment.kernel.arrays import episode_of, plain
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.last_resort import opens_at
-from environment.lasting import kept_off
 from environment.resources import CPUS, NOTHING, Resources
-from environment.rounds import WaitingRequests
 from environment.simulation.arrivals import Arrivals
-from environment.simulation.billing import Meter
 from environment.simulation.cluster import SimulatedCluster
-from environment.simulation.executor_losses import ExecutorLosses
-from environment.simulation.fitted import Pace
-from environment.simulation.giving import GivingWay
-from environment.simulation.growing import SimulatedGrowth
+from environment.simulation.durations.endless_jobs import kept_off
+from environment.simulation.durations.fitted_model import Pace
+from environment.simulation.durations.job_times import JobTimes
+from environment.simulation.faults.executor_losses import ExecutorLosses
+from environment.simulation.faults.missing_executors import Missing
 from environment.simulation.idle_vms import IdleVms
-from environment.simulation.in_order import InOrder
-from environment.simulation.job_times import JobTimes
-from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
-from environment.simulation.who_waits import WhoWaits
+from environment.simulation.ordering import InOrder
+from environment.simulation.preemption import GivingWay
+from environment.simulation.results.billing import Meter
+from environment.simulation.scale_up import SimulatedGrowth
+from environment.simulation.waiting import WhoWaits
 from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
@@ -87,7 +87,7 @@ class World:
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}
         self._sizes: dict[int, tuple[Resources, ...]] = {}
-        self.spared = sized.nothing_spared(self.batch)
+        self.spared = resized_jobs.nothing_spared(self.batch)
         self.options = options
         #: What executors take, by their place in the kernel, where that is not what their job asks for.
         self.given: dict[int, Resources] = {}
@@ -318,14 +318,14 @@ class World:
         """Start a job on less than it asks for."""
         cpus = np.array([size.get(CPUS) for size in sizes], np.int64)
         memory = np.array([size.memory_mib for size in sizes], np.int64)
-        sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
+        resized_jobs.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
         self.given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
-        running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
+        running = [completion_heap.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
         if not (running or arrives or later < math.inf):
@@ -349,7 +349,7 @@ class World:
         """Let the clock go to `until`, at most the next event; the jobs that ended on the way, in order."""
         state = self.batch.state
         before = state.running[0]
-        sized.advance_sized(self.batch, self.spared, 0, until)
+        resized_jobs.advance_sized(self.batch, self.spared, 0, until)
         ended = []
         # The kernel fills the place behind those that run from its end.
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
@@ -379,7 +379,7 @@ class World:
 
     def finish(self) -> None:
         """Nobody waits who could be placed: let the running jobs end."""
-        sized.finish_sized(self.batch, self.spared, 0)
+        resized_jobs.finish_sized(self.batch, self.spared, 0)
 
     def sizes(self, number: int) -> tuple[Resources, ...]:
         """What the executors of a job, by its number in the kernel, take; empty when that is what it asks."""

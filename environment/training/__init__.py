@@ -1,1 +1,1 @@
-"""What agents are trained on: episodes of workloads, many at once, for Gymnasium and for TF-Agents."""
+"""Environments for Gymnasium and TF-Agents."""

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from conf.assumptions import UNKNOWN_DURATION
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.state import Episode
-from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.types import Vm
 from profiles.generators import source_of
 from profiles.job_profile import load_profiles

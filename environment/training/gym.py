@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions
 from environment.kernel.state import BoolArray, Float32Array
-from environment.simulation.expectations import Belief
-from environment.training.arena import Arena
+from environment.simulation.durations.beliefs import Belief
 from environment.training.episodes import WorkloadSource, episodes, training_seeds
+from environment.training.vector_episodes import Arena
 from environment.types import FloatArray, IntArray, Vm
 from profiles.job_profile import load_profiles
 from profiles.workload import Workload
@@ -55,7 +55,7 @@ def make_arena(
     """Episodes of the training workloads of `seed`, of no more than `pool` different ones if given.
 
     `belief` is what an agent sees of when jobs will end: `exact`, `spread`, `constant`, or a number, see
-    `environment.simulation.expectations.Belief`.
+    `environment.simulation.durations.beliefs.Belief`.
 
     An observation by name tells the types of the shipped profiles apart. ConfigError, WorkloadError or
     ValueError say what is wrong with a name or an option.

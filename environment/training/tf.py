@@ -10,7 +10,7 @@ from tf_agents.trajectories import time_step as ts
 
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions
 from environment.kernel.state import BoolArray, Episode, Float32Array
-from environment.training.arena import Arena
+from environment.training.vector_episodes import Arena
 
 
 class ClusterEnvironment(py_environment.PyEnvironment):  # type: ignore[misc]  # TF-Agents is not typed

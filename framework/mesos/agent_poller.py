@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from environment.model.events import VmsMeasured
-from environment.model.moment import Offer
+from environment.model.messages.events import VmsMeasured
+from environment.model.messages.snapshot import Offer
 
 log = structlog.get_logger("mesos")
 

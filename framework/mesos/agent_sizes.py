@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from environment.model.events import VmsMeasured
-from environment.model.moment import VmSize
+from environment.model.messages.events import VmsMeasured
+from environment.model.messages.snapshot import VmSize
 from environment.resources import BASIC, Resources, total
 from framework.mesos.bounded_http import Credentials, RefusedAnswerError, read_json
 from framework.mesos.translate import agent_from_json

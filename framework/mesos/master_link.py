@@ -17,10 +17,10 @@ from dataclasses import replace
 
 import structlog
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model.records import ExecutorRecord
-from environment.words import clock
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord
+from environment.number_format import clock
 from framework.mesos.agent_poller import Census
 from framework.mesos.agent_sizes import AWAY, read_agents
 from framework.mesos.bounded_http import Credentials

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import structlog
 from typing_extensions import override
 
-from environment.model import events as ev
+from environment.model.messages import events as ev
 from framework.mesos.call_queue import Calls, QueuedCall
 from framework.mesos.pymesos_driver import Scheduler, SchedulerDriver, last_words
 from framework.mesos.translate import Json, task_changed_from_json

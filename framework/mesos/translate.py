@@ -8,10 +8,10 @@ from math import isfinite, nan
 from typing import Any, get_args
 
 from conf.masking import masked_urls
-from environment.model.events import InverseOffer, TaskChanged
-from environment.model.moment import Offer, VmSize
-from environment.model.records import ExecutorRecord
-from environment.model.task_states import TaskState
+from environment.model.messages.events import InverseOffer, TaskChanged
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.snapshot import Offer, VmSize
+from environment.model.messages.task_states import TaskState
 from environment.resources import THOUSANDTHS, Resources, thousandths, total
 from environment.types import Vm
 from framework.spark import ProcessSpec

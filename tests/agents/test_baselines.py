@@ -8,8 +8,8 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin, RoundRobinConsolidate
 from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated
+from environment.decisions.decision_round import decide_in_turn
 from environment.policy import Policy
-from environment.rounds import decide_in_turn
 from environment.types import Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms

@@ -14,13 +14,13 @@ from agents.bound.limits import limit_of
 from agents.bound.offline import aim_for, search
 from agents.experiments.shifted import case, few_gangs
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import Terms
 from environment.resources import Resources
-from environment.simulation.expectations import EXACT
-from environment.simulation.limits import perfect_packing_bound
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
+from environment.simulation.results.lower_bound import perfect_packing_bound
 from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.workload import Workload, WorkloadJob

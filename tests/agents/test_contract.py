@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.check import check
+from environment.decisions.feasibility import check
 from environment.offered import Offered
 from environment.resources import Resources
 from environment.types import Place, PlacementRequest, Wait

@@ -21,7 +21,7 @@ from agents.experiments.decisions import (
 )
 from agents.experiments.decisions_report import QUICK, report
 from agents.experiments.shifted import cases, few_gangs
-from environment.simulation.expectations import EXACT
+from environment.simulation.durations.beliefs import EXACT
 
 
 def test_rules_are_broken_by_what_breaks_them() -> None:

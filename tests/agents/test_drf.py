@@ -7,8 +7,8 @@ import pytest
 
 from agents.baselines.drf import DominantResourceFairness, DrfOptions, dominant_shares
 from agents.registry import create
+from environment.decisions.decision_round import decide_in_turn
 from environment.resources import Resources
-from environment.rounds import decide_in_turn
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView

@@ -6,7 +6,7 @@ import pytest
 
 from agents.experiments import estimates, estimates_report
 from agents.experiments.estimates import Estimated, play_one
-from environment.simulation.intervals import Interval
+from environment.simulation.durations.prediction_intervals import Interval
 from tests.profiles.test_traces import needs_traces
 
 

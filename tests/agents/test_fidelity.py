@@ -6,7 +6,7 @@ import pytest
 
 from agents.baselines.first_fit import FirstFit
 from agents.experiments.fidelity import Fidelity, draw_runs, pair_up, placement_effects, report
-from environment.simulation.fitted import FittedDurations, FittedModel, TypeModel
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, TypeModel
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from profiles.runs import MeasuredRun

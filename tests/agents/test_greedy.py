@@ -11,8 +11,8 @@ from numba.core.dispatcher import Dispatcher
 from agents.estimates import dollars_per_cpu_second, held_for
 from agents.greedy import pricing
 from agents.greedy.greedy_policy import Greedy, GreedyOptions
+from environment.decisions.decision_round import decide_in_turn
 from environment.pools import Openings, Terms
-from environment.rounds import decide_in_turn
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.agents.test_documented import scene as random_scene

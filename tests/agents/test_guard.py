@@ -8,8 +8,8 @@ import pytest
 
 from agents.guard import Guard
 from agents.registry import PolicyError, create
-from environment.cluster_files import load_cluster
-from environment.patience import Patience, PatienceLimits
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solver, SolverError
 from agents.registry import POLICIES, PolicyError, create
-from environment.check import check
+from environment.decisions.feasibility import check
 from environment.policy import Policy
 from environment.pools import Openings, SpotTerms, Terms
 from environment.types import Place, PlacementRequest, Vm, Wait

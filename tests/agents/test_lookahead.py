@@ -18,13 +18,13 @@ from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from conf.assumptions import UNKNOWN_DURATION
-from environment.check import check
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.feasibility import check
+from environment.expected_end import expected_end
 from environment.kernel.arrays import jobs_of
-from environment.kernel.belief import expected_end
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.pools import SpotTerms, Terms
-from environment.simulation.expectations import EXACT
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait

@@ -12,9 +12,9 @@ from agents.lookahead.draws import Draws
 from agents.lookahead.plans import PlanAim, make_arrays
 from agents.lookahead.situation import Situations
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait

@@ -15,8 +15,8 @@ from agents.lookahead.judging import Judge
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import NOBODY
 from agents.registry import PolicyError, create
-from environment.check import check
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.feasibility import check
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView

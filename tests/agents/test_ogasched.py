@@ -9,7 +9,7 @@ import pytest
 from agents.oga.cutting import cut, floor_of, uncut, whole
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from agents.registry import create
-from environment.check import check
+from environment.decisions.feasibility import check
 from environment.policy import Keeper, Observer
 from environment.resources import LEAST, Resources
 from environment.types import EndedJob, Place, PlacementRequest, Wait
@@ -261,7 +261,7 @@ def shared_out(policy: OgaSched) -> tuple[str, ...]:
 def test_a_third_resource_is_cut_once_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two executors share what one asks for of the network, as they do of cpus; a gpu is cut for nobody."""
     least = LEAST + Resources.named({"network_mbps": 10})
-    for module in ("environment.check", "agents.oga.cutting"):
+    for module in ("environment.decisions.feasibility", "agents.oga.cutting"):
         monkeypatch.setattr(f"{module}.LEAST", least)
     vm = make_vm("vm-1", cpus=2.0, network_mbps=400, gpus=2)
     request = PlacementRequest(make_job("job-1", 2, 2.0, 2048, network_mbps=400, gpus=1), 2)

@@ -12,12 +12,12 @@ from agents.overtaking.overtaking_policy import Overtaking
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from agents.registry import POLICIES, PolicyError, create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.decision_round import Fitting, has_room
 from environment.resources import Resources
-from environment.rounds import Fitting, has_room
-from environment.simulation.expectations import EXACT
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView

@@ -14,9 +14,9 @@ import pytest
 from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solver
 from agents.lookahead import search
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.policy import Timed
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView, RunningJob

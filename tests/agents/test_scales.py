@@ -12,9 +12,9 @@ import pytest
 
 from agents.experiments.shifted import stretched
 from agents.registry import POLICIES, create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.pools import Terms
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Place, Vm

@@ -7,9 +7,9 @@ import pytest
 
 from agents.registry import PolicyError, create, look_in
 from agents.trying import tried
-from environment.faults import failure
-from environment.rounds import decide_once
-from environment.trial import trial
+from environment.decisions.decision_round import decide_once
+from environment.decisions.trial import trial
+from environment.policy_faults import failure
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
 

@@ -16,7 +16,7 @@ from conf.schema import Config, JobSpec
 from daemon import server, wiring
 from daemon.core.identity import NOBODY, Submitter
 from daemon.launch.launcher import Launcher
-from environment.model.records import ExecutorRecord
+from environment.model.messages.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverStatus, ProcessSpec
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from conf.schema import JobSpec
 from daemon.store.job_store import Store
 from daemon.store.rows import checksummed, job_rows
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.decisions.explain import CandidateVm, Choice, Explanation
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 

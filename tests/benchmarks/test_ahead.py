@@ -9,10 +9,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
 from conf.workload_file import WorkloadSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.resource_arrays import ResourceArrays
-from environment.simulation.ahead import play_ahead
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 from profiles.generators import generate

@@ -9,10 +9,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
-from environment.explain import explain
-from environment.model import events as ev
+from environment.decisions.decision_round import decide_in_turn, decide_once
+from environment.decisions.explain import explain
+from environment.model.messages import events as ev
 from environment.resource_arrays import ResourceArrays
-from environment.rounds import decide_in_turn, decide_once
 from environment.types import Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView
 from tests.benchmarks.conftest import Show

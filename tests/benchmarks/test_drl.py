@@ -14,13 +14,13 @@ from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
 from agents.drl.model_folder import TrainedModel
 from agents.drl.network import network_of
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.kernel.batch_step import Stepper
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import make_batch
-from environment.kernel.stepping import Stepper
 from environment.simulation.simulator import simulate
 from environment.training.episodes import episodes
-from environment.training.scenes import mask, observation, put, scene_of
+from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
 from profiles.generators import load_workload

@@ -9,11 +9,11 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
-from environment.model import events as ev
-from environment.model.launches import decided
+from environment.decisions.decision_round import Verdict, decide_in_turn
+from environment.model.messages import events as ev
+from environment.model.tasks.launches import decided
 from environment.policy import Decide
 from environment.pools import Keeping, Terms
-from environment.rounds import Verdict, decide_in_turn
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 from tests.benchmarks.conftest import Show

@@ -10,7 +10,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.experiments.elastic import pools_of
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.policy import Policy
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate

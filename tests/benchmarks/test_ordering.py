@@ -10,11 +10,11 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.schema.sharing import Criterion
+from environment.decisions.decision_round import Verdict
+from environment.queues.ordering import Ordering
+from environment.queues.shares import Holding
+from environment.queues.types import ANY, Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
-from environment.rounds import Verdict
-from environment.sharing.ordering import Ordering
-from environment.sharing.shares import Holding
-from environment.sharing.terms import ANY, Most, Queue, Queues, Sharing
 from environment.types import Place, PlacementRequest
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import timed

@@ -7,8 +7,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import POLICIES, create
-from environment.cluster_files import load_cluster
-from environment.simulation.results import Result
+from environment.clusters.cluster_files import load_cluster
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place
 from profiles.generators import load_workload

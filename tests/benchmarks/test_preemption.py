@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from environment.queues.preemption import Plan, Taker, plan
+from environment.queues.running_usage import Holders
+from environment.queues.types import Queue, Queues
 from environment.resources import NOTHING, Resources
-from environment.sharing.holders import Holders
-from environment.sharing.preemption import Plan, Taker, plan
-from environment.sharing.terms import Queue, Queues
 from tests.builders import make_vms
 from tests.environment.sharing.holding import asks, holder, job, sharing, view_of
 

@@ -27,7 +27,7 @@ from daemon.cli.shared.client import Client
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.cluster_model import Changes
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from environment.resources import Resources
 from environment.types import Job
 from framework.embedded import AgentSpec

@@ -12,12 +12,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
 from conf.workload_file import WorkloadSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import episode_of, jobs_of
+from environment.kernel.batch_step import Stepper
 from environment.kernel.compiled import njit
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_batch
-from environment.kernel.stepping import Stepper
 from environment.pools import SpotTerms, Terms
 from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm

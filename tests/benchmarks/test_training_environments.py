@@ -9,10 +9,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import environment.training.gym  # noqa: F401  registers it
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.kernel.batch_step import Stepper
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray
-from environment.kernel.stepping import Stepper
 from environment.training.episodes import episodes, training_seeds
 from environment.types import IntArray
 from tests.benchmarks.measuring import fastest, timed

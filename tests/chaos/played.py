@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states
-from environment.model.moment import Offer, VmSize
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.snapshot import Offer, VmSize
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm

@@ -29,8 +29,8 @@ from daemon.core.event_queue import Item
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.vms import vm_provisioner
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from environment.resources import Resources
 from environment.types import Job
 from framework.mesos.session import SessionOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.store.job_store import Store
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from tests.chaos.users import Submission
 
 CENTS = 1e-6  # dollars: sums of many floats

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from conf.schema import JobSpec
 from conf.schema.sharing import SharingFile
-from environment.sharing.terms import Queue, Sharing, sharing_of
+from environment.queues.types import Queue, Sharing, sharing_of
 
 TREE = {
     "prod": {

@@ -31,8 +31,8 @@ from daemon.queues.live_queues import LiveQueues
 from daemon.queues.queue_service import QueueDesk
 from daemon.schemas.webhooks import WebhookBody
 from daemon.store.job_store import Store
-from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
+from environment.model.vms.vm_accounts import Charge
 from tests.daemon.small_scheduler import SmallScheduler
 
 STORED = Path(__file__).parents[2] / "docs/metrics.md"

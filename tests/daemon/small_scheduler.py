@@ -37,13 +37,13 @@ from daemon.submission.applications import Applications
 from daemon.vms.termination_endpoint import VmDoor
 from daemon.what_if.cases import Present
 from daemon.what_if.what_if import Foresight, JobAhead
-from environment.model import events as ev
+from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
-from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.max_capacity import Reach
 from environment.resources import Resources
-from environment.simulation.intervals import Interval
-from environment.sizing import Sizes
+from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import Job
 from framework.spark import DriverUi
 from tests.builders import make_view, make_vms

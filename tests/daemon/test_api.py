@@ -28,10 +28,10 @@ from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.http.app import create_app
 from daemon.http.server.scheduler_interface import BudgetStatus, Health, PolicyStatus, Standing
 from daemon.store.job_store import Store, StoreError
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.accounts import Charge
+from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.vm_accounts import Charge
 from environment.resources import Resources
 from tests.daemon.small_scheduler import ESTIMATE, LOG, SmallScheduler
 from tests.waiting import PATIENCE

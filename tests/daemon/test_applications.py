@@ -16,10 +16,10 @@ from daemon.disk.launch_records import RecordsError
 from daemon.http.app import create_app
 from daemon.launch.application_records import ApplicationRecord, ApplicationRecords, application_key
 from daemon.store.job_store import Store
-from environment.model import events as ev
 from environment.model.cluster_model import Changes
-from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.max_capacity import Reach
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 from tests.builders import make_job, make_vm

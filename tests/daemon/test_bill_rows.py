@@ -14,9 +14,9 @@ from daemon.leadership.leader_session import Tenure
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows import tables
 from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
-from environment.model.accounts import Account, Charge, Kind
 from environment.model.cluster_model import Changes
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
+from environment.model.vms.vm_accounts import Account, Charge, Kind
 from tests.builders import make_job
 from tests.daemon.record_store import STORES
 

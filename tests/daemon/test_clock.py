@@ -13,9 +13,9 @@ from daemon.launch.launcher import Launcher
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
-from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.vm_accounts import Account
 from environment.resources import Resources
 from framework.mesos.session import SessionOptions
 from tests.builders import make_job

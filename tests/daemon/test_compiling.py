@@ -19,7 +19,7 @@ from dataclasses import replace
 from agents.registry import create
 from daemon.what_if.precompile import main
 from environment.kernel.compiled import _SOURCES
-from environment.simulation.ahead import play_ahead
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
 from environment.types import PlacementRequest
 from environment.view import RunningJob

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.launch import decommissioning
 from daemon.launch.decommissioning import Draining
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic
 from framework.spark import DriverUi
 from tests.builders import make_job

@@ -20,8 +20,8 @@ from daemon.launch import host_drivers as drivers_module
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
-from environment.model import events as ev
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 from framework.spark import (

@@ -17,7 +17,7 @@ import pytest
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
 from daemon.vms.embedded_mesos import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
-from environment.cluster_files import vms_of
+from environment.clusters.cluster_files import vms_of
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
 from framework.host.process_tree import below, children

@@ -23,9 +23,9 @@ from daemon.what_if.cases import Present
 from daemon.what_if.estimator import Estimates
 from daemon.what_if.what_if import JobAhead, PolicyAhead
 from environment.model.cluster_model import Changes
-from environment.model.records import JobRecord
-from environment.simulation.intervals import Interval
-from environment.simulation.learned_errors import LearnedErrors
+from environment.model.messages.records import JobRecord
+from environment.simulation.durations.belief_errors import LearnedErrors
+from environment.simulation.durations.prediction_intervals import Interval
 from tests.builders import make_job, make_view, make_vms
 
 AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7), 20)

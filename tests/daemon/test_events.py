@@ -12,10 +12,10 @@ from daemon.policy.active_policies import PolicySwitch
 from daemon.queues.live_queues import LiveQueues
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import Chronicle, Happening
-from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease
-from environment.model.records import Attempt, Gave, JobRecord
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import Attempt, Gave, JobRecord
+from environment.model.vms.vm_accounts import Account
 from environment.resources import Resources
 from environment.types import Vm
 from tests.daemon.test_store import make_explanation, make_job, make_task, submit, url_of

@@ -24,8 +24,8 @@ from daemon.what_if.cases import Case, Present
 from daemon.what_if.fair_queue import AskersLine
 from daemon.what_if.recorded_jobs import Page, recorded
 from daemon.what_if.what_if import Foresight
-from environment.model.records import JobRecord
-from environment.sizing import Sizes
+from environment.decisions.sizing import Sizes
+from environment.model.messages.records import JobRecord
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_view, make_vms

@@ -17,7 +17,7 @@ from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.dependencies import After
 from environment.model.cluster_model import Changes
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from environment.types import Job
 from tests.builders import make_job
 

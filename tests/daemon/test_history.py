@@ -13,9 +13,9 @@ from conf.schema import JobSpec
 from daemon.cli import main
 from daemon.maintenance.recorded_runs import History, input_of, workload_of_runs
 from daemon.store.job_store import Store
-from environment.explain import CandidateVm, Choice, Explanation
+from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 from profiles.runs import read_runs

@@ -3,7 +3,7 @@
 import pytest
 
 from daemon.core.event_queue import Inbox
-from environment.model import events as ev
+from environment.model.messages import events as ev
 from tests.builders import make_job
 
 

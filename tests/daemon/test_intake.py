@@ -18,8 +18,8 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.rows import job_rows
 from daemon.submission import admission as intake_module
 from daemon.submission.admission import Intake
-from environment.model.reach import Reach
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
+from environment.model.vms.max_capacity import Reach
 from environment.pools import SpotTerms, Terms
 from environment.types import Dynamic, PlacementRequest, Vm
 from framework.spark.submit_properties import job_properties

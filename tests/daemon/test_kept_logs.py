@@ -20,9 +20,9 @@ from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper
 from daemon.launch.log_reader import Logs, Sandboxes
 from daemon.store.job_store import Store
-from environment.model import events as ev
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from tests.builders import make_job
 from tests.waiting import until

@@ -12,8 +12,8 @@ from daemon.maintenance.doctor import Doctor
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.tables import leases
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease
-from environment.model.moment import PoolSetback, Reserved
+from environment.model.messages.lease import Lease
+from environment.model.messages.snapshot import PoolSetback, Reserved
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm

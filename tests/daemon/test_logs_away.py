@@ -9,7 +9,7 @@ import pytest
 from daemon.disk.log_archive import KeptLogs
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.log_reader import Logs, Sandboxes
-from environment.model.records import ExecutorRecord
+from environment.model.messages.records import ExecutorRecord
 from environment.resources import Resources
 from tests.daemon.ports import free_port
 

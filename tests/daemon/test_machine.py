@@ -9,7 +9,7 @@ from conf.schema import Config, Mesos
 from daemon.cli.operate import up
 from daemon.core.cluster_status import ClusterStatus, PoolStatus
 from daemon.vms.host_capacity import ThisMachine, cluster_for, jvms_at_once, this_machine
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from daemon.vms import termination_notices, vm_provisioner
 from daemon.vms.vm_provisioner import Machines
-from environment.model import events as ev
-from environment.model.leases import Lease
+from environment.model.messages import events as ev
+from environment.model.messages.lease import Lease
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm

@@ -13,7 +13,7 @@ from daemon.store.job_store import Store
 from daemon.store.migrations import SCHEMA_VERSION
 from daemon.store.rows import job_rows, tables
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 

@@ -1,7 +1,7 @@
 """What other threads are shown of pools."""
 
 from daemon.scheduler.cluster_snapshot import Picture, picture_of
-from environment.model import events as ev
+from environment.model.messages import events as ev
 from tests.builders import make_job, make_vms
 from tests.environment.model.elastic_world import ElasticWorld
 from tests.environment.world import World

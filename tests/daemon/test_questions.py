@@ -11,9 +11,9 @@ import pytest
 from daemon.what_if import gil_pacing
 from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.worker_messages import AskedScene, DrawAnswer, Question, read, write
+from environment.decisions.sizing import Sizes
 from environment.pools import BREAK_EVEN
-from environment.simulation.outlook import JobOutlook, PlayedDraw
-from environment.sizing import Sizes
+from environment.simulation.forecast.outlook import JobOutlook, PlayedDraw
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
 

@@ -24,10 +24,10 @@ from daemon.scheduler.service import Service
 from daemon.scheduler.timers import CHARGED_AT_ONCE
 from daemon.store.job_store import DeposedError, Store, StoreError
 from daemon.store.rows.bill import AskedBill
-from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import replay
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic, Job
 from framework.embedded import AgentSpec
 from framework.host.process_tree import identity

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of, report
-from environment.model.records import JobRecord
-from environment.rounds import Verdict
+from environment.decisions.decision_round import Verdict
+from environment.model.messages.records import JobRecord
 from environment.types import Place, Wait
 from tests.builders import make_job, make_request, make_view, make_vm
 

@@ -15,7 +15,7 @@ from daemon.http.server.scheduler_interface import BudgetStatus
 from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from tests.builders import make_job
 from tests.daemon.shown_metrics import STORED, Rigged, document, everything, holds, names, shown

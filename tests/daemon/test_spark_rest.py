@@ -22,7 +22,7 @@ from daemon.schemas.spark_rest import StatusBody, Written
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.cluster_model import Changes
-from environment.model.states import JobState
+from environment.model.messages.states import JobState
 from framework.spark import SparkHomes
 from tests.daemon.bare_entrance import bare_entrance
 from tests.daemon.small_scheduler import SmallScheduler

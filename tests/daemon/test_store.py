@@ -26,9 +26,9 @@ from daemon.store.migrations import SCHEMA_VERSION
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.store.rows import tables
 from daemon.store.rows.database import _Writer
-from environment.explain import CandidateVm, Choice, Explanation
+from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 

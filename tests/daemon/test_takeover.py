@@ -19,7 +19,7 @@ from daemon.cli import main
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
-from environment.model.records import ExecutorRecord
+from environment.model.messages.records import ExecutorRecord
 from environment.types import Job
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec

@@ -8,7 +8,7 @@ import pytest
 from daemon.leadership.leader_session import Tenure
 from daemon.scheduler.command_executor import Effects
 from daemon.store.job_store import Store
-from environment.model import commands as cmd
+from environment.model.messages import commands as cmd
 from tests.waiting import until
 
 

@@ -9,7 +9,7 @@ import pytest
 from daemon.http.app import create_app
 from daemon.store.job_store import Store
 from daemon.vms.termination_endpoint import vm_keys
-from environment.model import events as ev
+from environment.model.messages import events as ev
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
 

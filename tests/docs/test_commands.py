@@ -24,7 +24,7 @@ from conf.schema.users import UsersFile
 from conf.workload_file import WorkloadSpec
 from daemon.cli import main
 from daemon.cli.profile import validate_simulator
-from environment.simulation.fitted import write_model
+from environment.simulation.durations.fitted_model import write_model
 from profiles.runs import write_runs
 from tests.agents.test_fidelity import MODEL, fidelity
 from tests.daemon.cli.conftest import Cast, Daemon, cast, daemon

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from environment.pools import Keeping
 from tests.environment.perfect_master import PerfectMaster
 

@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import timings
-from environment.model.accounts import Charge
+from environment.decisions.decision_round import decide_in_turn
+from environment.decisions.sizing import Sizes, sizing_for
 from environment.model.cluster_model import ClusterModel
-from environment.model.launches import decided
-from environment.model.leases import Lease
-from environment.model.moment import VmSize
-from environment.model.records import JobRecord
-from environment.model.timings import RELAUNCH_GRACE
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options
+from environment.model.messages.lease import Lease
+from environment.model.messages.options import RELAUNCH_GRACE
+from environment.model.messages.records import JobRecord
+from environment.model.messages.snapshot import VmSize
+from environment.model.tasks.launches import decided
+from environment.model.vms.vm_accounts import Charge
 from environment.policy import Observer, Policy
 from environment.resources import Resources, total
-from environment.rounds import decide_in_turn
-from environment.simulation.losses import Loss
-from environment.sizing import Sizes, sizing_for
+from environment.simulation.faults.losses import Loss
 from environment.types import Job, Place, Vm
 from tests.builders import make_offer
 
@@ -59,7 +59,7 @@ class PerfectMaster:
 
     def run(self, jobs: Sequence[Job], losses: Sequence[Loss] = ()) -> dict[str, JobRecord]:
         """Play until nothing is left to happen; the jobs' records."""
-        with patch.object(timings, "REVIVE_PAUSE", 0.0):
+        with patch.object(options, "REVIVE_PAUSE", 0.0):
             return self._play(jobs, losses)
 
     def _play(self, jobs: Sequence[Job], losses: Sequence[Loss]) -> dict[str, JobRecord]:

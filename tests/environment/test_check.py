@@ -2,7 +2,7 @@
 
 import pytest
 
-from environment.check import check, shortage, whole_cluster_shortfall
+from environment.decisions.feasibility import check, shortage, whole_cluster_shortfall
 from environment.resources import Resources
 from environment.types import Place, PlacementRequest
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms

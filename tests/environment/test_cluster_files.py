@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from environment.cluster_files import cluster_file, load_cluster
+from environment.clusters.cluster_files import cluster_file, load_cluster
 
 
 def test_the_papers_cluster() -> None:

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.check import shortage, whole_cluster_shortfall
-from environment.explain import explain
+from environment.decisions.decision_round import Fitting, decide_in_turn, decide_once, room_in_all
+from environment.decisions.explain import explain
+from environment.decisions.feasibility import shortage, whole_cluster_shortfall
 from environment.kernel.arrays import refusals
 from environment.resources import Resources
-from environment.rounds import Fitting, decide_in_turn, decide_once, room_in_all
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView

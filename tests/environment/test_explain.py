@@ -2,8 +2,8 @@
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
-from environment.explain import CANDIDATES_LISTED, EXECUTORS_IN_FULL, explain
-from environment.rounds import Verdict, decide_once
+from environment.decisions.decision_round import Verdict, decide_once
+from environment.decisions.explain import CANDIDATES_LISTED, EXECUTORS_IN_FULL, explain
 from environment.types import Place
 from tests.builders import make_request, make_view, make_vms
 

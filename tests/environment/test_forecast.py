@@ -2,8 +2,8 @@
 
 import pytest
 
-from environment.forecast import Forecast
 from environment.pools import Keeping, Terms
+from environment.spot_forecast import Forecast
 
 DAY = 86_400.0
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from agents.registry import create
-from environment.cluster_files import load_cluster
-from environment.growth import Grown, expected_of, more_executors, pays
+from environment.clusters.cluster_files import load_cluster
 from environment.resources import Resources
-from environment.simulation.expectations import EXACT
+from environment.scale_up import Grown, expected_of, more_executors, pays
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from profiles.curve import Curve

@@ -8,16 +8,16 @@ import pytest
 
 from agents.registry import create
 from conf.loader import ConfigError
-from environment.check import check, shortage
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.decision_round import decide_once
+from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
 from environment.last_resort import opens_at
-from environment.model.reach import Reach
+from environment.model.vms.max_capacity import Reach
 from environment.pools import Keeping, Terms
 from environment.resources import Resources
-from environment.rounds import decide_once
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environment.patience import Patience, PatienceLimits
+from environment.decisions.starvation import Patience, PatienceLimits
 from environment.types import PlacementRequest
 from tests.builders import make_job
 

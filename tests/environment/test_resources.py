@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from environment.check import check, shortage, whole_cluster_shortfall
-from environment.explain import explain
-from environment.model.commands import Launch
+from environment.decisions.decision_round import decide_once
+from environment.decisions.explain import explain
+from environment.decisions.feasibility import check, shortage, whole_cluster_shortfall
 from environment.model.event_log import decode, encode
-from environment.model.events import OffersReceived, VmsMeasured
-from environment.model.moment import VmSize
+from environment.model.messages.commands import Launch
+from environment.model.messages.events import OffersReceived, VmsMeasured
+from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
-from environment.rounds import decide_once
 from environment.types import Place, Wait
 from tests.builders import make_job, make_offer, make_request, make_view, make_vm
 from tests.environment.world import World

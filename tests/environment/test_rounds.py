@@ -6,10 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agents.baselines.first_fit import FirstFit
-from environment.model.events import Placement, Waiting
-from environment.model.launches import decided
-from environment.resources import Resources
-from environment.rounds import (
+from environment.decisions.decision_round import (
     Verdict,
     WaitingRequests,
     decide_in_turn,
@@ -17,6 +14,9 @@ from environment.rounds import (
     has_room,
     which_have_room,
 )
+from environment.model.messages.events import Placement, Waiting
+from environment.model.tasks.launches import decided
+from environment.resources import Resources
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vms

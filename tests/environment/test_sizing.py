@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 
 from agents.registry import create
-from environment.cluster_files import load_cluster
-from environment.explain import explain
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.decision_round import decide_in_turn, decide_once
+from environment.decisions.explain import explain
+from environment.decisions.sizing import Sizes, Sizing, sizing_for
 from environment.kernel.arrays import refusals
-from environment.model.reach import Reach
+from environment.model.vms.max_capacity import Reach
 from environment.resources import Resources
-from environment.rounds import decide_in_turn, decide_once
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
-from environment.sizing import Sizes, Sizing, sizing_for
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from profiles.curve import Curve

@@ -8,14 +8,14 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import SpotUse
-from environment.check import check, shortage
-from environment.cluster_files import load_cluster, load_prices
+from environment.clusters.cluster_files import load_cluster, load_prices
+from environment.clusters.price_history import PriceHistory, read_prices
+from environment.decisions.decision_round import decide_once
+from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
-from environment.model.reach import Reach
+from environment.model.vms.max_capacity import Reach
 from environment.pools import SpotTerms, Terms
-from environment.price_history import PriceHistory, read_prices
 from environment.resources import Resources
-from environment.rounds import decide_once
 from environment.types import Place, PlacementRequest, Vm
 from tests.builders import make_job, make_view, make_vm
 

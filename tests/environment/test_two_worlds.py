@@ -13,23 +13,23 @@ from typing import Any, Literal
 import pytest
 
 from agents.registry import POLICIES, create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.sizing import Sizes
 from environment.kernel.arrays import checked_vms, jobs_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
-from environment.model.events import SharingChanged
+from environment.model.messages.events import SharingChanged
+from environment.number_format import natural_key
 from environment.policy import Observer, Policy, Sizer
+from environment.queues.types import Sharing
 from environment.resources import CPUS, MEMORY, Resources
-from environment.sharing.terms import Sharing
-from environment.simulation.expectations import Belief
-from environment.simulation.fitted import FittedDurations, FittedModel, Pace, TypeModel
-from environment.simulation.losses import Loss
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, Pace, TypeModel
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from environment.sizing import Sizes
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from environment.words import natural_key
 from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

@@ -15,15 +15,15 @@ from agents.registry import create
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.number_format import natural_key
 from environment.policy import Observer, Policy
 from environment.pools import Keeping, Terms
 from environment.resources import CPUS, MEMORY
 from environment.simulation.options import SimulationOptions, believed
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm
 from environment.view import ClusterView
-from environment.words import natural_key
 from profiles.workload import Workload
 from tests.builders import make_vm
 from tests.environment.perfect_cloud import PerfectCloud

@@ -8,13 +8,13 @@ import pytest
 
 from agents.registry import create
 from environment.kernel.arrays import jobs_of
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model.records import JobRecord
-from environment.sharing.preemption import HOLD
-from environment.sharing.terms import Sharing
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.records import JobRecord
+from environment.queues.preemption import HOLD
+from environment.queues.types import Sharing
 from environment.simulation.options import SimulationOptions, believed
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Job, Vm
 from profiles.workload import Workload, WorkloadJob

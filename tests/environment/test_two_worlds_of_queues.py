@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from conf.schema.sharing import Criterion
+from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import Resources
-from environment.sharing.terms import Most, Queue, Queues, Sharing
-from environment.simulation.expectations import Belief
-from environment.simulation.losses import Loss
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vm, make_vms

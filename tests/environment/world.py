@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.baselines.first_fit import FirstFit
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states
+from environment.decisions.decision_round import decide_in_turn
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
 from environment.model.event_log import encode
-from environment.model.launches import decided
-from environment.model.records import JobRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.records import JobRecord
+from environment.model.tasks.launches import decided
 from environment.resources import Resources
-from environment.rounds import decide_in_turn
 from environment.types import Job, Vm
 from tests.builders import make_offer
 

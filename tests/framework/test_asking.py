@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from environment.resources import Resources
 from environment.types import Vm
 from framework.mesos.agent_sizes import measured, quota_in_all, quotas

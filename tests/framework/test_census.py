@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from environment.model.events import VmsMeasured
-from environment.model.moment import VmSize
+from environment.model.messages.events import VmsMeasured
+from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from framework.mesos.agent_poller import Census
 from tests.builders import make_offer, make_vm

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from framework.mesos.master_link import MesosLink
 from framework.mesos.session import Session, SessionOptions
 from tests.waiting import PATIENCE

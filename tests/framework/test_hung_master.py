@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from framework.mesos import master_link as link_module
 from framework.mesos.call_queue import Calls, FencedError, QueuedCall
 from framework.mesos.session import Session

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model.moment import Offer
-from environment.model.records import ExecutorRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.snapshot import Offer
 from environment.resources import Resources
 from framework.mesos.agent_sizes import _size
 from framework.mesos.master_link import MesosLink

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from environment.model.commands import KillTask
+from environment.model.messages.commands import KillTask
 from framework.mesos.translate import task_changed_from_json
 from tests.builders import make_job, make_vms
 from tests.environment.world import World

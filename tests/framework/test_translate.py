@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from environment.model.records import ExecutorRecord
+from environment.model.messages.records import ExecutorRecord
 from environment.resources import Resources
 from framework.mesos.translate import (
     Purse,

@@ -1,7 +1,7 @@
 """First fit in compiled code: a simulation played as `agents.baselines.first_fit` decides."""
 
 from environment.kernel.compiled import njit
-from environment.kernel.playing import (
+from environment.kernel.play_loop import (
     CPUS,
     MEMORY,
     ROOM,
@@ -13,8 +13,8 @@ from environment.kernel.playing import (
     wait_for_event,
     waiting,
 )
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.rules import put_executor, start_head
-from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 
 

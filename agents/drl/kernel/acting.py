@@ -14,8 +14,8 @@ import numpy as np
 from agents.drl.kernel.forward import Scratch, make_scratch, score
 from agents.drl.kernel.objective import Objective, place_towards, wait_towards
 from agents.drl.network import Network
-from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
+from environment.kernel.hash_random import uniform
 from environment.kernel.observation import has_room, observation_length, observe, write_mask
 from environment.kernel.rules import bring_forward, put_back, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray

@@ -12,9 +12,9 @@ import numpy as np
 
 from agents.drl.kernel.acting import Cursor, EpisodeWorkspace, Play, Record, line_up, turn
 from agents.drl.network import Network
-from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
-from environment.kernel.copying import copy_row
+from environment.kernel.copy_episode import copy_row
+from environment.kernel.hash_random import uniform
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray
 

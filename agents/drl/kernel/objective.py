@@ -7,7 +7,7 @@ import numpy as np
 
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.compiled import njit
-from environment.kernel.ends import next_completion
+from environment.kernel.completion_heap import next_completion
 from environment.kernel.leases import CLOSES, KEEP
 from environment.kernel.rules import advance, step_episode
 from environment.kernel.state import VIOLATED, Batch

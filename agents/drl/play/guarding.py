@@ -6,7 +6,7 @@ from agents.drl.play.arrays import Believed, Borne, Means
 from environment.kernel.compiled import njit
 from environment.kernel.state import Batch, BoolArray, SmallIntArray
 
-#: What is lost of a time when it is computed, as `environment.patience` has it.
+#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it.
 ROUNDED = 1e-6
 
 

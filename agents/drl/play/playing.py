@@ -1,6 +1,6 @@
 """Learned policies in compiled code: a simulation played as `learned_policy` decides, behind its guard.
 
-What jobs bear is counted as `environment.patience` does. Jobs have two numbers: by arrival, and the
+What jobs bear is counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the
 kernel's, which changes while they wait and others are placed before them. What a network is asked stands in
 `asking.py`, what the guard does in `guarding.py`; decisions are told in `agents.drl.player`.
 """
@@ -15,7 +15,7 @@ from agents.drl.play.arrays import GUARD, NETWORK, NOBODY, Believed, Borne, Mean
 from agents.drl.play.asking import ask
 from agents.drl.play.guarding import fit_best, idle_share, late_one
 from environment.kernel.compiled import njit
-from environment.kernel.playing import (
+from environment.kernel.play_loop import (
     CPUS,
     MEMORY,
     ROOM,
@@ -28,8 +28,8 @@ from environment.kernel.playing import (
     wait_for_event,
     waiting,
 )
+from environment.kernel.resized_jobs import Spared
 from environment.kernel.rules import put_executor, start_head
-from environment.kernel.sized import Spared
 from environment.kernel.state import Batch, Layout, SmallIntArray
 
 

@@ -15,7 +15,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.state import Episode, make_batch
 from environment.pools import Terms
 from environment.resources import Resources
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.types import FloatArray, Vm
 from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

@@ -12,10 +12,10 @@ from environment.kernel.observation import observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
 from environment.policy import Policy
-from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
-from environment.training.scenes import mask, observation, put, scene_of
+from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Place, PlacementRequest, Vm
 from environment.view import ClusterView
 from profiles.generators import load_workload

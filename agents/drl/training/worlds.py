@@ -13,11 +13,11 @@ import numpy as np
 
 from agents.drl.training.drawn import DrawnWorld, draw_world, episode_of_world
 from conf.training import DrawnSpec, TrainingSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.observation import features_of, observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Episode
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.training.episodes import FIRST_TRAINING_SEED, Episodes, episodes
 from environment.types import Vm
 

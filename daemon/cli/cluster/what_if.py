@@ -126,7 +126,7 @@ def _cluster(name: str) -> dict[str, Any]:
     with errors():
         from conf.loader import load
         from conf.schema import Cluster
-        from environment.cluster_files import cluster_file
+        from environment.clusters.cluster_files import cluster_file
 
         found: dict[str, Any] = load(cluster_file(name), Cluster).model_dump(mode="json")
         return found

@@ -25,7 +25,7 @@ from daemon.cli.shared.options import (
     option,
     show_answer,
 )
-from environment.model.states import JobState
+from environment.model.messages.states import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

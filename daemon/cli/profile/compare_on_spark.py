@@ -19,11 +19,11 @@ from conf.plan import Plan
 from daemon.cli.profile.measure import Bench, Progress, hold, mesos_of, own_bench
 from daemon.cli.profile.validate_simulator import check_known, for_real
 from daemon.cli.shared.errors import CommandError
-from environment.cluster_files import load_cluster
-from environment.simulation.expectations import Belief
-from environment.simulation.fitted import FittedDurations, FittedModel, read_model
+from environment.clusters.cluster_files import load_cluster
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, read_model
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import load_workload

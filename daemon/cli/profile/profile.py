@@ -126,8 +126,8 @@ def fit(folder: Folder, output: Output = "table") -> None:
     Example: stoker profile fit stoker-profiles/plan
     """
     with errors():
-        from environment.simulation.fitted import write_model
-        from environment.simulation.fitting import fit as fitted
+        from environment.simulation.durations.fitted_model import write_model
+        from environment.simulation.durations.fitting import fit as fitted
         from profiles.runs import read_runs
 
         model, left_out = fitted(read_runs(folder))

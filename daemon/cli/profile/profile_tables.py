@@ -12,7 +12,7 @@ from daemon.cli.shared import render
 if TYPE_CHECKING:  # which takes half a second
     from agents.experiments.fidelity import Fidelity
     from agents.experiments.real_runs import RealComparison
-    from environment.simulation.fitted import FittedModel
+    from environment.simulation.durations.fitted_model import FittedModel
     from profiles.runs import MeasuredRun
 
 _RUNS = (

@@ -11,10 +11,10 @@ from conf.training import TrainingSpec
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.maintenance.recorded_runs import History, workload_of_runs
 from daemon.store.job_store import Store
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
-from environment.simulation.fitted import FittedDurations, Pace
-from environment.simulation.fitting import fit
+from environment.simulation.durations.fitted_model import FittedDurations, Pace
+from environment.simulation.durations.fitting import fit
 from profiles.job_profile import load_profiles
 from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs
 from profiles.trajectories import write_trajectories

@@ -15,12 +15,12 @@ from conf.loader import ConfigError, build, find
 from conf.plan import Plan
 from daemon.cli.profile.measure import Bench, Progress, await_end, mesos_of, own_bench, spec_of
 from daemon.cli.shared.errors import CommandError
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
-from environment.simulation.expectations import EXACT
-from environment.simulation.fitted import FittedDurations, FittedModel, Pace, read_model
+from environment.simulation.durations.beliefs import EXACT
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, Pace, read_model
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import load_workload

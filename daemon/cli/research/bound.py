@@ -42,7 +42,7 @@ def bound(
     with errors(), progress_bar() as progress:
         from agents.bound.instance import BoundError
         from agents.bound.limits import limit_of
-        from environment.cluster_files import load_cluster
+        from environment.clusters.cluster_files import load_cluster
         from profiles.generators import load_workload
 
         vms = load_cluster(cluster)

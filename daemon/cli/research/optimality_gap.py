@@ -28,7 +28,7 @@ def limits_of(
     """The limit of each seed, and why there is none; without being `wanted` only those of a few jobs."""
     from agents.bound.instance import BoundError
     from agents.bound.limits import limit_of, small
-    from environment.cluster_files import load_cluster
+    from environment.clusters.cluster_files import load_cluster
 
     found: dict[int, Limit] = {}
     vms = load_cluster(cluster)

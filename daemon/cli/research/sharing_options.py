@@ -12,8 +12,8 @@ from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
-    from environment.sharing.terms import Sharing
-    from environment.simulation.fairness import Fairness, Party
+    from environment.queues.types import Sharing
+    from environment.simulation.results.fairness import Fairness, Party
 
 #: As many queues or users are shown of a run; of more, those that are furthest from their fair parts.
 _SHOWN = 30
@@ -62,7 +62,7 @@ class SharingOptions:
         """The queues and the order; None where nothing is said of either. ConfigError says what is wrong."""
         from conf.loader import build
         from conf.schema.sharing import SharingSpec
-        from environment.sharing.terms import Sharing
+        from environment.queues.types import Sharing
 
         found = None if self.sharing is None else _read(self.sharing)
         if self.order is None:
@@ -81,7 +81,7 @@ class SharingOptions:
 def _read(name: str) -> "Sharing":
     from conf.loader import SHIPPED, ConfigError, find, load
     from conf.schema import Config
-    from environment.sharing.terms import sharing_of
+    from environment.queues.types import sharing_of
 
     if Path(name).suffix:
         path = find(name)
@@ -118,7 +118,7 @@ def fairness_of(
     runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None"
 ) -> "dict[str, list[Fairness]]":
     """How fair the runs of each policy were, in their order."""
-    from environment.simulation.fairness import fairness
+    from environment.simulation.results.fairness import fairness
 
     found: dict[str, list[Fairness]] = {}
     for run in runs:
@@ -138,7 +138,7 @@ def draw(
 ) -> None:
     """Draw shares over time, of each policy's first run; CommandError when the file cannot be written."""
     from agents.experiments.shares_plot import draw_shares
-    from environment.simulation.fairness import shares_over_time
+    from environment.simulation.results.fairness import shares_over_time
 
     queues = sharing.queues if sharing else None
     found = {run.policy: shares_over_time(run.result, queues, by) for run in reversed(runs)}

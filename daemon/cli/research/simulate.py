@@ -22,11 +22,11 @@ from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
+    from environment.decisions.sizing import Sizes
     from environment.pools import Keeping
-    from environment.simulation.expectations import Belief
+    from environment.simulation.durations.beliefs import Belief
+    from environment.simulation.durations.spot_beliefs import SpotBelief
     from environment.simulation.options import SimulationOptions
-    from environment.simulation.spot_beliefs import SpotBelief
-    from environment.sizing import Sizes
     from profiles.job_profile import JobProfile
     from profiles.varied import Varied
 
@@ -175,7 +175,7 @@ def options_of(
 ) -> "SimulationOptions":
     """What is true and what is believed in a simulation, from a command's options."""
     with errors():
-        from environment.simulation.fitted import FittedDurations, read_model
+        from environment.simulation.durations.fitted_model import FittedDurations, read_model
         from environment.simulation.options import SimulationOptions
 
         fitted = None if durations is None else FittedDurations(read_model(durations), draw)
@@ -205,7 +205,7 @@ def keeping_of(text: str) -> "Keeping":
 
 def sizes_of(text: str | None) -> "Sizes":
     """What --sizes says."""
-    from environment.sizing import Sizes
+    from environment.decisions.sizing import Sizes
 
     try:
         return Sizes() if text is None else Sizes.read(text)
@@ -215,7 +215,7 @@ def sizes_of(text: str | None) -> "Sizes":
 
 def spot_belief_of(text: str) -> "SpotBelief":
     """What --spot-belief says."""
-    from environment.simulation.spot_beliefs import SpotBelief
+    from environment.simulation.durations.spot_beliefs import SpotBelief
 
     try:
         return SpotBelief.read(text)
@@ -235,7 +235,7 @@ def varied_of(text: str | None) -> "tuple[Varied, ...]":
 
 def belief_of(text: str) -> "Belief":
     """What --belief says."""
-    from environment.simulation.expectations import Belief
+    from environment.simulation.durations.beliefs import Belief
 
     try:
         return Belief.read(text)

@@ -38,7 +38,7 @@ def what_came(spec: "TrainingSpec", folder: Path) -> Iterator[str]:
 def _of(policy: str, spec: "TrainingSpec", workload: str) -> tuple[float, float]:
     """What the workload costs under a policy, dollars, and when its jobs end, seconds: means of the seeds."""
     from agents.experiments.comparison import compare, contender
-    from environment.simulation.expectations import Belief
+    from environment.simulation.durations.beliefs import Belief
     from environment.simulation.options import SimulationOptions
 
     seeds = range(spec.evaluation.first_seed, spec.evaluation.first_seed + spec.evaluation.seeds)

@@ -26,9 +26,9 @@ from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.what_if.cases import Case, Present, always
 from daemon.what_if.what_if import JobAhead, PolicyAhead
 from environment.dependencies import After
-from environment.model.records import JobRecord
-from environment.simulation.intervals import Interval
-from environment.simulation.outlook import Followed
+from environment.model.messages.records import JobRecord
+from environment.simulation.durations.prediction_intervals import Interval
+from environment.simulation.forecast.outlook import Followed
 from environment.types import Job
 
 #: Draws as of estimates, and for how many seconds they are made at most.

@@ -5,7 +5,7 @@ from daemon.auth.permits import Permit, no_such_job
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import job_number
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 #: Of jobs with one name, so many are looked at, the newest.
 _MOST = 20

@@ -22,7 +22,7 @@ from daemon.schemas import jobs as job_schemas
 from daemon.schemas.waiting_reasons import told_of
 from daemon.store.job_store import Store
 from daemon.store.queries.job_groups import GroupSum
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 
 #: A group in a path.
 GroupName = Annotated[str, Path(description="The group's name, or an array's id, such as array-12.")]

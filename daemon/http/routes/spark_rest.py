@@ -25,7 +25,7 @@ from daemon.schemas import spark_rest as protocol
 from daemon.schemas.spark_rest import DriverState, SubmissionRequest, Written
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from framework.spark import RESERVED_ENVIRONMENT, SparkHomes
 from framework.spark.application import is_reserved
 from framework.spark.submit_properties import job_properties

@@ -15,7 +15,7 @@ from daemon.core.cluster_status import ClusterStatus
 from daemon.schemas.applications import ApplicationDoor
 from daemon.store.queries.insert_jobs import Added, SubmittedSpec
 from daemon.store.rows.tables import job_number
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from daemon.core.identity import NOBODY, Submitter
 from daemon.store.rows import tables
 from daemon.store.rows.tables import jobs
 from environment.dependencies import After, End
-from environment.model.states import ENDED_JOB
+from environment.model.messages.states import ENDED_JOB
 
 #: Of a group, so many jobs that have not ended may be waited for.
 _MOST = 1000

@@ -19,7 +19,7 @@ from daemon.store.rows.tables import (
     labels,
     sums,
 )
-from environment.model.states import ENDED_JOB
+from environment.model.messages.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
 #: Only a job that is over has an end. To ask for its state too would lead SQLite to another index, and to

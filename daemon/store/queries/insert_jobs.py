@@ -18,7 +18,7 @@ from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.event_recorder import Happening
 from daemon.store.rows.event_recorder import submitted as submitted_now
 from daemon.store.rows.tables import jobs, labels
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from environment.types import Job
 
 

@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 from daemon.store.rows import tables
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.tables import jobs
-from environment.model.records import JobRecord
-from environment.model.states import ENDED_JOB, JobState
+from environment.model.messages.records import JobRecord
+from environment.model.messages.states import ENDED_JOB, JobState
 
 
 @dataclass(frozen=True, slots=True)

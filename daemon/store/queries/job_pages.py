@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from daemon.store.queries.job_groups import of_group
 from daemon.store.rows import tables
 from daemon.store.rows.tables import jobs, labels
-from environment.model.states import JobState
+from environment.model.messages.states import JobState
 
 
 class WantedJobs(NamedTuple):

@@ -13,7 +13,7 @@ from daemon.store.rows.damaged_rows import FoundJobs, put_aside
 from daemon.store.rows.job_rows import by_launch
 from daemon.store.rows.tables import OPEN_EXECUTOR, OPEN_JOB, executors, job_id, jobs
 from daemon.store.rows.vm_records import VmBooks
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 
 _UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
 _IS_OPEN = jobs.c.state.in_(OPEN_JOB)

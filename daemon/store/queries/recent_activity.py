@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from daemon.store.rows import job_rows, tables
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import charged_days, executors, explanations, jobs
-from environment.explain import Explanation
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.decisions.explain import Explanation
+from environment.model.messages.records import ExecutorRecord, JobRecord
 
 #: Jobs that are looked at; what is beyond them is left out.
 _MOST_JOBS = 2000

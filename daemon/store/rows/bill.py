@@ -1,6 +1,6 @@
 """What VMs have cost, in the job store: sums by day and what is asked for.
 
-What is charged, and for what, is decided in `environment.model.accounts`; the accounts that are open are rows
+What is charged, and for what, is decided in `environment.model.vms.vm_accounts`; the accounts that are open are rows
 of `record_tables.py`. Every charge is added to a sum of each table, in the same transaction that keeps what
 caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of that; sums
 by VM and by job are folded together once nobody asks for them any more, so that there is an end to their
@@ -25,7 +25,7 @@ from daemon.store.rows.tables import (
     charged_vms,
     facts,
 )
-from environment.model.accounts import Charge, Kind
+from environment.model.vms.vm_accounts import Charge, Kind
 
 #: By what a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]

@@ -9,7 +9,7 @@ from daemon.core.shadow_comparison import Comparison
 from daemon.store.rows import job_rows
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import comparisons, jobs
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 
 #: Chosen: what is read at once when somebody asks for them, in well under a second.
 MOST_KEPT = 10_000

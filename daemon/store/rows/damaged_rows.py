@@ -18,8 +18,8 @@ from conf.schema import JobSpec
 from daemon.store.rows import job_rows, tables
 from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.tables import executors, jobs, quarantine
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.model.states import ENDED_JOB
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.states import ENDED_JOB
 from environment.resources import NOTHING, Resources
 from environment.types import Job
 

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from daemon.core.estimate import Estimate, KeptEstimates
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import OPEN_JOB, estimates, job_number, jobs, upsert
-from environment.model.records import JobRecord
-from environment.simulation.intervals import Interval
+from environment.model.messages.records import JobRecord
+from environment.simulation.durations.prediction_intervals import Interval
 
 
 class EstimateRows:

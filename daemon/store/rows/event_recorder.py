@@ -10,13 +10,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from conf.happenings import Kind as Kind
-from environment.explain import Explanation
-from environment.model.accounts import Account
+from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease, LeaseState
-from environment.model.records import WAITS_ITS_TURN, ExecutorRecord, JobRecord
-from environment.model.states import ExecutorState, JobState
-from environment.words import natural_key
+from environment.model.messages.lease import Lease, LeaseState
+from environment.model.messages.records import WAITS_ITS_TURN, ExecutorRecord, JobRecord
+from environment.model.messages.states import ExecutorState, JobState
+from environment.model.vms.vm_accounts import Account
+from environment.number_format import natural_key
 
 #: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that
 #: comes sooner is told when they are over, if it still stands.

@@ -17,13 +17,13 @@ from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
 from daemon.store.rows.tables import Row, array_number, job_id, job_number
+from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.dependencies import After, Pauses
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.growth import Grown
-from environment.model.records import Asked, Attempt, ExecutorRecord, Gave, JobRecord, Took
+from environment.model.messages.records import Asked, Attempt, ExecutorRecord, Gave, JobRecord, Took
+from environment.number_format import natural_key
 from environment.resources import Resources
+from environment.scale_up import Grown
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework
-from environment.words import natural_key
 from profiles.curve import Curve
 
 #: Explanations repeat themselves: the quickest level already makes them a tenth of their size.

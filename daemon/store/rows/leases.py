@@ -1,6 +1,6 @@
 """Leases of VMs in the job store: how they become rows, are read, and put aside when they cannot be.
 
-What happens to a lease is decided in `environment.model.fleet`.
+What happens to a lease is decided in `environment.model.vms.fleet`.
 """
 
 import json
@@ -15,7 +15,7 @@ from daemon.store.rows import checksummed
 from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.damaged_rows import Damage, Damages, keep
 from daemon.store.rows.tables import Row, leases
-from environment.model.leases import ENDED_LEASE, Lease
+from environment.model.messages.lease import ENDED_LEASE, Lease
 
 _LEASE = TypeAdapter(Lease)
 _KEPT = (leases.c.id, leases.c.record)

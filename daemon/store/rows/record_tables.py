@@ -16,8 +16,8 @@ from daemon.store.rows import checksummed, tables
 from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.damaged_rows import Damage, Damages, keep
 from daemon.store.rows.tables import upsert
-from environment.model.accounts import Account
-from environment.model.moment import PoolSetback, Reserved
+from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.vms.vm_accounts import Account
 
 Kept = TypeVar("Kept")
 

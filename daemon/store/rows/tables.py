@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from conf.assumptions import DEFAULT_QUEUE
-from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
+from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 
 Row = dict[str, Any]
 

@@ -14,11 +14,11 @@ from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.damaged_rows import Damage
 from daemon.store.rows.record_tables import ACCOUNTS, POOL_SETBACKS, RESERVATIONS, SEALED
 from daemon.store.rows.tables import leases, upsert
-from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease
-from environment.model.moment import PoolSetback, Reserved
-from environment.words import natural_key
+from environment.model.messages.lease import Lease
+from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.vms.vm_accounts import Account
+from environment.number_format import natural_key
 
 
 class VmBooks:

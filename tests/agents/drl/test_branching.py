@@ -8,7 +8,7 @@ from agents.drl.kernel.acting import Play
 from agents.drl.kernel.branching import Branching, Trials
 from agents.drl.kernel.objective import Objective
 from agents.drl.network import network_of
-from environment.kernel.copying import copy_row
+from environment.kernel.copy_episode import copy_row
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import step_episode
 from environment.kernel.state import RUNNING, make_batch

@@ -7,10 +7,10 @@ from agents.drl.collecting import Rollouts
 from agents.drl.kernel.acting import Play, Record
 from agents.drl.kernel.objective import Objective
 from agents.drl.network import Network, network_of
+from environment.kernel.batch_step import Stepper
 from environment.kernel.rewards import cost
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.state import Episode, make_batch
-from environment.kernel.stepping import Stepper
 from environment.training.episodes import episodes
 from environment.types import FloatArray
 from tests.agents.drl.models import SEEN, make_model, scores, that_waits

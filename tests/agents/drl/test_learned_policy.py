@@ -18,16 +18,16 @@ from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
 from agents.drl.model_folder import read_model
 from agents.drl.network import network_of
 from agents.registry import PolicyError, create
-from environment.check import check
-from environment.cluster_files import load_cluster
-from environment.explain import explain
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.decision_round import decide_once
+from environment.decisions.explain import explain
+from environment.decisions.feasibility import check
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.rounds import decide_once
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.training.episodes import episodes
-from environment.training.scenes import mask, observation, scene_of
+from environment.training.view_encoding import mask, observation, scene_of
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from agents.drl.model_folder import ModelSpec
 from agents.registry import PolicyError, create
-from environment.kernel.natural import NATURAL_VM_FEATURES as COLUMNS
+from environment.kernel.natural_observation import NATURAL_VM_FEATURES as COLUMNS
 from environment.kernel.rule_options import ObservationOptions
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from environment.training.scenes import observation, scene_of
+from environment.training.view_encoding import observation, scene_of
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import RunningJob
 from profiles.workload import Workload

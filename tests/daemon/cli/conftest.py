@@ -43,12 +43,12 @@ from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.vms.termination_endpoint import VmDoor
 from daemon.what_if.what_if import JobAhead
-from environment.explain import CandidateVm, Choice, Explanation
+from environment.decisions.explain import CandidateVm, Choice, Explanation
+from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.model.states import JobState
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.states import JobState
 from environment.resources import Resources
-from environment.sizing import Sizes
 from environment.types import Job
 from framework.spark.driver.ui_key import DriverUi
 from tests.daemon.small_scheduler import Foreseeing, SmallScheduler

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from daemon.cli.profile.measure import Bench
-from environment.simulation.fitted import write_model
-from environment.simulation.fitting import fit
+from environment.simulation.durations.fitted_model import write_model
+from environment.simulation.durations.fitting import fit
 from profiles.runs import MeasuredRun, write_runs
 from tests.profiles.measured import make_run
 

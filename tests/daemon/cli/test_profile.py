@@ -17,7 +17,7 @@ from conf.schema import Config
 from daemon.cli import main
 from daemon.cli.operate.orphans import descendants
 from daemon.cli.profile.measure import mesos_of
-from environment.simulation.fitted import read_model
+from environment.simulation.durations.fitted_model import read_model
 from profiles.job_profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs
 from tests.profiles.measured import make_run

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from environment.model.cluster_model import Changes
+from environment.queues.types import queues_of
 from environment.resources import Resources
-from environment.sharing.terms import queues_of
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.queues.sights import seen
 

@@ -9,7 +9,7 @@ import pytest
 from conf.loader import SHIPPED
 from daemon.what_if.cases import Case, Present
 from daemon.what_if.what_if import Foresight, JobAhead, PolicyAhead
-from environment.simulation.intervals import Interval
+from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.cli.conftest import Daemon

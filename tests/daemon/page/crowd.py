@@ -25,9 +25,9 @@ from daemon.http.server.scheduler_interface import BudgetStatus, Standing
 from daemon.http.server.uvicorn_server import make_server
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
-from environment.explain import CandidateVm, Choice, Explanation
+from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 from tests.daemon.small_scheduler import SmallScheduler

@@ -18,14 +18,14 @@ from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import Happening
 from daemon.what_if.cases import Present
 from daemon.what_if.worker import compile_for
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.accounts import Account, Charge
+from environment.decisions.explain import CandidateVm, Choice, Explanation
+from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.model.states import JobState
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.states import JobState
+from environment.model.vms.vm_accounts import Account, Charge
 from environment.resources import Resources
-from environment.simulation.intervals import Interval
-from environment.sizing import Sizes
+from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser

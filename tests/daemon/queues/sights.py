@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from daemon.queues.queue_snapshot import QueueSight
+from environment.queues.shares import Holding, Shares
+from environment.queues.types import Queues, Sharing
 from environment.resources import Resources
-from environment.sharing.shares import Holding, Shares
-from environment.sharing.terms import Queues, Sharing
 
 WHOLE = Resources.of(8.0, 8192)
 

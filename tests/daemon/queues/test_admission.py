@@ -16,9 +16,9 @@ from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreFullError
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.submission.admission import Intake
-from environment.model.reach import Reach
+from environment.model.vms.max_capacity import Reach
 from environment.pools import SpotTerms, Terms
-from environment.sharing.terms import Queues, queues_of
+from environment.queues.types import Queues, queues_of
 from environment.types import Job
 from tests.builders import make_vms
 

@@ -7,10 +7,10 @@ from conf.loader import build
 from conf.schema import SharingFile
 from daemon.queues.spending_limits import FACT, Allowances
 from daemon.store.job_store import Store
-from environment.model.accounts import Charge, day_of
 from environment.model.cluster_model import Changes
+from environment.model.vms.vm_accounts import Charge, day_of
+from environment.queues.types import queues_of
 from environment.resources import Resources
-from environment.sharing.terms import queues_of
 from tests.daemon.queues.sights import seen
 from tests.daemon.queues.test_in_the_loop import running
 from tests.waiting import until

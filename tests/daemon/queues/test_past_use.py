@@ -3,9 +3,9 @@
 import pytest
 
 from daemon.queues import past_usage
+from environment.queues.shares import Holding, Shares, Standings
+from environment.queues.types import Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
-from environment.sharing.shares import Holding, Shares, Standings
-from environment.sharing.terms import Queue, Queues, Sharing
 from tests.daemon.queues.sights import WHOLE
 
 QUEUES = Queues((Queue("default"), Queue("a"), Queue("b", 2.0)))

@@ -11,8 +11,8 @@ from daemon.http import queue_metrics
 from daemon.http.app import create_app
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
+from environment.queues.types import Queues
 from environment.resources import Resources
-from environment.sharing.terms import Queues
 from tests.daemon.queues.sights import seen
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api

@@ -7,9 +7,9 @@ import pytest
 from conf.loader import build
 from conf.schema import SharingFile
 from daemon.queues.queue_snapshot import QueueSight, next_look
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
+from environment.queues.types import queues_of
 from environment.resources import Resources
-from environment.sharing.terms import queues_of
 from tests.builders import make_job
 from tests.daemon.queues.sights import seen
 

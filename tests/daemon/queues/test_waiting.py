@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from daemon.queues.waiting_counts import WaitingBook
-from environment.model.records import JobRecord
-from environment.model.states import JobState
+from environment.model.messages.records import JobRecord
+from environment.model.messages.states import JobState
 from tests.builders import make_job
 
 

@@ -27,8 +27,8 @@ from daemon.notifications.otlp import Span, SpanEvent, body
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import Happening
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease
-from environment.model.records import Attempt, ExecutorRecord, JobRecord
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import Attempt, ExecutorRecord, JobRecord
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm

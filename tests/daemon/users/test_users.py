@@ -23,9 +23,9 @@ from daemon.maintenance.backup import back_up, restore
 from daemon.page.page_state import PageScene
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import Happening
-from environment.explain import Explanation
+from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import Attempt, Gave, Took
+from environment.model.messages.records import Attempt, Gave, Took
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
 from tests.daemon.test_applications import BODY

@@ -29,7 +29,7 @@ from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import Happening
 from daemon.store.rows.events import EventRows, Events
 from environment.model.cluster_model import Changes
-from environment.model.records import JobRecord
+from environment.model.messages.records import JobRecord
 from tests.daemon.test_store import make_job, make_task, url_of
 from tests.daemon.webhooks.receiver import Receiver, look_often, receiving, status, until
 from tests.waiting import PATIENCE

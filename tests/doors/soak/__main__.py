@@ -25,7 +25,7 @@ from typing import Any
 
 from daemon.cli.shared.client import Client
 from daemon.store.job_store import Store
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, JobRecord
 from tests.chaos.scene import MESOS_TIMES, Scene, agents
 from tests.chaos.verdict import listed, open_or_odd, wrong_sums
 from tests.doors.soak.sessions import Session, settings_folder

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from environment.kernel.batch_step import Stepper
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rewards import cost
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rules import bring_forward, reset, step_episode
 from environment.kernel.state import Batch, Layout
-from environment.kernel.stepping import Stepper
 from tests.environment.episodes import Case, batch_of, cases
 from tests.environment.simulation.reference import Reference
 

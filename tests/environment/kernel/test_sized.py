@@ -13,9 +13,9 @@ from agents.registry import create
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.policy import FunctionPolicy
 from environment.resources import LEAST, Resources
-from environment.simulation.decided import trace_to_json
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import trace_to_json
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView

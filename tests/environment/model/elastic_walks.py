@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from environment.model import commands as cmd
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode
-from environment.model.leases import Lease
-from environment.model.records import ExecutorRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import ExecutorRecord
 from environment.pools import Keeping
 from environment.resources import total
 from environment.types import Vm

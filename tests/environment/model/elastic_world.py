@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model.leases import Lease
-from environment.model.moment import VmSize
-from environment.model.timings import ModelOptions
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.lease import Lease
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.snapshot import VmSize
 from environment.pools import Keeping, Terms
 from environment.resources import Resources
 from environment.types import Vm

@@ -13,17 +13,17 @@ from random import Random
 import pytest
 
 from agents.registry import create
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states
-from environment.model.accounts import Charge
+from environment.decisions.decision_round import decide_in_turn
 from environment.model.cluster_model import ClusterModel
-from environment.model.launches import decided
-from environment.model.moment import Moment, Offer
-from environment.model.records import Asked, ExecutorRecord, JobRecord
-from environment.model.states import ENDED_JOB
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
+from environment.model.messages.snapshot import Moment, Offer
+from environment.model.messages.states import ENDED_JOB
+from environment.model.tasks.launches import decided
+from environment.model.vms.vm_accounts import Charge
 from environment.resources import Resources, total
-from environment.rounds import decide_in_turn
 from environment.types import Dynamic, Vm
 from tests.builders import make_job, make_offer
 from tests.environment.world import costs

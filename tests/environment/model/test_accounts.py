@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from environment.model import events as ev
-from environment.model.accounts import Account, Charge
-from environment.model.leases import Lease
-from environment.model.ledger import Ledger
-from environment.model.records import ExecutorRecord
+from environment.model.messages import events as ev
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import ExecutorRecord
+from environment.model.vms.usage_ledger import Ledger
+from environment.model.vms.vm_accounts import Account, Charge
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Job, Vm

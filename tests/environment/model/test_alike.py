@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from environment.model.cluster_model import ModelOptions
-from environment.model.events import KillRequested, VmsMeasured
-from environment.model.moment import VmSize
-from environment.model.reach import Alike, Reach
-from environment.model.waiting import WaitingLine
+from environment.model.jobs.waiting_queue import WaitingLine
+from environment.model.messages.events import KillRequested, VmsMeasured
+from environment.model.messages.snapshot import VmSize
+from environment.model.vms.max_capacity import Alike, Reach
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.world import World

@@ -12,19 +12,19 @@ from random import Random
 import pytest
 
 from agents.registry import create
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states
-from environment.model.accounts import Account, Charge
+from environment.decisions.decision_round import decide_in_turn
 from environment.model.cluster_model import ClusterModel
-from environment.model.launches import decided
-from environment.model.leases import Lease
-from environment.model.moment import VmSize
-from environment.model.records import ExecutorRecord, JobRecord
-from environment.model.states import ENDED_JOB
-from environment.model.timings import ModelOptions
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.lease import Lease
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.snapshot import VmSize
+from environment.model.messages.states import ENDED_JOB
+from environment.model.tasks.launches import decided
+from environment.model.vms.vm_accounts import Account, Charge
 from environment.pools import Keeping, Terms
-from environment.rounds import decide_in_turn
 from environment.types import Vm
 from tests.builders import make_job, make_offer
 from tests.environment.model.elastic_world import places

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states, timings
 from environment.model.cluster_model import ClusterModel, ModelOptions
-from environment.model.moment import VmSize
-from environment.model.records import JobRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options, task_states
+from environment.model.messages.records import JobRecord
+from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from tests.builders import make_job, make_offer, make_vm, make_vms
 from tests.environment.world import World, costs, killed, launched, names
@@ -1027,7 +1027,7 @@ def test_questions_after_a_restart_grow_apart_and_end_with_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Open tasks are asked about until each has answered, at most once a minute in the end."""
-    monkeypatch.setattr(timings, "RECONCILE_LONGEST", 8.0)
+    monkeypatch.setattr(options, "RECONCILE_LONGEST", 8.0)
     world = World(VMS)
     world.run(make_job(executors=2))
     world.subscribe()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environment.model import commands as cmd
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from environment.pools import Keeping
 from environment.resources import Resources
 from tests.builders import make_job, make_vm, make_vms

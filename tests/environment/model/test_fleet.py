@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from environment.model import events as ev
-from environment.model import timings
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
+from environment.model.messages import events as ev
+from environment.model.messages import options
 from environment.pools import Terms
 from environment.resources import Resources
 from tests.builders import make_job
@@ -109,7 +109,7 @@ def test_openings_are_held_back_until_they_may_be_again() -> None:
     assert set(other.notes().values()) == {why}
     world.send(ev.OpeningsHeld(world.now))
     world.wait(0.5)
-    world.wait(timings.SETTLE)
+    world.wait(options.SETTLE)
     assert world.model.ready_to_decide()
     assert len(opens(world.decide())) == 1
 
@@ -126,7 +126,7 @@ def test_a_dearer_vm_is_opened_when_the_wait_is_worth_it() -> None:
     world.boot("general-1")
     world.tell("running", *world.open_tasks())
     world.submit(make_job("job-2", 4, expected_duration=100.0, submitted_at=world.now))
-    world.wait(timings.SETTLE)
+    world.wait(options.SETTLE)
     assert opens(world.decide()) == []
     why = "gpu-1 costs more for its gpus, which job-2 does not need: the last resort"
     assert why in world.job("job-2").reason

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from environment.model import events as ev
-from environment.model import timings
 from environment.model.event_log import decode, encode
-from environment.model.records import Asked
+from environment.model.messages import events as ev
+from environment.model.messages import options
+from environment.model.messages.records import Asked
 from environment.pools import Keeping
 from environment.types import Dynamic
 from tests.builders import make_job
@@ -94,7 +94,7 @@ def test_what_is_taken_for_lost_is_closed_in_case_it_is_there() -> None:
     Nothing is lost while its agent is there.
     """
     world = running()
-    world.wait(timings.VANISHED_AFTER + 1.0)
+    world.wait(options.VANISHED_AFTER + 1.0)
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, ())))
     for lease in world.leases():
         world.send(ev.VmLost(world.now, lease.agent_id))
@@ -116,7 +116,7 @@ def test_a_job_says_what_it_still_waits_for() -> None:
     offers = "its VMs are up, and it waits for the master to offer what is kept for it there"
     assert world.job().reason == offers
     assert not world.model.requests()
-    world.wait(timings.RESERVED_PATIENCE + 1.0)
+    world.wait(options.RESERVED_PATIENCE + 1.0)
     assert [request.job.id for request in world.model.requests()] == ["job-1"]
     assert world.job().reason.startswith("the master offers no resources now")
 

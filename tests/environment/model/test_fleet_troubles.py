@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import timings
-from environment.model.moment import VmSize
-from environment.model.timings import ModelOptions
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.snapshot import VmSize
 from environment.pools import Keeping, Terms
 from environment.resources import Resources
 from environment.types import PlacementRequest
@@ -80,7 +80,7 @@ def test_what_will_never_be_opened_is_left_alone_for_long() -> None:
     world.submit(make_job("job-1"))
     (lease_id,) = opens(world.decide())
     world.send(ev.LeaseRefused(world.now, lease_id, "invalid", "no such type"))
-    assert f"until {world.now + timings.REFUSED_LONGEST:g} s" in world.model.view().left_out["general-1"]
+    assert f"until {world.now + options.REFUSED_LONGEST:g} s" in world.model.view().left_out["general-1"]
 
 
 def test_what_boots_for_too_long_is_given_up() -> None:
@@ -92,7 +92,7 @@ def test_what_boots_for_too_long_is_given_up() -> None:
     assert [lease_id.partition(".")[0] for lease_id in closes(commands)] == ["general-1"]
     assert "general-1 is being closed: it did not boot within 90 s" in world.job().reason
     assert world.lease("general-1").state == "closing"
-    world.wait(timings.REFUSED_FIRST)
+    world.wait(options.REFUSED_FIRST)
     world.offer(world.agents["general-2"])
     assert [lease_id.partition(".")[0] for lease_id in opens(world.decide())] == ["general-3"]
 
@@ -137,7 +137,7 @@ def test_what_its_provider_does_not_list_is_lost_with_all_that_ran_there() -> No
     """Not at once, as lists are late, nor while its agent is there; then its place is free again."""
     world = running()
     listed(world, "general-1", "general-2")
-    world.wait(timings.VANISHED_AFTER)
+    world.wait(options.VANISHED_AFTER)
     listed(world, "general-2")
     world.wait(1.0)
     listed(world, "general-2")
@@ -147,7 +147,7 @@ def test_what_its_provider_does_not_list_is_lost_with_all_that_ran_there() -> No
     (lost,) = [lease for lease in world.model.take_changes().leases if lease.ended]
     assert (lost.vm.id, lost.state) == ("general-1", "lost")
     assert world.job().state == "relaunching"
-    world.wait(timings.RELAUNCH_GRACE)
+    world.wait(options.RELAUNCH_GRACE)
     assert len(opens(world.decide())) == 1
     assert world.job().reason.startswith("waits for general-1 to boot")
 
@@ -159,11 +159,11 @@ def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
     lease = world.lease("general-1")
     opened_at = lease.opened_at
     world.send(ev.VmLost(world.now, lease.agent_id))
-    world.wait(timings.VANISHED_AFTER + 1.0)
+    world.wait(options.VANISHED_AFTER + 1.0)
     listed(world, "general-2")
     (lost,) = [found for found in world.model.take_changes().leases if found.ended]
     again = ev.Listed(lease.id, lease.machine_id, "running", opened_at)
-    for wait in (1.0, timings.ORPHAN_GRACE):
+    for wait in (1.0, options.ORPHAN_GRACE):
         world.wait(wait)
         world.send(ev.MachinesListed(world.now, world.now, (again,)))
     (orphan,) = [found for found in world.leases() if found.id == lease.id]
@@ -183,7 +183,7 @@ def test_a_list_with_a_wrong_clock_does_not_change_what_is_paid(told: float, boo
     machines = tuple(ev.Listed(lease_id, f"i-{lease_id}", "running", began + told) for lease_id in ids)
     world.send(ev.MachinesListed(world.now, world.now, machines))
     assert world.lease("general-1").opened_at == began + booked
-    world.wait(timings.ORPHAN_GRACE)
+    world.wait(options.ORPHAN_GRACE)
     world.send(ev.MachinesListed(world.now, world.now, machines))
     (orphan,) = [found for found in world.leases() if found.id == "general-2.7"]
     assert orphan.opened_at == min(began + told, world.now)
@@ -195,7 +195,7 @@ def test_an_orphan_is_closed_after_a_while() -> None:
     world.begin()
     orphan = ev.Listed("general-1.7", "i-7", "running", opened_at=90.0)
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, (orphan,))))
-    world.wait(timings.ORPHAN_GRACE - 1.0)
+    world.wait(options.ORPHAN_GRACE - 1.0)
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, (orphan,))))
     world.wait(1.0)
     (command,) = world.send(ev.MachinesListed(world.now, world.now, (orphan,)))

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from environment.check import check
-from environment.model import commands as cmd
-from environment.model import events as ev
+from environment.decisions.decision_round import decide_in_turn, decide_once
+from environment.decisions.feasibility import check
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
-from environment.model.launches import decided
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.tasks.launches import decided
 from environment.resources import Resources
-from environment.rounds import decide_in_turn, decide_once
 from environment.types import Decision, EndedJob, Place, PlacementRequest
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
-from environment.model.growing import bounded
-from environment.model.moment import VmSize
-from environment.model.records import Asked
+from environment.model.jobs.scale_up import bounded
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.records import Asked
+from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 from tests.builders import make_job, make_vms

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environment.model.ledger import Ledger
-from environment.model.records import ExecutorRecord
+from environment.model.messages.records import ExecutorRecord
+from environment.model.vms.usage_ledger import Ledger
 from environment.resources import Resources
 from tests.builders import make_vm
 

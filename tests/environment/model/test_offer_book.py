@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from environment.check import check, shortage
-from environment.explain import explain
-from environment.model import events as ev
+from environment.decisions.decision_round import decide_once
+from environment.decisions.explain import explain
+from environment.decisions.feasibility import check, shortage
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
-from environment.model.moment import VmSize
+from environment.model.messages import events as ev
+from environment.model.messages.snapshot import VmSize
 from environment.offered import DRIVER_PORTS, Offered
 from environment.resources import Resources
-from environment.rounds import decide_once
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
 from tests.builders import make_job, make_offer, make_request, make_room, make_view, make_vm, make_vms

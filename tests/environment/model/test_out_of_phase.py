@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
 from environment.model.event_log import decode, encode
-from environment.model.moment import VmSize
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.snapshot import VmSize
 from environment.resources import NOTHING, Resources
 from environment.types import Vm
 from tests.builders import make_job, make_offer, make_vm

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode, replay
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.queues.preemption import HOLD, LOOK, TAKING_PATIENCE
+from environment.queues.types import Queue, Sharing
 from environment.resources import Resources
-from environment.sharing.preemption import HOLD, LOOK, TAKING_PATIENCE
-from environment.sharing.terms import Queue, Sharing
 from environment.types import Dynamic, Job
 from tests.builders import make_job, make_vms
 from tests.environment.sharing.holding import guaranteed, sharing

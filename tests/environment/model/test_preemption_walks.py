@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from environment.model import commands as cmd
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
-from environment.model.records import JobRecord
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages.records import JobRecord
+from environment.queues.preemption import TAKING_PATIENCE
 from environment.resources import Resources
-from environment.sharing.preemption import TAKING_PATIENCE
 from environment.types import Dynamic
 from tests.builders import make_job, make_vms
 from tests.environment.sharing.holding import guaranteed, sharing

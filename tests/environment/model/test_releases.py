@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from environment.dependencies import After, array_of
-from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
-from environment.model.records import JobRecord
+from environment.model.messages import events as ev
+from environment.model.messages.records import JobRecord
 from environment.types import Job
 from tests.builders import make_job, make_vm
 from tests.environment.world import World

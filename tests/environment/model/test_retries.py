@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from environment.dependencies import Pauses
-from environment.model import events as ev
 from environment.model.cluster_model import ModelOptions
-from environment.model.retries import MOST_FREE, MOST_LAUNCHES
+from environment.model.jobs.retries import MOST_FREE, MOST_LAUNCHES
+from environment.model.messages import events as ev
 from environment.types import Job
 from tests.builders import make_job, make_vm
 from tests.environment.world import World, launched, names

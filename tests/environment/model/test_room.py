@@ -1,8 +1,8 @@
 """One machine under all VMs carries so many JVMs: further jobs wait and say so, and nobody waits for ever."""
 
-from environment.model import events as ev
 from environment.model.event_log import decode, encode
-from environment.model.timings import ModelOptions
+from environment.model.messages import events as ev
+from environment.model.messages.options import ModelOptions
 from tests.builders import make_job, make_vms
 from tests.environment.world import World, launched, names
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from environment.check import check, shortage
-from environment.model import events as ev
+from environment.decisions.feasibility import check, shortage
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
+from environment.model.messages import events as ev
 from environment.types import Place, Vm
 from tests.builders import make_job, make_vms
 from tests.environment.world import World, launched

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import decode, encode
+from environment.model.messages import events as ev
 from tests.builders import make_job
 from tests.environment.model.elastic_world import ElasticWorld, opens, places
 from tests.environment.world import launched

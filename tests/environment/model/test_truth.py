@@ -14,14 +14,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from environment.check import check, shortage
-from environment.explain import explain
-from environment.model import events as ev
-from environment.model import timings
-from environment.model.moment import Offer, VmSize
-from environment.model.records import ExecutorRecord
+from environment.decisions.decision_round import Verdict
+from environment.decisions.explain import explain
+from environment.decisions.feasibility import check, shortage
+from environment.model.messages import events as ev
+from environment.model.messages import options
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.snapshot import Offer, VmSize
 from environment.resources import Resources, total
-from environment.rounds import Verdict
 from environment.types import Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_vm
 from tests.environment.model.random_walks import ACTIONS, Chaos
@@ -251,7 +251,7 @@ class Walk(Chaos):
 @pytest.fixture(autouse=True, scope="module")
 def _impatient() -> Iterator[None]:
     """VMs are left out after two launches, so that a short walk meets some."""
-    with patch.object(timings, "LEAVE_OUT_AFTER", 2):
+    with patch.object(options, "LEAVE_OUT_AFTER", 2):
         yield
 
 

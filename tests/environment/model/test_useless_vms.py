@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import timings
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options
 from tests.builders import make_job, make_offer
 from tests.environment.model.elastic_world import ElasticWorld, closes, opens, places
 from tests.environment.world import launched
@@ -116,6 +116,6 @@ def test_who_was_not_connected_blames_no_vm() -> None:
     lease = world.lease("general-1")
     world.measure(replace(lease.vm, id="agent-1", lease=lease.id, terms=None))
     world.send(ev.Disconnected(world.now, "gone"))
-    world.wait(timings.RESERVED_PATIENCE + 1.0)
+    world.wait(options.RESERVED_PATIENCE + 1.0)
     assert [request.job.id for request in world.model.requests()] == ["job-1"]
     assert world.model.snapshot().moment.fleet.pools == ()  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """Jobs that a limit of their queue never lets run: they wait aside, until the limit is another."""
 
-from environment.model import events as ev
-from environment.sharing.terms import Most, Queue, Queues, Sharing
+from environment.model.messages import events as ev
+from environment.queues.types import Most, Queue, Queues, Sharing
 from tests.builders import make_job, make_vms
 from tests.environment.world import World
 

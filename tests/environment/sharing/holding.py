@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.types import Preemption, Queue, Queues, Sharing
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources, total
-from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.terms import Preemption, Queue, Queues, Sharing
 from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 from tests.builders import make_job, make_vms

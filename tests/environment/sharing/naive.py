@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from environment.queues.shares import PAST
+from environment.queues.types import Queue, Sharing
 from environment.resources import NOTHING, Resources, total
-from environment.sharing.shares import PAST
-from environment.sharing.terms import Queue, Sharing
 from environment.types import Job, PlacementRequest
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.preemption import is_in
+from environment.queues.preemption import is_in
+from environment.queues.running_usage import Held, Holder, Holders
 from tests.environment.sharing.holding import job
 
 PATHS = ("a", "a.b", "a.b.c", "a.bc", "ab", "default", "gone.x")

@@ -10,15 +10,15 @@ import pytest
 
 from conf.collecting import uncollected
 from conf.schema.sharing import Criterion
+from environment.decisions.decision_round import Verdict
+from environment.queues.limits import Room, ShareLimits
+from environment.queues.merge_cache import Known
+from environment.queues.ordered_queue import Turns
+from environment.queues.ordering import Ordering
+from environment.queues.progressive_filling import Filling
+from environment.queues.shares import Holding
+from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
-from environment.rounds import Verdict
-from environment.sharing.filling import Filling
-from environment.sharing.known import Known
-from environment.sharing.limits import Room, ShareLimits
-from environment.sharing.ordering import Ordering
-from environment.sharing.shares import Holding
-from environment.sharing.terms import Most, Queue, Queues, Sharing
-from environment.sharing.turns import Turns
 from environment.types import Job, Place, PlacementRequest
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.sharing.naive import Held, Naive

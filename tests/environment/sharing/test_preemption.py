@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from environment.check import check
+from environment.decisions.feasibility import check
+from environment.queues.preemption import HOLD, Plan, Taker, plan, takers
+from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.types import Queue
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
-from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.preemption import HOLD, Plan, Taker, plan, takers
-from environment.sharing.terms import Queue
 from environment.types import PlacementRequest
 from tests.builders import make_vms
 from tests.environment.sharing.holding import (

@@ -2,10 +2,10 @@
 
 from itertools import permutations
 
+from environment.queues.limits import ShareLimits
+from environment.queues.shares import Holding, Shares
+from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
-from environment.sharing.limits import ShareLimits
-from environment.sharing.shares import Holding, Shares
-from environment.sharing.terms import Most, Queue, Queues, Sharing
 
 _EACH = Resources.of(1.0)
 _QUEUES = Queues((Queue("a", most=Most(dollars_per_hour=0.6)), Queue("b")))

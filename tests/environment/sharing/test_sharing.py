@@ -7,13 +7,13 @@ import pytest
 
 from agents.registry import create
 from conf.schema.sharing import SharingFile
-from environment.model import events as ev
+from environment.model.messages import events as ev
+from environment.queues.ordering import Ordering
+from environment.queues.shares import Holding
+from environment.queues.types import Sharing, sharing_of
 from environment.resources import NOTHING, Resources
-from environment.sharing.ordering import Ordering
-from environment.sharing.shares import Holding
-from environment.sharing.terms import Sharing, sharing_of
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Job, PlacementRequest
 from profiles.workload import WorkloadJob, workload_of

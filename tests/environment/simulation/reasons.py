@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from environment.policy import Policy
-from environment.sharing.terms import Most, Queue, Sharing
-from environment.simulation.results import Result
+from environment.queues.types import Most, Queue, Sharing
+from environment.simulation.results.results import Result
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workload import WorkloadJob

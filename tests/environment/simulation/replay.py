@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environment.resources import Resources
-from environment.simulation.decided import Traced
+from environment.simulation.results.decision_trace import Traced
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

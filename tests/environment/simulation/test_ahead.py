@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.dependencies import After
 from environment.policy import Policy
-from environment.simulation.ahead import play_ahead
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.forecast.outlook import PlayedDraw
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
-from environment.simulation.outlook import PlayedDraw
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
 from environment.types import Decision, Job, PlacementRequest, Wait
@@ -154,7 +154,7 @@ def test_compiled_code_plays_as_policies_that_are_asked(monkeypatch: pytest.Monk
         counted.append(policy)
         return play(world, policy, **{**options, "compiled": False})
 
-    monkeypatch.setattr("environment.simulation.ahead.play", play_as_asked)
+    monkeypatch.setattr("environment.simulation.forecast.play_forward.play", play_as_asked)
     assert compiled == play_ahead(create(name), view, queue, seed=3)
     assert counted
 

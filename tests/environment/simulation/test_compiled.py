@@ -8,20 +8,20 @@ import pytest
 
 from agents.registry import create
 from conf.workload_file import WorkloadSpec
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.decisions.sizing import Sizes
 from environment.kernel.arrays import jobs_of
 from environment.pools import Terms
+from environment.queues.types import Sharing
 from environment.resources import Resources
-from environment.sharing.terms import Sharing
-from environment.simulation.compiled import MANY
-from environment.simulation.decided import KeptDecisions, ToldDecisions
-from environment.simulation.expectations import Belief
-from environment.simulation.losses import Loss
+from environment.simulation.compiled_play import MANY
+from environment.simulation.durations.beliefs import Belief
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import KeptDecisions, ToldDecisions
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
-from environment.sizing import Sizes
 from environment.types import Place, Vm
 from profiles.generators import generate
 from profiles.workload import Workload

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions
-from environment.simulation.expectations import EXACT, Belief
-from environment.simulation.fitted import FittedDurations, FittedModel, TypeModel
+from environment.simulation.durations.beliefs import EXACT, Belief
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, TypeModel
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from agents.registry import create
 from conf.schema.sharing import QueueSpec
-from environment.sharing.terms import Queues, queues_of
-from environment.simulation.expectations import EXACT
-from environment.simulation.fair_division import divided
-from environment.simulation.fairness import fairness, jain, shares_over_time
-from environment.simulation.losses import Loss
+from environment.queues.types import Queues, queues_of
+from environment.simulation.durations.beliefs import EXACT
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.fair_division import divided
+from environment.simulation.results.fairness import fairness, jain, shares_over_time
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms

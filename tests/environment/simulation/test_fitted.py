@@ -13,10 +13,10 @@ from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin
 from environment.policy import Policy
 from environment.resources import Resources
-from environment.simulation.fitted import FittedDurations, FittedModel, Shape, TypeModel
-from environment.simulation.job_outcomes import JobOutcome
+from environment.simulation.durations.fitted_model import FittedDurations, FittedModel, Shape, TypeModel
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.job_outcomes import JobOutcome
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conf.loader import ConfigError
-from environment.simulation.fitted import MODEL, FittedModel, Shape, read_model, write_model
-from environment.simulation.fitting import fit
+from environment.simulation.durations.fitted_model import MODEL, FittedModel, Shape, read_model, write_model
+from environment.simulation.durations.fitting import fit
 from profiles.runs import MeasuredRun, ProfileError
 from tests.profiles.measured import make_run
 

@@ -7,11 +7,11 @@ import pytest
 
 from agents.registry import create
 from conf.schema.sharing import QueueSpec, SharingSpec
-from environment.sharing.terms import Sharing, sharing_of
-from environment.simulation.expectations import EXACT
-from environment.simulation.losses import Loss
+from environment.queues.types import Sharing, sharing_of
+from environment.simulation.durations.beliefs import EXACT
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms

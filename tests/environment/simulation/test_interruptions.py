@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from agents.registry import create
 from conf.assumptions import DRAIN_SECONDS, SPOT_ERROR
+from environment.clusters.price_history import PriceHistory
 from environment.kernel.arrays import episode_of, jobs_of
-from environment.kernel.chance import uniform
+from environment.kernel.hash_random import uniform
 from environment.kernel.leases import STREAM, TAKEN, bill
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import FINISHED, make_batch
-from environment.model.timings import RELAUNCH_GRACE
+from environment.model.messages.options import RELAUNCH_GRACE
 from environment.pools import Keeping, SpotTerms, Terms
-from environment.price_history import PriceHistory
-from environment.simulation.expectations import EXACT
+from environment.simulation.durations.beliefs import EXACT
+from environment.simulation.durations.spot_beliefs import SpotBelief
+from environment.simulation.faults.progress import Progress
 from environment.simulation.options import SimulationOptions
-from environment.simulation.progress import Progress
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from environment.simulation.spot_beliefs import SpotBelief
 from environment.simulation.world import World
 from environment.types import MEASURED_REWORK, Place, Vm
 from profiles.generators import load_workload

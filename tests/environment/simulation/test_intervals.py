@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from environment.simulation.intervals import Calibration, Interval
+from environment.simulation.durations.prediction_intervals import Calibration, Interval
 
 
 def test_twenty_draws_make_an_interval_that_holds_nine_of_ten() -> None:

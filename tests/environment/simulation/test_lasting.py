@@ -8,20 +8,20 @@ import pytest
 
 from agents.registry import create
 from conf.assumptions import NEVER
-from environment.check import check
+from environment.decisions.feasibility import check
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import make_batch
-from environment.lasting import Exposure, kept_off
 from environment.pools import Keeping, SpotTerms, Terms
-from environment.simulation.ahead import play_ahead
-from environment.simulation.decided import EndlessError
-from environment.simulation.expectations import EXACT
+from environment.simulation.durations.beliefs import EXACT
+from environment.simulation.durations.endless_jobs import Exposure, kept_off
+from environment.simulation.durations.spot_beliefs import SpotBelief
+from environment.simulation.forecast.play_forward import play_ahead
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import EndlessError
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from environment.simulation.spot_beliefs import SpotBelief
 from environment.types import MEASURED_REWORK, Place, PlacementRequest, Rework, Vm
 from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

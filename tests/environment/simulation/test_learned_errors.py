@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from environment.simulation import learned_errors
-from environment.simulation.intervals import Interval
-from environment.simulation.learned_errors import Errors, LearnedErrors
+from environment.simulation.durations import belief_errors
+from environment.simulation.durations.belief_errors import Errors, LearnedErrors
+from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import Job
 from environment.view import RunningJob
 from tests.builders import make_job
@@ -37,10 +37,10 @@ def interval(
 
 def test_parts_are_those_of_the_normal_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts as one vector, solved as a linear model of errors that all count, of known width."""
-    monkeypatch.setattr(learned_errors, "_PRIOR", 1e12)
-    monkeypatch.setattr(learned_errors, "_WIDER", 1.0)
-    monkeypatch.setattr(learned_errors, "_HALF", 1e12)
-    monkeypatch.setattr(learned_errors, "_DRIFT", 0.0)
+    monkeypatch.setattr(belief_errors, "_PRIOR", 1e12)
+    monkeypatch.setattr(belief_errors, "_WIDER", 1.0)
+    monkeypatch.setattr(belief_errors, "_HALF", 1e12)
+    monkeypatch.setattr(belief_errors, "_DRIFT", 0.0)
     learned, kinds = LearnedErrors(), {"a": (1.0, 1.2, 0.7), "b": (0.2,), "c": ()}
     rows, errors, noise = [], [], []
     for number, (kind, seen) in enumerate(kinds.items()):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from agents.registry import create
-from environment.model.timings import RELAUNCH_GRACE
-from environment.simulation.decided import KeptDecisions
-from environment.simulation.losses import Loss
+from environment.model.messages.options import RELAUNCH_GRACE
+from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import KeptDecisions
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place
 from profiles.workload import Workload, WorkloadJob

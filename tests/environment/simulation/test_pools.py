@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.registry import POLICIES, create
 from environment.pools import Keeping, Terms
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, Vm
 from profiles.generators import load_workload

@@ -12,10 +12,10 @@ import pytest
 
 from agents.registry import create
 from conf.schema.sharing import Criterion
+from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
-from environment.sharing.terms import Most, Queue, Queues, Sharing
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Wait
 from profiles.workload import WorkloadJob, workload_of

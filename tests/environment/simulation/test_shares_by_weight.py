@@ -10,9 +10,9 @@ import pytest
 
 from agents.registry import create
 from conf.schema.sharing import QueueSpec
-from environment.sharing.terms import Sharing, queues_of
-from environment.simulation.fairness import Fairness, fairness
+from environment.queues.types import Sharing, queues_of
 from environment.simulation.options import SimulationOptions
+from environment.simulation.results.fairness import Fairness, fairness
 from environment.simulation.simulator import simulate
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms

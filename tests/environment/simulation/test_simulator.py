@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import episode_of, jobs_of
-from environment.kernel.ends import next_completion
+from environment.kernel.completion_heap import next_completion
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import advance, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.policy import FunctionPolicy, Policy
-from environment.simulation.decided import trace_to_json
-from environment.simulation.expectations import EXACT
-from environment.simulation.job_outcomes import JobOutcome
+from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Result
+from environment.simulation.results.decision_trace import trace_to_json
+from environment.simulation.results.job_outcomes import JobOutcome
+from environment.simulation.results.results import Result
 from environment.simulation.simulator import StuckError, simulate
 from environment.training.episodes import episodes
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait

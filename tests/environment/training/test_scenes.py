@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from agents.registry import create
-from environment.cluster_files import load_cluster
+from environment.clusters.cluster_files import load_cluster
+from environment.expected_end import expected_end
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of
-from environment.kernel.belief import expected_end
 from environment.kernel.observation import observation_length, observe, split, write_mask
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import Batch, make_batch
-from environment.simulation.expectations import Belief
+from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.simulator import simulate
-from environment.training.scenes import mask, observation, put, scene_of
+from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Job, Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload

@@ -15,9 +15,9 @@ from environment.kernel.rule_options import DurationOptions, ObservationOptions,
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import make_batch
 from environment.resources import Resources
-from environment.training.arena import Arena
 from environment.training.episodes import FIRST_TRAINING_SEED, episodes, training_seeds
 from environment.training.gym import make_arena
+from environment.training.vector_episodes import Arena
 from environment.types import Vm
 from profiles.workload import Workload, WorkloadJob
 

@@ -1,0 +1,1 @@
+"""Cluster files and spot prices over time."""

@@ -1,0 +1,1 @@
+"""One round of decisions: policies asked, answers checked, sizes chosen, reasons explained."""

@@ -1,0 +1,399 @@
+"""A round of decisions: one job of the queue after the other, each on the view that the last one left.
+
+This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
+check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
+
+Policies are shown jobs that leave their size open as jobs of the size that `sizing` chooses for them, and
+elastic jobs with as many executors as there is room for now, as long as that is no less than their fewest; so
+every policy starts them smaller, and none has to know how. One that cuts jobs in its own way finds the whole
+again in `PlacementRequest.full`, and is not shown chosen sizes (`environment.policy.Sizer`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+
+from environment.decisions.feasibility import check
+from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
+from environment.offered import DRIVER_PORTS
+from environment.policy import Decide
+from environment.policy_faults import failure, waits_in_vain
+from environment.resources import Resources
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
+
+#: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
+_DRIVER_PLACES = 50
+
+#: Of what the parts of a placement are made.
+_PARTS: dict[str, tuple[type, ...]] = {
+    "placement": (int, np.integer),
+    "why": (str,),
+    "scores": (float, int, np.floating),
+    "sizes": (Resources,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One decision as it will be executed, the view it was made on, and what went wrong before it.
+
+    `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
+    policy's own decision was not taken; empty when it was.
+    """
+
+    request: PlacementRequest
+    view: ClusterView
+    decision: Decision
+    faults: tuple[str, ...] = ()
+
+    @property
+    def view_after(self) -> ClusterView:
+        """The view that it leaves: without what its executors and its driver take."""
+        place, driver = self.decision, self.request.job.driver
+        if isinstance(place, Wait):
+            return self.view
+        after = self.view.with_placement(self.request, place.placement, place.sizes)
+        return after if driver is None or place.driver is None else after.with_driver(place.driver, driver)
+
+
+class WaitingRequests(Sequence[PlacementRequest]):
+    """The requests from a position on, without copying them: first come, first served.
+
+    Where the order depends on who holds what, it is `environment.queues.ordered_queue.Turns`.
+    """
+
+    def __init__(self, requests: Sequence[PlacementRequest], start: int = 0) -> None:
+        self._requests = requests
+        self._start = start
+
+    def __len__(self) -> int:
+        return len(self._requests) - self._start
+
+    def __iter__(self) -> Iterator[PlacementRequest]:
+        return map(self._requests.__getitem__, range(self._start, len(self._requests)))
+
+    @overload
+    def __getitem__(self, index: int) -> PlacementRequest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PlacementRequest]: ...
+    def __getitem__(self, index: int | slice) -> PlacementRequest | Sequence[PlacementRequest]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._requests[self._start + index]
+
+    def refuses(self, view: ClusterView, request: PlacementRequest, place: Place) -> str:  # noqa: ARG002
+        """Why a placement that fits the view must not be; empty when it may."""
+        return ""
+
+    def after(self, verdict: Verdict) -> "WaitingRequests":
+        """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
+        request = verdict.request
+        if request is self[0]:
+            return WaitingRequests(self._requests, self._start + 1)
+        return WaitingRequests([other for other in self if other is not request])
+
+
+class Fitting(Sequence[PlacementRequest]):
+    """A queue as it is shown on a view; requests that are looked at again are the same objects again."""
+
+    def __init__(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None = None
+    ) -> None:
+        self._view = view
+        self._queue = queue
+        self._sizing = sizing
+        self._pressure: Pressure | None = None
+        self._shown: dict[str, PlacementRequest] = {}
+        #: Room by what a request asks for: most jobs of a long queue are alike.
+        self._rooms: dict[object, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def __iter__(self) -> Iterator[PlacementRequest]:
+        return map(self._show, self._queue)
+
+    @overload
+    def __getitem__(self, index: int) -> PlacementRequest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PlacementRequest]: ...
+    def __getitem__(self, index: int | slice) -> PlacementRequest | Sequence[PlacementRequest]:
+        if isinstance(index, slice):
+            return [self._show(request) for request in self._queue[index]]
+        return self._show(self._queue[index])
+
+    def _show(self, request: PlacementRequest) -> PlacementRequest:
+        job = request.job
+        if job.min_cpus is None and (
+            (job.min_executors is None and not request.grows) or request.fewest == request.count
+        ):
+            return request  # the first is quicker, and true of nearly all
+        shown = self._shown.get(job.id)
+        if shown is None:
+            shown = self._shown[job.id] = self._fitting(self._sized(request))
+        return shown
+
+    def _sized(self, request: PlacementRequest) -> PlacementRequest:
+        if self._sizing is None or request.joins or not is_open(request.job):
+            return request
+        if self._pressure is None:
+            self._pressure = pressure_on(self._view, self._queue)
+        # The number may have been cut to what the machine carries.
+        return self._sizing.shown(request, self._view, self._pressure).first(request.count)
+
+    def _fitting(self, request: PlacementRequest) -> PlacementRequest:
+        if request.fewest == request.count:
+            return request
+        count = self._room(request)
+        if count < request.fewest:  # nor is more asked for than it could ever get
+            count = max(request.fewest, self._room_when_empty(request))
+        return request.first(count)
+
+    def given(self, request: PlacementRequest, place: Place) -> Place:
+        """The placement with the size that the request was shown with, where the policy chose none itself."""
+        shown = self._show(request)
+        if place.sizes or shown.job is request.job:
+            return place
+        return replace(place, sizes=(shown.size,) * len(place.placement))
+
+    def _room(self, request: PlacementRequest) -> int:
+        job = request.job
+        apart = _told_apart(self._view, request)
+        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.uses, apart)
+        if alike not in self._rooms:
+            self._rooms[alike] = room_in_all(self._view, request)
+        return self._rooms[alike]
+
+    def _room_when_empty(self, request: PlacementRequest) -> int:
+        """For how many executors there is room when nothing else runs."""
+        return int(self._view.capacity.room(request.size).sum())
+
+
+def room_in_all(view: ClusterView, request: PlacementRequest) -> int:
+    """For how many executors of the request there is room now, beside a driver that is on the cluster."""
+    room, driver = _room(view, request), request.job.driver
+    if driver is None or request.joins or room <= request.fewest:
+        return room
+    return _room_beside(view, request, driver, room)
+
+
+def has_room(view: ClusterView, request: PlacementRequest) -> bool:
+    """Whether all executors of the request fit now, beside a driver that is on the cluster."""
+    room, driver = _room(view, request), request.job.driver
+    if room < request.count or driver is None or request.joins:
+        return room >= request.count
+    return _room_beside(view, request, driver, request.count) >= request.count
+
+
+def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> list[bool]:
+    """`has_room` of each of these requests, quicker than one by one."""
+    if not (view.vms and requests):
+        return [False] * len(requests)
+    if view.offered is None and not (view.left_out or view.leaves_at):
+        rooms = view.usable.rooms([each.size if each.sizes else each.job.size for each in requests]).tolist()
+        return [
+            room >= request.count and (_limited_by_room(view, request) or has_room(view, request))
+            for room, request in zip(rooms, requests, strict=True)
+        ]
+    found: dict[object, bool] = {}
+    fits = []
+    for request in requests:
+        # Most jobs of a long queue are alike; how long they take matters where VMs will go.
+        alike = request.kind, _told_apart(view, request)
+        if alike not in found:
+            found[alike] = has_room(view, request)
+        fits.append(found[alike])
+    return fits
+
+
+def _told_apart(view: ClusterView, request: PlacementRequest) -> tuple[float | None, ...]:
+    """What besides its kind decides for how many of a request's executors VMs have room."""
+    if view.extras:
+        return request.job.expected_duration, request.entered_at
+    return (request.job.expected_duration,) if view.leaves_at else ()
+
+
+def _limited_by_room(view: ClusterView, request: PlacementRequest) -> bool:
+    """Whether all VMs that have room for the request's executors are a place for them."""
+    job = request.job
+    return (job.driver is None or request.joins) and not (view.extras or view.closes_some(request))
+
+
+def _room_beside(view: ClusterView, request: PlacementRequest, driver: Resources, most: int) -> int:
+    """For how many executors there is room, `most` are enough, where the driver takes least of it."""
+    best = 0
+    for vm in np.flatnonzero(view.room_for_driver(request.job))[:_DRIVER_PLACES].tolist():
+        best = max(best, _room(view.with_driver(vm, driver), request))
+        if best >= most:
+            break
+    return best
+
+
+def _room(view: ClusterView, request: PlacementRequest) -> int:
+    return int(np.minimum(view.room_for(request), request.count).sum())
+
+
+def decide_in_turn(
+    decide: Decide,
+    view: ClusterView,
+    requests: Sequence[PlacementRequest],
+    *,
+    fallback: Decide | None = None,
+    sizing: Sizing | None = None,
+) -> Iterator[Verdict]:
+    """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`.
+
+    One by one: each verdict holds a view of its own, so the round of a long queue is better not kept whole.
+    """
+    queue = requests if isinstance(requests, WaitingRequests) else WaitingRequests(requests)
+    while queue:
+        verdict = decide_once(decide, view, queue, fallback=fallback, sizing=sizing)
+        yield verdict
+        if not isinstance(verdict.decision, Place):
+            break
+        view, queue = verdict.view_after, queue.after(verdict)
+
+
+def decide_once(
+    decide: Decide,
+    view: ClusterView,
+    queue: Sequence[PlacementRequest],
+    *,
+    fallback: Decide | None = None,
+    sizing: Sizing | None = None,
+) -> Verdict:
+    """Take one decision about the queue; never raises, whatever the policy does.
+
+    Without `sizing`, jobs that leave their size open are shown with all that they ask for.
+    """
+    verdict = _ask(decide, view, queue, sizing)
+    if verdict.faults and fallback is not None:
+        second = _ask(fallback, view, queue, sizing)
+        verdict = replace(second, faults=(*verdict.faults, *second.faults))
+    return _with_driver(verdict, queue[0])
+
+
+def _ask(
+    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None
+) -> Verdict:
+    request, shown = queue[0], Fitting(view, queue, sizing)
+    try:
+        decision: object = decide(view, shown)
+        faults = _misshapen(decision, view)
+        if not faults and isinstance(decision, Place):
+            request = _named(queue, decision.job_id)
+            decision = shown.given(request, decision)
+            faults = check(view, request, decision)
+            if not faults and isinstance(queue, WaitingRequests):
+                over = queue.refuses(view, request, decision)
+                faults = (over,) if over else ()
+    except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
+        faults = (failure(error),)
+    else:
+        if not faults and isinstance(decision, Wait) and _is_still(view) and has_room(view, shown[0]):
+            return Verdict(request, view, decision, (waits_in_vain(request.job, decision),))
+        if not faults and isinstance(decision, Place | Wait):
+            return Verdict(request, view, decision)
+    wait = Wait("the decision could not be executed: " + "; ".join(faults))
+    return Verdict(queue[0], view, wait, faults)
+
+
+def _is_still(view: ClusterView) -> bool:
+    """Whether nothing runs that could end, and no VM boots."""
+    return not view.running and (view.openings is None or not view.openings.boots(view.at))
+
+
+def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:
+    """The request of that job; the head, which is then not the one decided about, if it does not wait."""
+    return next((request for request in queue if request.job.id == job_id), queue[0])
+
+
+def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
+    """What is wrong with the decision as a value: what comes after it relies on its types."""
+    if isinstance(decision, Wait):
+        reason: object = decision.reason
+        return () if isinstance(reason, str) else ("the reason to wait is no text",)
+    if not isinstance(decision, Place):
+        return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    for name, kinds in _PARTS.items():
+        part: object = getattr(decision, name)
+        if type(part) is tuple and not part:
+            continue
+        if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            return (f"the {name} of the decision should be a tuple of {wanted}",)
+    for size in decision.sizes:
+        if not all(type(amount) is int for amount in size.thousandths.values()):
+            return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
+    if len(decision.scores) not in (0, len(view.vms)):
+        return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
+    return _misshapen_details(decision.details, len(view.vms))
+
+
+def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
+    if not isinstance(details, Mapping):
+        return ("the details of the decision should be a mapping",)
+    for name, values in details.items():
+        shaped = isinstance(name, str) and isinstance(values, tuple) and len(values) == vms
+        if not (shaped and all(isinstance(value, _PARTS["scores"]) for value in values)):
+            return (f"the detail {name!r} of the decision should be {vms} numbers, one for each VM",)
+    return ()
+
+
+def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) -> int | str | None:
+    """The VM for the job's driver, best beside its executors; why there is none; None without a driver."""
+    driver = request.job.driver
+    if driver is None or request.joins:
+        return None
+    after = view.with_placement(request, place.placement, place.sizes)
+    nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))
+    room = after.room_for_driver(request.job)
+    for index in nearest:
+        if room[index]:
+            return index
+    ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
+    where = " that is no spot VM" if view.spot.any() and request.job.driver_barred(spot=True) else ""
+    return f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
+
+
+def beside_driver(view: ClusterView, request: PlacementRequest, place: Place) -> Place | str:
+    """The placement with a VM for the job's driver, where that is on the cluster; or why there is none.
+
+    An elastic job does without its last executors rather than without its driver.
+    """
+    room = room_for_driver(view, request, place)
+    if room is None and place.driver is None:
+        return place
+    if not isinstance(room, str):
+        return replace(place, driver=room)
+    for count in range(len(place.placement) - 1, request.fewest - 1, -1):
+        smaller = _first(place, count)
+        index = room_for_driver(view, request, smaller)
+        if isinstance(index, int):
+            return replace(smaller, driver=index)
+    return room
+
+
+def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
+    """Find room for the driver of a job whose driver runs on the cluster."""
+    request, decision = verdict.request, verdict.decision
+    if isinstance(decision, Wait):
+        return verdict
+    found = beside_driver(verdict.view, request, decision)
+    if not isinstance(found, str):
+        return verdict if found is decision else replace(verdict, decision=found)
+    why = found if request is head else f"{request.job.id} was to be placed before it, but {found}"
+    return replace(verdict, request=head, decision=Wait(why))
+
+
+def _first(place: Place, count: int) -> Place:
+    """The placement of its first executors alone."""
+    first = place.placement[:count]
+    return replace(place, placement=first, why=place.why[:count], sizes=place.sizes[:count])

@@ -1,0 +1,263 @@
+"""Which size a job gets that leaves it open: how many executors, and of how many cpus each.
+
+A stage before every policy, in both worlds: the policy is shown each such job as one that asks for the size
+that is chosen here, and places it or not. It is chosen by what is believed of the job (its type's curve), by
+how much of the cluster it would take for how long, and by how many jobs wait. Memory of an executor is never
+cut. Who decides is in `agents`, how a queue is shown in `rounds`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from conf.assumptions import RESOURCE_WEIGHT
+from conf.schema.daemon import SizesSection
+from conf.units import SECONDS_PER_HOUR
+from environment.number_format import counted
+from environment.policy import Sizer
+from environment.resources import CPUS, THOUSANDTHS, Resources
+from environment.types import FloatArray, Job, Place, PlacementRequest, Vm
+from environment.view import ClusterView
+
+#: For each that waits, how many a job holds up: itself, and one that comes meanwhile. Chosen: of 1 to 8, from
+#: 2 on there is no difference in burst (docs/results/sizes.md).
+_HELD_UP = 2.0
+#: So many requests are looked at to see whether all could have what they ask for. Chosen: most of any queue.
+_LOOKED_AT = 256
+#: So many numbers of executors are tried of a job that may have more different ones.
+_COUNTS = 64
+#: Sizes of so many jobs are kept.
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How sizes are chosen, and of jobs that leave nothing open, whether they may be smaller too."""
+
+    #: The least share of its executors, and of their cpus, that a job gets which sets no bounds itself.
+    floor: float = 1.0
+    #: How much what a job takes of the cluster counts where nobody waits; the rest is its own time.
+    beta: float = RESOURCE_WEIGHT
+    #: `marginal`: what a core more costs and saves. `half`: half the cpus while more than one job waits.
+    rule: Literal["marginal", "half"] = "marginal"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.floor <= 1:
+            raise ValueError(f"floor: should be more than 0 and at most 1, found {self.floor:g}")
+        if not 0 <= self.beta < 1:
+            raise ValueError(f"beta: should be at least 0 and less than 1, found {self.beta:g}")
+        if self.rule not in ("marginal", "half"):
+            raise ValueError(f"rule: should be marginal or half, found {self.rule!r}")
+
+    @classmethod
+    def read(cls, text: str) -> "Sizes":
+        """From `floor=0.5` or `floor=0.5,beta=0.3`; ValueError says what would be right."""
+        values: dict[str, Any] = {}
+        for part in text.split(","):
+            name, equals, value = part.strip().partition("=")
+            if name not in ("floor", "beta", "rule") or not equals or name in values:
+                raise ValueError(f"should be as in floor=0.5 or floor=0.5,beta=0.3, found {text!r}")
+            try:
+                values[name] = value if name == "rule" else float(value)
+            except ValueError:
+                raise ValueError(f"{name}: should be a number, found {value!r}") from None
+        return cls(**values)
+
+    @classmethod
+    def configured(cls, section: SizesSection) -> "Sizes":
+        """As the daemon's config says."""
+        return cls(section.floor, section.beta)
+
+    def opened(self, job: Job) -> Job:
+        """The job with the bounds that the floor gives it; one that has bounds of its own keeps them."""
+        if self.floor >= 1 or job.dynamic is not None or job.min_cpus is not None or job.min_executors:
+            return job
+        return replace(
+            job,
+            min_executors=math.ceil(round(self.floor * job.executors, 6)),
+            min_cpus=least_cpus(job.cpus, self.floor),
+        )
+
+
+def least_cpus(cpus: float, floor: float) -> float:
+    """The least whole cpus that are that share of so many: Spark runs a task on each whole one."""
+    return float(min(math.ceil(round(floor * cpus, 6)), cpus)) if cpus > 1 else cpus
+
+
+class Size(NamedTuple):
+    """So many executors of one size."""
+
+    executors: int
+    each: Resources
+
+    @property
+    def cores(self) -> float:
+        """Cpus of all of them."""
+        return self.executors * self.each.cpus
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory of all of them, MiB."""
+        return self.executors * self.each.memory_mib
+
+
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """The sizes that a job may have, the largest first: seconds that it takes, and how large they are."""
+
+    job: Job
+    vms: tuple[Vm, ...]  # by which they were found
+    sizes: tuple[Size, ...]
+    seconds: FloatArray  # [S]
+    cpus: FloatArray  # [S] of all executors
+    memory: FloatArray  # [S] MiB of all executors
+
+
+class Sizing:
+    """Chooses sizes by the rule of `Sizes`. It keeps what it has computed of jobs, and nothing else."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._offers: dict[str, _Offers] = {}
+        self._shown: dict[tuple[str, Size], Job] = {}
+
+    def shown(self, request: PlacementRequest, view: ClusterView, pressure: "Pressure") -> PlacementRequest:
+        """The request for the size that is best under that pressure; itself where that is all it asks for.
+
+        Of sizes for which the view's VMs have room when nobody holds anything; of all where there is none.
+        """
+        job = request.job
+        if not (pressure.cpus and pressure.memory_mib):  # nobody knows of what it would be a part
+            return request
+        offers = self._offers_of(job, view)
+        if job.expected_duration is None:  # nobody knows what a smaller size would do
+            best = 0
+        elif self.sizes.rule == "half":
+            best = _half(offers, pressure)
+        else:
+            best = self._best(offers, pressure)
+        size = offers.sizes[best]
+        if size.executors == job.executors and size.each == job.size:
+            return request
+        return replace(request, job=self._job(job, size), count=size.executors)
+
+    def _best(self, offers: "_Offers", pressure: "Pressure") -> int:
+        """The size of which a second of the job and of all whom it holds up comes to least.
+
+        A job holds up others for as long as it runs, by the share of the cluster that it takes. What that
+        costs is counted likewise: half of everything for the same time costs half.
+        """
+        share = np.maximum(offers.cpus / pressure.cpus, offers.memory / pressure.memory_mib)
+        weight = _HELD_UP * pressure.waiting + self.sizes.beta / (1 - self.sizes.beta) / share[0]
+        return int(np.argmin(offers.seconds * (1 + weight * share)))
+
+    def _offers_of(self, job: Job, view: ClusterView) -> _Offers:
+        offers = self._offers.get(job.id)
+        if offers is None or offers.job is not job or offers.vms is not view.vms:
+            if len(self._offers) >= _KEPT:
+                self._offers.clear()
+                self._shown.clear()
+            offers = self._offers[job.id] = _offers(job, view)
+        return offers
+
+    def _job(self, job: Job, size: Size) -> Job:
+        """The job as one that asks for this size."""
+        shown = self._shown.get((job.id, size))
+        if shown is None:
+            fewest = job.min_executors
+            shown = self._shown[job.id, size] = replace(
+                job,
+                size=size.each,
+                executors=size.executors,
+                min_executors=None if fewest is None or fewest >= size.executors else fewest,
+                min_cpus=None,
+                expected_duration=job.duration_with(size.cores, size.memory_mib, size.each.cpus),
+            )
+        return shown
+
+
+def sizing_for(policy: object, sizes: Sizes) -> Sizing | None:
+    """What chooses sizes for a policy; None where it chooses them itself."""
+    return None if isinstance(policy, Sizer) and policy.chooses_sizes else Sizing(sizes)
+
+
+def is_open(job: Job) -> bool:
+    """Whether the job leaves its size open."""
+    if job.dynamic is not None:
+        return False
+    return job.fewest < job.executors or (job.min_cpus is not None and job.min_cpus < job.cpus)
+
+
+class Pressure(NamedTuple):
+    """How many wait for room, and how large the cluster is."""
+
+    waiting: float
+    cpus: float
+    memory_mib: float
+
+
+def pressure_on(view: ClusterView, queue: Sequence[PlacementRequest]) -> Pressure:
+    """Of the queue all but one wait for room, as far as there is none for what they ask for."""
+    looked_at = [queue[number] for number in range(min(len(queue), _LOOKED_AT))]
+    asked = sum(request.count * request.size.get(CPUS) for request in looked_at) / THOUSANDTHS
+    free = float(view.free_cpus.sum())
+    waiting = 0.0 if free >= asked else (len(queue) - 1) * (1.0 - free / asked)
+    return Pressure(waiting, float(view.cpus.sum()), float(view.memory_mib.sum()))
+
+
+def told(view: ClusterView, request: PlacementRequest, place: Place) -> str:
+    """What a size that is less than the job asks for costs and saves, as believed; empty where it is not."""
+    job, given = request.job, request.granted(place)
+    asked, now = job.duration_on(job.asked), job.duration_on(given)
+    if request.joins or job.dynamic is not None or given == job.asked or asked is None or now is None:
+        return ""
+    vms = [view.vms[index] for index in place.placement]
+    per_core = sum(vm.price_per_hour / vm.cpus for vm in vms) / len(vms) / SECONDS_PER_HOUR
+    cores, most = sum(size.cpus for size in given), job.cpus * job.executors
+    each = f"{min(size.cpus for size in given):g}" if len({*given}) == 1 else "fewer"
+    return (
+        f"{len(given)} of {counted(job.executors, 'executor')} with {each} of {job.cpus:g} cpus: it is "
+        f"expected to take {now:.0f} s instead of {asked:.0f} s, and ${now * cores * per_core:.4f} of these "
+        f"VMs' cores instead of ${asked * most * per_core:.4f}"
+    )
+
+
+def _half(offers: "_Offers", pressure: Pressure) -> int:
+    """Half the cpus of each executor while more than one job waits."""
+    asked = offers.sizes[0]
+    if pressure.waiting <= 1:
+        return 0
+    least = least_cpus(asked.each.cpus, 0.5)
+    all_of_them = [n for n, size in enumerate(offers.sizes) if size.executors == asked.executors]
+    return max((n for n in all_of_them if offers.sizes[n].each.cpus >= least), default=0)
+
+
+def smallest(size: Resources, min_cpus: float | None) -> Resources:
+    """What the smallest executor takes that a job may have which asks for that size and sets this bound."""
+    least = size.cpus if min_cpus is None else math.ceil(min_cpus)
+    return size if least >= size.cpus else size.without((CPUS,)) + Resources.of(float(least))
+
+
+def _offers(job: Job, view: ClusterView) -> _Offers:
+    least = math.ceil(smallest(job.size, job.min_cpus).cpus)
+    cpus = (job.cpus, *(float(c) for c in range(math.ceil(job.cpus) - 1, least - 1, -1)))
+    counts = np.unique(np.linspace(job.executors, job.fewest, _COUNTS).astype(int))[::-1].tolist()
+    others = job.size.without((CPUS,))
+    eachs = [others + Resources.of(each) for each in cpus]
+    room = view.capacity.rooms(eachs).tolist()
+    there = [(each, most) for each, most in zip(eachs, room, strict=True) if most >= job.fewest]
+    there = there or [(each, job.executors) for each in eachs]
+    sizes = tuple(dict.fromkeys(Size(min(count, most), each) for count in counts for each, most in there))
+    return _Offers(
+        job,
+        view.vms,
+        sizes,
+        np.array(
+            [job.duration_with(size.cores, size.memory_mib, size.each.cpus) for size in sizes], np.float64
+        ),
+        np.array([size.cores for size in sizes]),
+        np.array([size.memory_mib for size in sizes], np.float64),
+    )

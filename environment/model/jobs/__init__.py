@@ -1,0 +1,1 @@
+"""A job's life: queue, start, retry, dependencies, growth."""

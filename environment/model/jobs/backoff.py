@@ -1,0 +1,209 @@
+"""Launches that never ran: how long their jobs pause, and which VMs are left out for a while.
+
+A job whose launch came to nothing is placed again at once the first time, then after pauses that double. The
+VM that did not start it is no place for it for a while, so that another is tried first. A VM on which launch
+after launch never ran is left out for everyone, for times that double. Then a single job tries it; whether
+that runs decides. What follows for a job's state is in `model/tasks/task_loss.py`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from environment.model.messages import options
+from environment.model.messages.event_context import Turn
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.snapshot import JobSetback, VmSetback
+from environment.number_format import clock
+
+#: Of what an agent says no more is repeated in reasons.
+_LONGEST_MESSAGE = 200
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job's launches in a row that came to nothing, when the next is due, and until when it avoids VMs."""
+
+    launches: int = 0
+    due: float = 0.0
+    #: When the last of the launches was decided, so that each counts once however many tasks it had.
+    last: float = -1.0
+    avoided: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Vm:
+    """A VM's launches in a row that never ran; how often it was left out for them, and until when."""
+
+    name: str
+    launches: int = 0
+    last: float = -1.0
+    left_out: int = 0
+    until: float = 0.0
+    message: str = ""
+    #: The job that tries it after it was left out.
+    trying: str = ""
+
+
+class Setbacks:
+    """What never ran, by job and by VM.
+
+    Invariants: only jobs that are not over are known; a VM that ran a task since is not.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._jobs: dict[str, _Job] = {}
+        self._vms: dict[str, _Vm] = {}
+        #: When the last launch was made of which a VM is known to have started something.
+        self._started: dict[str, float] = {}
+        #: Until when it was looked for what is due.
+        self._woken_at = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs or self._vms)
+
+    def state(self) -> tuple[tuple[JobSetback, ...], tuple[VmSetback, ...], tuple[tuple[str, float], ...]]:
+        """All that is known."""
+        jobs = (
+            JobSetback(job_id, job.launches, job.due, job.last, tuple(job.avoided.items()))
+            for job_id, job in self._jobs.items()
+        )
+        vms = (
+            VmSetback(i, vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
+            for i, vm in self._vms.items()
+        )
+        return tuple(jobs), tuple(vms), tuple(self._started.items())
+
+    def resume(
+        self, jobs: Iterable[JobSetback], vms: Iterable[VmSetback], started: Iterable[tuple[str, float]]
+    ) -> None:
+        """Go on from there."""
+        self._started = dict(started)
+        self._jobs = {job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided)) for job in jobs}
+        self._vms = {
+            vm.vm_id: _Vm(vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
+            for vm in vms
+        }
+        self._woken_at = self._turn.now
+
+    # ---- what happens ------------------------------------------------------------------------------
+
+    def never_ran(self, task: ExecutorRecord, message: str, *, blamed: bool) -> str:
+        """A task's launch never ran; `blamed` tells whether it was its VM that did not start it.
+
+        Returns what is to be said of it: how often that happened to the job, and when it is tried again.
+        """
+        now = self._turn.now
+        job = self._jobs.setdefault(task.job_id, _Job())
+        if job.last != task.launched_at:
+            job.launches, job.last = job.launches + 1, task.launched_at
+        pause = _doubled(options.RETRY_FIRST, job.launches - 2, options.RETRY_LONGEST)
+        pause = pause if job.launches > 1 else 0.0
+        job.due = max(job.due, now + pause)
+        if blamed:
+            job.avoided[task.vm_id] = now + max(2 * pause, 2 * options.RETRY_FIRST)
+            self._blame(task, message)
+        if not pause:
+            return "it is placed again"
+        tried = f"{job.launches} launches of it in a row came to nothing"
+        return f"{tried}, so the next is made after a pause of {pause:g} s"
+
+    def pause(self, job_id: str, seconds: float) -> None:
+        """A job is to be tried again, but not before so many seconds."""
+        job = self._jobs.setdefault(job_id, _Job())
+        job.due = max(job.due, self._turn.now + seconds)
+
+    def launches(self, job_id: str) -> int:
+        """How many launches of the job in a row have come to nothing."""
+        return self._jobs[job_id].launches if job_id in self._jobs else 0
+
+    def _blame(self, task: ExecutorRecord, message: str) -> None:
+        now = self._turn.now
+        if task.launched_at <= self._started.get(task.vm_id, -1.0):
+            return  # it did start what was launched then, or later
+        vm = self._vms.setdefault(task.vm_id, _Vm(task.vm_name))
+        if vm.last != task.launched_at:
+            vm.launches, vm.last = vm.launches + 1, task.launched_at
+        vm.message, vm.trying = message[:_LONGEST_MESSAGE], ""
+        if vm.launches >= options.LEAVE_OUT_AFTER and vm.until <= now:
+            vm.until = now + _doubled(options.LEAVE_OUT_FIRST, vm.left_out, options.LEAVE_OUT_LONGEST)
+            vm.left_out += 1
+
+    def seen(self, task: ExecutorRecord) -> None:
+        """A task was started: its VM starts what is launched there."""
+        self._started[task.vm_id] = max(self._started.get(task.vm_id, -1.0), task.launched_at)
+        vm = self._vms.get(task.vm_id)
+        if vm is not None and task.launched_at >= vm.last:
+            del self._vms[task.vm_id]
+
+    def ended(self, task: ExecutorRecord) -> None:
+        """A task is over: if it was to try its VM and nobody knows whether it could, another may."""
+        vm = self._vms.get(task.vm_id)
+        if vm is not None and vm.trying == task.job_id:
+            vm.trying = ""
+
+    def launched(self, vm_id: str, job_id: str) -> None:
+        """A job is launched on the VM."""
+        vm = self._vms.get(vm_id)
+        if vm is not None and vm.left_out:
+            vm.trying = job_id
+
+    def forget(self, job_id: str) -> None:
+        """The job runs, or is over."""
+        self._jobs.pop(job_id, None)
+
+    def forget_vm(self, vm_id: str) -> None:
+        """The VM will never be there again."""
+        self._vms.pop(vm_id, None)
+        self._started.pop(vm_id, None)
+
+    def wake(self) -> float | None:
+        """When the last pause ended that could change a decision, of those that this did not tell yet.
+
+        It is that time and not the present one, so that a log may leave ticks out.
+        """
+        since, self._woken_at = self._woken_at, self._turn.now
+        ends = [vm.until for vm in self._vms.values()]
+        for job in self._jobs.values():
+            ends += (job.due, *job.avoided.values())
+        return max((end for end in ends if since < end <= self._turn.now), default=None)
+
+    # ---- what follows ------------------------------------------------------------------------------
+
+    def due(self, job_id: str) -> float:
+        """When the job may be placed (again), seconds."""
+        job = self._jobs.get(job_id)
+        return job.due if job else 0.0
+
+    def paused(self) -> Mapping[str, float]:
+        """The jobs that are to be placed later, and when, seconds."""
+        return {job_id: job.due for job_id, job in self._jobs.items() if job.due > self._turn.now}
+
+    def jobs(self) -> Collection[str]:
+        """The jobs whose launches never ran, by id."""
+        return self._jobs.keys()
+
+    def avoided(self, job_id: str) -> tuple[str, ...]:
+        """The VMs, by id, that are no place for the job now, since its launch never ran there."""
+        avoided = self._jobs[job_id].avoided if job_id in self._jobs else {}
+        return tuple(vm_id for vm_id, until in avoided.items() if until > self._turn.now)
+
+    def left_out(self) -> Mapping[str, str]:
+        """The VMs, by id, that are no place for anyone now, and why: `is left out until ...`."""
+        return {vm_id: why for vm_id in self._vms if (why := self.why_not(vm_id))}
+
+    def why_not(self, vm_id: str, job_id: str = "") -> str:
+        """Why a VM is no place for a job; empty when it is."""
+        vm = self._vms.get(vm_id)
+        if vm is None:
+            return ""
+        never = f"its last {vm.launches} launches never ran: {vm.message}"
+        if vm.until > self._turn.now:
+            return f"is left out until {clock(vm.until)}, {never}"
+        if vm.trying not in ("", job_id):
+            return f"is left out while {vm.trying} tries it, {never}"
+        return ""
+
+
+def _doubled(first: float, times: int, longest: float) -> float:
+    return float(min(first * 2.0 ** min(max(times, 0), 30), longest))

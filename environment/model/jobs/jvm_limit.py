@@ -1,0 +1,63 @@
+"""How many JVMs the machine under an embedded cluster carries, and which jobs that leaves room for.
+
+Jobs are let in one after the other while there is room for all executors of each and its driver. What was let
+in is never held up.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from environment.decisions.jvm_limit import carried, needs
+from environment.model.messages.records import JobRecord
+from environment.model.messages.snapshot import Reserved
+from environment.model.vms.job_registry import Roster
+from environment.model.vms.reservations import Reservations
+from environment.types import PlacementRequest
+
+
+class Room:
+    """Lets jobs in, while there is room; `jvms` None: always."""
+
+    def __init__(self, roster: Roster, reservations: Reservations, jvms: int | None) -> None:
+        self._roster = roster
+        self._reservations = reservations
+        self._jvms = jvms
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._jvms is not None
+
+    def let_in(self, new: Iterable[PlacementRequest], more: int = 0) -> Iterator[PlacementRequest]:
+        """The first of these jobs, in order, that there is room for together (`environment.decisions.jvm_limit`).
+
+        So many `more` are taken than is known here.
+        """
+        yield from carried(new, self._jvms, self._taken() + more if self._jvms is not None else 0)
+
+    def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
+        """Why a job is not let in after these were."""
+        taken = self._taken() + sum(map(needs, let_in))
+        fewest = needs(request.first(request.fewest))
+        wants = "one for each" if request.grows else f"{fewest} with its driver"
+        return (
+            f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
+            f"and it needs {wants}"
+        )
+
+    def _taken(self) -> int:
+        return sum(map(self._held, self._roster.with_tasks())) + sum(map(self._kept, self._reservations))
+
+    def _kept(self, reserved: Reserved) -> int:
+        """What a job gets once its VMs are up, and does not count among what it has or has lost."""
+        job = self._roster.job(reserved.job_id)
+        if job is None or job.state == "relaunching":
+            return 0
+        return len(reserved.vm_ids) + (job.state == "queued")
+
+    def _held(self, job: JobRecord) -> int:
+        """What a job has, and gets again when lost; a driver on the host counts until the job is over."""
+        tasks = self._roster.open_tasks(job)
+        if job.ended or job.state == "queued":
+            return len(tasks)
+        executors = sum(task.number is not None for task in tasks) + self._roster.missing(job)
+        return executors + 1

@@ -1,0 +1,68 @@
+"""Whether a job that has failed is tried again, and after which pause, by whose fault it was.
+
+What the user's program did wrong counts as one of the job's retries, with the pauses that it asks for. What
+its hosts and VMs did to it does not count; but nothing is tried again for ever. A job that nobody wants
+retried is not tried again at all, as it may have done half of its work already.
+"""
+
+from environment.model.jobs.backoff import Setbacks
+from environment.model.messages.event_context import Turn
+from environment.model.messages.records import Attempt, Fault, JobRecord
+from environment.types import USUAL_PAUSES
+
+#: How often a job is tried again because its hosts or VMs have failed it, and then fails.
+MOST_FREE = 20
+#: How many launches in a row may come to nothing; then the job fails: nearly two hours later.
+MOST_LAUNCHES = 100
+#: So many failures of a job are remembered.
+_KEPT = 20
+#: Of why it failed, so much is.
+_LONGEST = 500
+
+
+class Retries:
+    """Counts what jobs have left; the pauses are kept in `setbacks`."""
+
+    def __init__(self, turn: Turn, setbacks: Setbacks) -> None:
+        self._turn = turn
+        self._setbacks = setbacks
+
+    def note(self, job: JobRecord, why: str, fault: Fault) -> None:
+        """The job has failed; or was stopped, and that was not its fault."""
+        attempt = Attempt(job.started_at, self._turn.now, fault, why[:_LONGEST])
+        job.attempts = (*job.attempts, attempt)[-_KEPT:]
+
+    def again(self, job: JobRecord, fault: Fault) -> str:
+        """Count another try, and what is to be said of it; empty when there is none left."""
+        if not left(job, fault):
+            return ""
+        if fault == "user":
+            job.retried += 1
+            pause = job.job.pauses.before(job.retried)
+            said = f"retry {job.retried} of {job.job.retries}"
+        else:
+            job.free_retries += 1
+            pause = USUAL_PAUSES.before(job.free_retries)
+            said = f"that is not its fault, so free retry {job.free_retries} of {MOST_FREE}"
+        self._setbacks.pause(job.job.id, pause)
+        return f"{said} follows in {pause:g} s"
+
+
+def left(job: JobRecord, fault: Fault) -> int:
+    """How often a job would be tried again for failures of this kind alone."""
+    if not job.job.retries:
+        return 0
+    left = job.job.retries - job.retried if fault == "user" else MOST_FREE - job.free_retries
+    return max(left, 0)
+
+
+def tried(job: JobRecord) -> str:
+    """How often it was, in words, with a blank before; empty for never."""
+    if not (job.retried or job.free_retries):
+        return ""
+    said = []
+    if job.retried or not job.free_retries:
+        said.append("1 retry" if job.retried == 1 else f"{job.retried} retries")
+    if job.free_retries:
+        said.append(f"{job.free_retries} free ones" if said else f"{job.free_retries} free retries")
+    return f" (after {' and '.join(said)})"

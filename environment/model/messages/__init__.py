@@ -1,0 +1,1 @@
+"""Values that enter and leave the model: events, commands, records, snapshots."""

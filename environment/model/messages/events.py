@@ -1,0 +1,365 @@
+"""What can happen to the cluster, as immutable facts with their time.
+
+Events go into `ClusterModel.handle`, commands (`commands.py`) come out. Both are plain values that can be
+logged and replayed. What the states of a task mean that events tell is in `task_states.py`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from environment.model.messages.lease import Lease
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
+from environment.model.messages.snapshot import Moment, Offer, PoolSetback, Quota, Reserved, VmSize
+from environment.model.messages.task_states import TaskState
+from environment.model.vms.vm_accounts import Account
+from environment.queues.shares import Spent, Used
+from environment.queues.types import Sharing
+from environment.resources import Resources
+from environment.types import Job, Vm
+
+
+class InverseOffer(NamedTuple):
+    """The master's wish to have a VM back from a time on, for so long (None: for ever), seconds."""
+
+    id: str
+    vm_id: str
+    unavailable: tuple[float, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a time (seconds since the epoch, or simulated seconds)."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Restored(Event):
+    """Everything begins here, with what was kept of jobs and their tasks: a log replays from here on.
+
+    Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that are over belong to
+    them as long as they have open tasks. Leases are those that have not ended, in the order in which they
+    were asked for. Without a `moment` a daemon has just started; with one, it goes on.
+    """
+
+    jobs: tuple[JobRecord, ...]
+    tasks: tuple[ExecutorRecord, ...]
+    options: ModelOptions
+    moment: Moment | None = None
+    leases: tuple[Lease, ...] = ()
+    #: The VMs that are paid for, and who decides.
+    accounts: tuple[Account, ...] = ()
+    policy: str = ""
+    #: Where there is no moment: who waits for VMs that boot, in order, and which pools are left alone.
+    reserved: tuple[Reserved, ...] = ()
+    pools: tuple[PoolSetback, ...] = ()
+    #: How the cluster is shared; None: jobs are placed as they come.
+    sharing: Sharing | None = None
+    #: Where there is no moment: what queues and users were charged today, and have held of late.
+    spent: tuple[Spent, ...] = ()
+    used: tuple[Used, ...] = ()
+    #: And how jobs have ended that others come after, by id.
+    ends: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted(Event):
+    """A user's job was accepted, and is stored as a new record of it.
+
+    `ends` says of jobs that it comes after, by id, how they have ended, if they are not known any more.
+    """
+
+    job: Job
+    ends: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KillRequested(Event):
+    """A user wants a job ended."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsAsked(Event):
+    """The driver of a job says how many executors it wants now, in all, of each of its resource profiles."""
+
+    job_id: str
+    profiles: tuple[Asked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsReleased(Event):
+    """The driver of a job gives executors back, by their numbers: they are to end, and none is lost."""
+
+    job_id: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecommissionAsked(Event):
+    """The driver of a job is to give executors up, by their numbers, once their blocks are elsewhere."""
+
+    job_id: str
+    numbers: tuple[int, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed(Event):
+    """The master has (again) accepted the framework, under this id; whatever it offered before is void.
+
+    `subscription` counts these: what is decided from now on is meant for this one.
+    """
+
+    framework_id: str = ""
+    subscription: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected(Event):
+    """The connection to the master is gone, and with it all offers; or there is still none, and why."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffersReceived(Event):
+    """The master offers resources."""
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRescinded(Event):
+    """The master takes an offer back."""
+
+    offer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmLost(Event):
+    """The master says that an agent is gone. No proof that its tasks are."""
+
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmsMeasured(Event):
+    """The master tells how large its agents are, as far as they can be ours.
+
+    `vms` is all that is known of them, `closed` says of VMs, by id, why the master offers nothing of them
+    (`takes nothing new: ...`), `limits` what it keeps from us besides, in words, and `quota` is the most that
+    all our roles may ever hold together, by Mesos' names of resources.
+    """
+
+    sizes: tuple[VmSize, ...]
+    vms: tuple[Vm, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    limits: tuple[str, ...] = ()
+    quota: Quota = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InverseOffersReceived(Event):
+    """The master wants VMs back."""
+
+    offers: tuple[InverseOffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster.
+
+    `sizes` is what each executor takes; without it each takes what is asked for it. `profile` is the number
+    of their resource profile in Spark.
+    """
+
+    job_id: str
+    vm_ids: tuple[str, ...]
+    driver_vm_id: str | None = None
+    sizes: tuple[Resources, ...] = ()
+    profile: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The head of the queue waits, and why; `keeps` are idle VMs, by id, that a plan uses, and until when."""
+
+    job_id: str
+    reason: str
+    keeps: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Event):
+    """A round of decisions is over: these jobs are placed, and the next one, if any, waits.
+
+    `view_at` is the time of the view that was decided on, when it is older than the event.
+    """
+
+    placements: tuple[Placement, ...]
+    waiting: Waiting | None = None
+    view_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChanged(Event):
+    """Another policy decides from now on: what one had to wait for, the other may place.
+
+    Or it is time to look at all of that again, if no `policy` is named.
+    """
+
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingChanged(Event):
+    """The cluster is shared like that from now on; None: jobs are placed as they come."""
+
+    sharing: Sharing | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSought(Event):
+    """Somebody has waited for a while: it is seen whether others are to give way to him."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged(Event):
+    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly.
+
+    `exit_code` is what its process ended with, 128 + N for signal N, as far as that is told.
+    """
+
+    task_id: str
+    state: TaskState
+    vm_id: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStarted(Event):
+    """The driver on the daemon's host is a process now."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverDelayed(Event):
+    """The daemon's host could not start the driver, or keep it: it is tried again, as `message` says."""
+
+    job_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEnded(Event):
+    """A driver that is no task is gone: with an exit code, or without one when nobody saw it end.
+
+    With `requeue`, it and not the job is over: the job is to start afresh. With `cleared`, another may be
+    started as if there had been none, and is if the job has retries left. With a `state`, that is how the job
+    ends, whatever its exit code.
+    """
+
+    job_id: str
+    exit_code: int | None
+    message: str = ""
+    requeue: bool = False
+    cleared: bool = False
+    state: Literal["finished", "failed", "killed"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOpened(Event):
+    """The provider has opened the VM of a lease, and calls it `machine_id`; it is paid since `opened_at`."""
+
+    lease_id: str
+    machine_id: str
+    opened_at: float
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRefused(Event):
+    """The provider did not open the VM of a lease: of what `kind` that is, and what it said."""
+
+    lease_id: str
+    kind: Literal["capacity", "quota", "invalid", "unavailable"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseClosed(Event):
+    """The VM of a lease costs nothing more; `charged` is what its provider says that it cost, dollars."""
+
+    lease_id: str
+    charged: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseNotice(Event):
+    """The provider takes the VM of a lease away at a time, or has said that it will not (None)."""
+
+    lease_id: str
+    away_at: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningsHeld(Event):
+    """No VM of any pool is to be opened from now on, and why; an empty text says that they may be again."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPrices(Event):
+    """What a VM costs now by pool, dollars per hour; of pools not named here, what their places say."""
+
+    prices: tuple[tuple[str, float], ...]
+
+
+class Listed(NamedTuple):
+    """A VM that a provider lists: under which lease, and its own name of it."""
+
+    lease_id: str
+    machine_id: str
+    state: Literal["booting", "running", "closing"]
+    opened_at: float | None = None
+    price_per_hour: float | None = None
+    charged: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesListed(Event):
+    """All VMs that the provider said are open, when it was asked at `asked_at`."""
+
+    asked_at: float
+    machines: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChargesDue(Event):
+    """What VMs have cost until now is to be charged: of all that were not since `before`, so many at most.
+
+    Those that were charged longest ago come first.
+    """
+
+    before: float | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockMoved(Event):
+    """So many of the seconds before this event have not gone by: the clock was wrong, and was set forward."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """Time went by. Timeouts and retries are due at ticks only."""

@@ -1,0 +1,67 @@
+"""What is remembered of a VM of a pool, from when it was asked for until it is closed: a lease.
+
+The model owns and changes leases; everyone else reads copies. When one is opened and closed is decided in
+`fleet.py`, what of it is paid by whom in `model/vms/usage_ledger.py`. On which terms VMs are had is in
+`environment.pools`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from environment.types import Vm
+
+#: `opening`: the provider was asked for it; `booting`: it has opened it, and its agent is not there
+#: yet; `up`: its
+#: agent is; `draining`: nothing new begins there, and what runs there is to move; `closing`: the
+#: provider was asked to
+#: close it; `closed`: it costs nothing more; `lost`: neither, nobody knows how it ended.
+LeaseState = Literal["opening", "booting", "up", "draining", "closing", "closed", "lost"]
+ENDED_LEASE: frozenset[str] = frozenset({"closed", "lost"})
+
+
+@dataclass(slots=True)
+class Lease:
+    """A VM of a pool that was asked for. Times are seconds since the epoch, None while they have not come."""
+
+    #: Never used twice: the VM's name and a running number, `general-3.17`. The provider knows the VM
+    #: by it, and its
+    #: agent tells it as the attribute `lease`.
+    id: str
+    #: The VM as the cluster file has it; its `id` is that of its place in the pool, `general-3`.
+    vm: Vm
+    asked_at: float
+    state: LeaseState = "opening"
+    #: For whom it was opened, why it is closed, or what went wrong.
+    reason: str = ""
+    #: The provider's name of it.
+    machine_id: str = ""
+    #: The Mesos agent on it.
+    agent_id: str = ""
+    #: Since when it is paid for.
+    opened_at: float | None = None
+    #: When its agent came.
+    ready_at: float | None = None
+    #: Since when nothing runs there, while that is so.
+    idle_since: float | None = None
+    #: When its provider takes it away, as it said.
+    notice: float | None = None
+    #: Since when it is to be empty.
+    draining_at: float | None = None
+    #: When its closing was asked for.
+    closing_at: float | None = None
+    closed_at: float | None = None
+    #: What its provider says that it has cost, dollars, where it says so.
+    charged: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it costs nothing more."""
+        return self.state in ENDED_LEASE
+
+
+def due(times: Mapping[str, float], now: float, find: Callable[[str], Lease | None]) -> list[Lease]:
+    """The leases, which `find` gives by id, whose time has come, in order: the same, however they came up."""
+    ids = sorted((at, lease_id) for lease_id, at in times.items() if at <= now)
+    found = (find(lease_id) for _, lease_id in ids)
+    return [lease for lease in found if lease is not None]

@@ -1,0 +1,216 @@
+"""What is remembered of a job and of each of its executors: the rows of the store, the body of the API.
+
+The model owns and changes them; everyone else reads copies.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
+from environment.resources import Resources
+from environment.scale_up import Grown
+from environment.types import Job
+
+#: The reason of a job that waits for nothing but those before it.
+WAITS_ITS_TURN = "waits for its turn"
+#: Whose fault a failure is.
+Fault = Literal["user", "infrastructure"]
+
+
+class Attempt(NamedTuple):
+    """A failure of a job: when it had begun, if it had, and when it failed, seconds; whose fault, and why."""
+
+    began: float | None
+    ended: float
+    fault: Fault
+    why: str
+
+
+class Asked(NamedTuple):
+    """What a driver asks for of a resource profile, by its number in Spark: so many executors, so large."""
+
+    profile: int
+    size: Resources
+    total: int
+
+
+class Gave(NamedTuple):
+    """A job gave so many executors to another, of that queue and priority, or was stopped for it.
+
+    `lost` is what that cost of its work, dollars.
+    """
+
+    at: float
+    to: str
+    queue: str
+    priority: int
+    executors: int
+    lost: float
+    whole: bool
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        whom = f"{self.to} of queue {self.queue} (priority {self.priority})"
+        cost = f"which cost {dollars(self.lost)} of its work"
+        if self.whole:
+            return f"was stopped for {whom}, {cost}; waits in its place to begin again"
+        again = "it" if self.executors == 1 else "them"
+        return f"gave {_executors(self.executors)} to {whom}, {cost}; waits to have {again} again"
+
+
+class Took(NamedTuple):
+    """A job was given so many executors of another, or its place; what that cost of the other's work.
+
+    `given_up` says why it did not have them after all; empty when it had, or waits for them yet.
+    """
+
+    at: float
+    of: str
+    executors: int
+    lost: float
+    whole: bool
+    given_up: str = ""
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        what = "the place" if self.whole else _executors(self.executors)
+        return f"{what} of {self.of} ({dollars(self.lost)} of its work)"
+
+
+def dollars(amount: float) -> str:
+    """An amount of money in words, to two digits that say something: 0.0031 $."""
+    return f"{amount:.2f} $" if amount >= 1 else f"{amount:.2g} $" if amount >= 1e-6 else "nothing"
+
+
+def _executors(count: int) -> str:
+    return "1 executor" if count == 1 else f"{count} executors"
+
+
+@dataclass(slots=True)
+class ExecutorRecord:
+    """One Mesos task of a job: an executor, or the driver when it runs on the cluster (`number` None)."""
+
+    #: Carries job and number, so that a task seen from outside can always be named.
+    task_id: str
+    job_id: str
+    number: int | None
+    vm_id: str
+    vm_name: str
+    vm_type: str
+    address: str
+    price_per_hour: float
+    #: What it takes.
+    resources: Resources
+    ports: tuple[int, ...]
+    #: When the launch was decided: from then on the resources are held.
+    launched_at: float
+    state: ExecutorState = "launching"
+    running_at: float | None = None
+    ended_at: float | None = None
+    message: str = ""
+    #: Dollars: this task's share of its VM's price, accounted for until `accrued_until`.
+    cost: float = 0.0
+    accrued_until: float = 0.0
+    #: Set once a kill was sent, so that the end is not taken for a loss.
+    killed_at: float | None = None
+    #: Set when an executor that is `gone` has been placed again, or needs no replacement.
+    replaced: bool = False
+    #: The number of its resource profile in Spark.
+    profile: int = 0
+    #: Its driver gave it back: it is killed, and its end is no loss.
+    released: bool = False
+    #: Since when its driver is to give it up, once its blocks are elsewhere; its end is no failure.
+    decommissioned_at: float | None = None
+    #: The largest fraction of anything that its VM has that it takes; all of it where nobody wrote it down.
+    share: float = 1.0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task holds nothing any more."""
+        return self.state in ENDED_EXECUTOR
+
+    @property
+    def gone(self) -> bool:
+        """Whether the job cannot count on it: it has ended, or is to end once its blocks are elsewhere."""
+        return self.ended or self.decommissioned_at is not None
+
+
+def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Resources, ...]:
+    """What each executor of a job takes, given its tasks; lost ones that are to be placed again count too."""
+    return tuple(task.resources for task in tasks if task.number is not None and not task.replaced)
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job's life. `reason` says why it is in its state: no job waits or fails without one."""
+
+    job: Job
+    state: JobState = "queued"
+    reason: str = WAITS_ITS_TURN
+    placed_at: float | None = None
+    #: When its last executor ran for the first time.
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_code: int | None = None
+    #: Number of the next executor; numbers are never used twice, as Spark refuses to see one again.
+    next_executor: int = 0
+    #: Executors lost so far, whoever is to blame.
+    losses: int = 0
+    #: Those of them that ended by themselves, and not with their VM; a job with too many fails.
+    failures: int = 0
+    cost: float = 0.0
+    #: Where its driver is or will be, when that is not on the cluster: a daemon's own name for its host.
+    driver_on: str = ""
+    #: The launch is being undone, because one of its executors could not be started.
+    aborting: bool = False
+    #: How often it was started again since its driver had failed.
+    retried: int = 0
+    #: How often besides because its hosts or VMs had failed it, which is none of its retries.
+    free_retries: int = 0
+    #: How it has failed so far: the last times.
+    attempts: tuple[Attempt, ...] = ()
+    #: Why it has failed, while its driver is still to end.
+    failing: str = ""
+    #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
+    wanted: tuple[Asked, ...] = ()
+    #: Why that is less than its driver asks for; empty when it is not.
+    capped: str = ""
+    #: When it began to wait for its turn, where something held it before: what it comes after, or its time.
+    released_at: float | None = None
+    #: When executors joined it while it ran, for one that began with fewer than it asks for, or left it for
+    #: another job.
+    grown: tuple[Grown, ...] = ()
+    #: What was taken from it for others, and from others for it, the last behind.
+    gave: tuple[Gave, ...] = ()
+    took: tuple[Took, ...] = ()
+    #: When it began to wait again, after its launch was undone or its last run ended.
+    queued_again_at: float | None = None
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether all of it is to end for another job, and it is to wait again."""
+        last = self.gave[-1] if self.gave else None
+        return last is not None and last.whole and self.placed_at is not None and last.at >= self.placed_at
+
+    @property
+    def held(self) -> bool:
+        """Whether it does not wait for its turn yet: for other jobs, for its time, or for its array."""
+        return self.state == "queued" and self.released_at is None and self.job.may_be_held
+
+    @property
+    def entered_at(self) -> float:
+        """Since when it waits for its turn."""
+        return self.job.submitted_at if self.released_at is None else self.released_at
+
+    @property
+    def waits_since(self) -> float:
+        """Since when it waits for its turn, or for the last time did."""
+        return self.entered_at if self.queued_again_at is None else self.queued_again_at
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over, whatever its executors still do."""
+        return self.state in ENDED_JOB

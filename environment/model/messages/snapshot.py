@@ -1,0 +1,210 @@
+"""All that a cluster model knows at a moment beyond its records, as plain values: where another goes on from.
+
+Each part says what its fields mean where it keeps them. What happens to a model is in `events.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from environment.queues.shares import Spent, Used
+from environment.resources import NOTHING, Resources
+from environment.spot_forecast import Seen
+from environment.types import Vm
+
+#: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
+Quota = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
+
+    id: str
+    vm: Vm
+    resources: Resources = NOTHING
+    ports: tuple[tuple[int, int], ...] = ()
+    #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
+    unavailable: tuple[float, float | None] | None = None
+
+
+class VmSize(NamedTuple):
+    """How large a VM is, as the master tells it."""
+
+    vm_id: str
+    resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """How the talk with the master about offers stands; what each field means is said in `model/vms/offer_demand.py`."""
+
+    subscribed: bool
+    suppressed: bool
+    stale: bool
+    asked_at: float
+    revived_at: float
+    changed_at: float
+    why: str = ""
+    undecided: bool = True
+    declined: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What is known of VMs and held of offers; what each field means is said in `model/vms/offers.py`."""
+
+    since: float
+    offers: tuple[Offer, ...]
+    vms: tuple[Vm, ...]
+    measured: tuple[str, ...]
+    gone: tuple[str, ...]
+    told: tuple[VmSize, ...]
+    others: tuple[VmSize, ...] = ()
+    awaited: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    windows: tuple[tuple[str, float, float | None], ...] = ()
+    limits: tuple[str, ...] = ()
+    quota: Quota = field(default_factory=dict)
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which tasks are in doubt; what each field means is said in `model/jobs/reconciliation.py`."""
+
+    questions: tuple[tuple[str, float, float], ...]
+    unreachable_since: tuple[tuple[str, float], ...]
+    swept_at: float
+
+
+class JobSetback(NamedTuple):
+    """A job whose launches never ran; what each field means is said in `model/jobs/backoff.py`."""
+
+    job_id: str
+    launches: int
+    due: float
+    last: float
+    avoided: tuple[tuple[str, float], ...]
+
+
+class VmSetback(NamedTuple):
+    """A VM whose launches never ran; what each field means is said in `model/jobs/backoff.py`."""
+
+    vm_id: str
+    name: str
+    launches: int
+    last: float
+    left_out: int
+    until: float
+    message: str
+    trying: str
+
+
+class Growth(NamedTuple):
+    """A job that waits for more executors; what each field means is said in `growing.py`."""
+
+    job_id: str
+    asked_at: float
+    due: float
+    waits_since: float | None
+
+
+class Reserved(NamedTuple):
+    """A job that waits for VMs to boot: where it was placed, and when; `sizes` is what each executor takes.
+
+    `driver` is what its driver takes, if that is on the cluster; `ready_at` since when all its VMs are up.
+    """
+
+    job_id: str
+    vm_ids: tuple[str, ...]
+    sizes: tuple[Resources, ...]
+    at: float
+    driver_vm_id: str | None = None
+    driver: Resources = NOTHING
+    profile: int = 0
+    ready_at: float | None = None
+
+    @property
+    def all_vms(self) -> tuple[str, ...]:
+        """The VM of each executor, and of the driver."""
+        return self.vm_ids if self.driver_vm_id is None else (*self.vm_ids, self.driver_vm_id)
+
+
+class Taking(NamedTuple):
+    """What is taken for a job: which tasks, by id, since when, and until when it is waited for, seconds."""
+
+    taker: str
+    tasks: tuple[str, ...]
+    at: float
+    until: float
+    why: str
+
+
+class PoolSetback(NamedTuple):
+    """A pool of which VMs were refused or did not boot; what each field means is said in `model/vms/open_backoff.py`."""
+
+    pool: str
+    times: int
+    last: float
+    until: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What is known of shares and the order beside records; each part says what its fields mean."""
+
+    used: tuple[Used, ...] = ()
+    overtaken: tuple[tuple[str, int], ...] = ()
+    spent: tuple[Spent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Idled:
+    """What is known of idle VMs beside the leases; each part says what its fields mean."""
+
+    seen: Seen = field(default_factory=Seen)
+    needed: tuple[str, ...] = ()
+    planned: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fleeted:
+    """What is known of pools and their VMs beside the leases; each part says what its fields mean."""
+
+    number: int = 0
+    pools: tuple[PoolSetback, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    seen: tuple[tuple[str, float], ...] = ()
+    orphans: tuple[tuple[str, float], ...] = ()
+    away: tuple[tuple[str, float], ...] = ()
+    sizes: tuple[tuple[str, Resources], ...] = ()
+    held: str = ""
+    idled: Idled = field(default_factory=Idled)
+    lost: tuple[tuple[str, float], ...] = ()
+    connected_at: float | None = None
+    prices: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """All that a model knows beyond its records, `number` events after it began."""
+
+    number: int
+    supply: Supplied
+    book: Booked
+    watch: Watched
+    relaunch_at: tuple[tuple[str, float], ...]
+    told: str | None
+    job_setbacks: tuple[JobSetback, ...] = ()
+    vm_setbacks: tuple[VmSetback, ...] = ()
+    vms_started: tuple[tuple[str, float], ...] = ()
+    growing: tuple[Growth, ...] = ()
+    fleet: Fleeted = field(default_factory=Fleeted)
+    takings: tuple[Taking, ...] = ()
+    #: When it was last seen whether somebody is to give way.
+    sought_at: float = 0.0
+    not_taken: tuple[tuple[str, str], ...] = ()
+    shared: Shared | None = None

@@ -1,0 +1,289 @@
+"""Jobs that give way to others: who is to, what is kept for whom meanwhile, and what becomes of that.
+
+Who gives way is found in `environment.queues.preemption`; the steps of a job's life are in `model/jobs/lifecycle.py`, what
+is kept for jobs in `reservations.py`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from environment.expected_end import expected_end
+from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.waiting_queue import WaitingLine
+from environment.model.messages.event_context import Turn
+from environment.model.messages.events import Placement
+from environment.model.messages.records import ExecutorRecord, Gave, JobRecord, Took
+from environment.model.messages.snapshot import Taking
+from environment.model.tasks.decisions import Decisions
+from environment.model.tasks.drivers import Drivers
+from environment.model.vms.job_registry import Roster
+from environment.model.vms.pool_slots import Places
+from environment.model.vms.reservations import Reservations
+from environment.model.vms.vm_accounts import Accounts
+from environment.queues.preemption import (
+    LOOK,
+    TAKING_PATIENCE,
+    THERE_IS_ROOM,
+    Plan,
+    Taker,
+    Victim,
+    plan,
+    refused,
+    takers,
+)
+from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.types import Sharing
+from environment.resources import NOTHING, Resources, total
+from environment.types import PlacementRequest
+from environment.view import ClusterView
+
+#: So many of what is remembered of a job's givings are kept, the last of them.
+_REMEMBERED = 100
+
+
+class Preempting:
+    """Takes from jobs for others, and keeps what was taken until its taker has it, or gave up.
+
+    Invariants: for a job one taking is under way at most, and it has a reservation; what is kept for one is
+    nobody else's.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        roster: Roster,
+        line: WaitingLine,
+        lives: JobLives,
+        drivers: Drivers,
+        decisions: Decisions,
+        reservations: Reservations,
+        places: Places,
+        accounts: Accounts,
+    ) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._line = line
+        self._lives = lives
+        self._drivers = drivers
+        self._decisions = decisions
+        self._reservations = reservations
+        self._places = places
+        self._accounts = accounts
+        #: How the cluster is shared.
+        self.sharing: Sharing | None = None
+        self._takings: dict[str, Taking] = {}
+        #: Why each of them waits: shared with `Decisions`, which launches none of these.
+        self._waits: dict[str, str] = {}
+        self._sought_at = 0.0
+        decisions.wait_for(self._waits)
+
+    def __bool__(self) -> bool:
+        return bool(self._takings)
+
+    def state(self) -> tuple[tuple[Taking, ...], float, tuple[tuple[str, str], ...]]:
+        """What is under way, when it was last looked, and why nothing was taken for whom."""
+        return tuple(self._takings.values()), self._sought_at, tuple(self._line.reasons.not_taken.items())
+
+    def resume(
+        self, takings: Sequence[Taking], sought_at: float, not_taken: Iterable[tuple[str, str]]
+    ) -> None:
+        """Go on from there."""
+        self._line.reasons.not_taken = dict(not_taken)
+        for taking in takings:
+            self._takings[taking.taker] = taking
+            if self._open(taking):
+                self._waits[taking.taker] = taking.why
+        self._sought_at = sought_at
+
+    # ---- who gives way ---------------------------------------------------------------------------------
+
+    def due(self, now: float) -> bool:
+        """Whether it is to be looked, as somebody waits: `RoomSought` is for that."""
+        on = self.sharing is not None and bool(self.sharing.preemption.by)
+        return on and now - self._sought_at >= LOOK and len(self._line) > 0
+
+    def seek(self, view: ClusterView) -> None:
+        """See whether others are to give way to the first who waits; or whose queue is short of its own."""
+        self._sought_at = self._turn.now
+        if self.sharing is None:
+            return
+        holders: Holders | None = None
+        not_taken: dict[str, str] = {}
+        requests = self._line.requests(self._turn.now)
+        for request in takers(requests, self.sharing, self._turn.now):
+            job = self._roster.job(request.job.id)
+            if job is None:
+                continue
+            if holders is None:
+                holders = Holders.of_jobs([*self._holders(view)])
+            asked = self._places.asked(request) if self._places else request
+            found = plan(view, self._taker(job, asked), holders, self.sharing, self._awaited())
+            if isinstance(found, Plan) and not refused(requests, view, found):
+                self._take(job, found, view)
+                return
+            why = refused(requests, view, found) if isinstance(found, Plan) else found
+            if why != THERE_IS_ROOM:
+                not_taken[job.job.id] = why
+        self._line.reasons.not_taken = not_taken
+
+    def _taker(self, job: JobRecord, request: PlacementRequest) -> Taker:
+        return Taker(request, tuple(gave.to for gave in job.gave), self._rests_until(job))
+
+    def _rests_until(self, job: JobRecord) -> float:
+        pause = 0.0 if self.sharing is None else self.sharing.preemption.pause
+        return job.gave[-1].at + pause if job.gave else 0.0
+
+    def _left_alone_until(self, job: JobRecord) -> float:
+        """Who gave, or was given, is not taken from again at once."""
+        pause = 0.0 if self.sharing is None else self.sharing.preemption.pause
+        return max([self._rests_until(job), *(took.at + pause for took in job.took[-1:])])
+
+    def _awaited(self) -> dict[str, Resources]:
+        """What is kept for jobs that do not hold it yet, by queue."""
+        found: dict[str, Resources] = {}
+        for reserved in self._reservations:
+            if (job := self._roster.job(reserved.job_id)) is not None:
+                queue = job.job.queue
+                found[queue] = found.get(queue, NOTHING) + total((*reserved.sizes, reserved.driver))
+        return found
+
+    def _holders(self, view: ClusterView) -> Iterator[Holder]:
+        """Who holds what; only jobs that run may give way."""
+        now, index = self._turn.now, view.index
+        kept = {task_id for taking in self._takings.values() for task_id in taking.tasks}
+        expected = {shown.job.id: shown.expected for shown in view.running}
+        for job in self._roster.with_tasks():
+            tasks = self._roster.open_tasks(job)
+            if not tasks:
+                continue
+            held = [
+                Held(
+                    task.number,
+                    index.get(self._places.place_id(task.vm_id), -1),
+                    task.launched_at,
+                    task.resources,
+                    going=task.task_id in kept or (task.decommissioned_at is not None and not job.ended),
+                )
+                for task in tasks
+            ]
+            stays = job.state == "running" and not job.gives_way
+            over, began = job.ended or job.aborting or job.gives_way, job.started_at
+            seconds = expected.get(job.job.id)
+            ends_at = None
+            if over:
+                ends_at = now
+            elif began is not None and seconds is not None:
+                ends_at = expected_end(now, began, seconds, job.job.spread)
+            yield Holder(
+                job.job,
+                began if began is not None else job.placed_at or now,
+                ends_at,
+                held,
+                self._spare(job, tasks) if stays else 0,
+                stays and job.job.restartable and not job.job.client_driver,
+                self._left_alone_until(job) if stays else now + LOOK,
+            )
+
+    def _spare(self, job: JobRecord, tasks: Sequence[ExecutorRecord]) -> int:
+        """How many executors a job can do without that runs."""
+        there = sum(task.number is not None and not task.gone and task.profile == 0 for task in tasks)
+        least = job.job.fewest if job.job.dynamic is None else job.job.dynamic.min
+        return max(there - least, 0)
+
+    # ---- what is taken ---------------------------------------------------------------------------------
+
+    def _take(self, taker: JobRecord, found: Plan, view: ClusterView) -> None:
+        """Have them give way, and keep what they have for the taker."""
+        now, place = self._turn.now, found.place
+        driver = None if place.driver is None else view.vms[place.driver].id
+        vm_ids = tuple(view.vms[vm].id for vm in place.placement)
+        self._decisions.keep(taker, Placement(taker.job.id, vm_ids, driver, place.sizes, found.taker.profile))
+        tasks: list[str] = []
+        took = []
+        for victim in found.victims:
+            job = self._roster.job(victim.job_id)
+            if job is not None:
+                tasks += self._give(job, victim, taker)
+                took.append(Took(now, victim.job_id, len(victim.numbers), victim.lost, victim.whole))
+        rights = {"priority": "its priority is higher", "guarantee": "its queue has less than is guaranteed"}
+        what = ", ".join(each.told for each in took)
+        why = f"takes {what}, as {rights[found.by]}; waits until that is given up"
+        taker.took = (*taker.took, *took)[-_REMEMBERED:]
+        self._takings[taker.job.id] = Taking(taker.job.id, tuple(tasks), now, now + TAKING_PATIENCE, why)
+        self._waits[taker.job.id] = why
+        self._roster.explain(taker, why)
+
+    def _give(self, job: JobRecord, victim: Victim, taker: JobRecord) -> list[str]:
+        """One of them gives way; the tasks that are to end."""
+        whom = taker.job
+        gave = Gave(
+            self._turn.now, whom.id, whom.queue, whom.priority, len(victim.numbers), victim.lost, victim.whole
+        )
+        job.gave = (*job.gave, gave)[-_REMEMBERED:]
+        self._lose(job, victim)
+        if victim.whole:
+            tasks = [task.task_id for task in self._roster.open_tasks(job)]
+            self._lives.give_way(job, gave.told)
+            return tasks
+        given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
+        why = f"taken for {whom.id} of queue {whom.queue} (priority {whom.priority})"
+        due = 0.0 if job.job.dynamic is None else self._rests_until(job)
+        self._drivers.give_away(job, given, why, due)
+        return [task.task_id for task in given]
+
+    def _lose(self, job: JobRecord, victim: Victim) -> None:
+        """Put what it loses on the bill, in equal parts for its executors."""
+        given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
+        for task in given:
+            self._accounts.lose(task.vm_id, job.job.id, victim.lost / len(given), self._turn.now)
+
+    # ---- what becomes of it ----------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Before an event: give up what was waited for long enough, as of the time when it was so long."""
+        for taking in [one for one in self._takings.values() if one.until <= self._turn.now]:
+            if taking.taker in self._waits:
+                self._give_up(taking)
+
+    def _give_up(self, taking: Taking) -> None:
+        job, kept = self._roster.job(taking.taker), self._reservations.release(taking.taker)
+        why = f"what others were to give for it was not given up within {TAKING_PATIENCE:g} s"
+        self._void(taking, why)
+        if job is not None and kept is not None:
+            self._lives.decided_again(job, why, taking.until)
+
+    def settle(self) -> None:
+        """After an event: who has what was taken for him, or does not want it any more, takes no longer."""
+        for taking in [*self._takings.values()]:
+            if taking.taker not in self._reservations:
+                self._end(taking)
+            elif taking.taker in self._waits and not self._open(taking):
+                del self._waits[taking.taker]
+                self._reservations.look_again(taking.taker)
+
+    def _open(self, taking: Taking) -> bool:
+        """Whether some of what was taken is held yet."""
+        tasks = (self._roster.task(task_id) for task_id in taking.tasks)
+        return any(task is not None and not task.ended for task in tasks)
+
+    def _end(self, taking: Taking) -> None:
+        """Nothing is kept for it any more: it was launched, or is not to be."""
+        if any(task.launched_at == self._turn.now for task in self._roster.tasks(taking.taker)):
+            self._forget(taking.taker)
+            return
+        job = self._roster.job(taking.taker)
+        self._void(taking, "it does not wait any more" if job is None else job.reason)
+
+    def _void(self, taking: Taking, why: str) -> None:
+        """The taker has not got what was taken for it."""
+        self._forget(taking.taker)
+        job = self._roster.job(taking.taker)
+        if job is not None:
+            of = (
+                one._replace(given_up=one.given_up or why) if one.at == taking.at else one for one in job.took
+            )
+            job.took = tuple(of)
+            self._roster.mark(job)
+
+    def _forget(self, taker: str) -> None:
+        self._takings.pop(taker, None)
+        self._waits.pop(taker, None)

@@ -1,0 +1,1 @@
+"""Decisions into launches; tasks and drivers as they start and end."""

@@ -1,0 +1,118 @@
+"""What is told of tasks, and what their ends mean for VMs, bills and offers.
+
+What follows for a task's job is in `task_loss.py` and `model/jobs/lifecycle.py`; what is asked about tasks, and said again, in
+`model/jobs/reconciliation.py`.
+"""
+
+from dataclasses import replace
+
+from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.reconciliation import Watch
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import task_states
+from environment.model.messages.event_context import Turn
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.states import ExecutorState
+from environment.model.tasks.drivers import Drivers
+from environment.model.tasks.task_loss import Losing
+from environment.model.vms.idle_vms import Idling
+from environment.model.vms.job_registry import Roster
+from environment.model.vms.offer_demand import Supply
+from environment.model.vms.offers import OfferBook
+from environment.model.vms.usage_ledger import Ledger
+
+
+class Tasks:
+    """Takes in what the master and its agents tell of tasks, perhaps late, twice, or of tasks of nobody.
+
+    Invariant: a task ends once, and from then on holds nothing of its VM and costs nothing.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        roster: Roster,
+        book: OfferBook,
+        ledger: Ledger,
+        supply: Supply,
+        watch: Watch,
+        lives: JobLives,
+        losing: Losing,
+        idling: Idling,
+        drivers: Drivers,
+    ) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._book = book
+        self._ledger = ledger
+        self._supply = supply
+        self._watch = watch
+        self._lives = lives
+        self._losing = losing
+        self._idling = idling
+        self._drivers = drivers
+
+    def changed(self, event: ev.TaskChanged) -> None:
+        """The state of a task was told."""
+        self._watch.answered(event.task_id)
+        task = self._roster.task(event.task_id)
+        if task is None or task.ended:
+            if event.state not in task_states.ENDED and event.state not in ("unreachable", "unknown"):
+                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
+                vm_id = event.vm_id or (task.vm_id if task else "")
+                self._turn.command(cmd.KillTask, event.task_id, vm_id)
+            return
+        if event.state in task_states.ENDED:
+            taken = (
+                event.state == "killed"
+                and task.killed_at is None
+                and event.reason in task_states.CLUSTER_REASONS
+            )
+            self._end(task, replace(event, state="lost") if taken else event)
+        elif event.state in ("unreachable", "unknown"):
+            self._lives.lose_sight(task, self._watch.lost_sight(task), event.message)
+        else:
+            self._watch.seen(task)
+            self._book.found(task.vm_id)
+            self._lives.task_is_there(task, event.state, event.message)
+
+    def give_up(self) -> None:
+        """End the tasks that could not be reached for too long."""
+        for task in self._watch.given_up():
+            self._watch.kill(task)
+            why = f"{task.vm_name} could not be reached for too long"
+            self._end(task, ev.TaskChanged(self._turn.now, task.task_id, "lost", task.vm_id, "", why))
+
+    def lose(self, vm_id: str, why: str) -> None:
+        """End what runs on a VM that is certainly gone."""
+        for task_id in self._ledger.task_ids(vm_id):
+            task = self._roster.task(task_id)
+            if task is not None and not task.ended:
+                self._end(task, ev.TaskChanged(self._turn.now, task_id, "gone", vm_id, "agent_removed", why))
+
+    def drain(self, vm_id: str, why: str) -> None:
+        """Have drivers give up what runs on a VM that is taken away, as long as its blocks can be moved."""
+        found: dict[str, list[ExecutorRecord]] = {}
+        for task_id in self._ledger.task_ids(vm_id):
+            task = self._roster.task(task_id)
+            if task is not None and task.number is not None and not task.ended:
+                found.setdefault(task.job_id, []).append(task)
+        for tasks in found.values():
+            self._drivers.give_up(self._roster.job_of(tasks[0]), tasks, why)
+
+    def _end(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        state, message = end.state, end.message or end.reason
+        # The master knows its agent, and neither has ever told of the task: its launch got lost.
+        never_ran = state in task_states.NEVER_RAN or (state == "gone" and task.state == "launching")
+        self._roster.charge(self._ledger.close(task, self._turn.now))
+        self._book.released(task.vm_id)
+        self._idling.touch(task.vm_id)
+        self._watch.ended(task)
+        task.ended_at = self._turn.now
+        ended: ExecutorState = "lost"
+        if state == "finished" or state == "failed" or state == "killed":
+            ended = state
+        self._roster.move(task, ended, self._losing.taken_along(task) or message or state)
+        self._supply.reconsider()
+        self._losing.task_ended(task, end, never_ran=never_ran)

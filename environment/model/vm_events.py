@@ -1,0 +1,59 @@
+"""What follows for jobs and tasks when VMs of pools come, do not come, are taken away, or are gone.
+
+And when jobs have given to others what these wait for, see `preemption.py`.
+
+When that is so is found in `fleet.py`.
+"""
+
+from environment.model.jobs.backoff import Setbacks
+from environment.model.preemption import Preempting
+from environment.model.tasks.decisions import Decisions
+from environment.model.tasks.tasks import Tasks
+from environment.model.vms.fleet import Fleet
+from environment.model.vms.offer_demand import Supply
+from environment.model.vms.reservations import Reservations
+
+
+class Comings:
+    """Acts, around each event, on what became of VMs."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        reservations: Reservations,
+        decisions: Decisions,
+        tasks: Tasks,
+        setbacks: Setbacks,
+        supply: Supply,
+        preempting: Preempting,
+    ) -> None:
+        self._fleet = fleet
+        self._reservations = reservations
+        self._decisions = decisions
+        self._tasks = tasks
+        self._setbacks = setbacks
+        self._supply = supply
+        self._preempting = preempting
+
+    def wake(self) -> None:
+        """Before an event: pauses of pools are over by now, or the patience of jobs that wait for offers."""
+        self._preempting.wake()
+        if self._reservations.any_ready:
+            self._decisions.wake()  # first: a pause of a pool that begins here may be over, too
+        if (woken := self._fleet.wake()) is not None:
+            self._supply.reconsider(woken)
+
+    def settle(self) -> None:
+        """After it: jobs that waited for VMs, or ran there, are decided again or launched."""
+        for vm_id, why in self._fleet.gone():
+            self._decisions.undo(vm_id, why)
+            self._tasks.lose(vm_id, why)
+            self._setbacks.forget_vm(vm_id)
+        for vm_id, why in self._fleet.drained():
+            self._decisions.undo(vm_id, why)
+            self._tasks.drain(vm_id, why)
+        self._preempting.settle()
+        if self._reservations:
+            self._decisions.launch_reserved()
+            self._preempting.settle()
+        self._fleet.idling.look()

@@ -1,0 +1,1 @@
+"""Offers, pools, leases, reservations and accounts of VMs."""

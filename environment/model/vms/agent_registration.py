@@ -1,0 +1,162 @@
+"""Agents on the VMs of pools, as the master tells of them: which are waited for, come, or are gone.
+
+What opens and closes VMs is in `fleet.py`, which gives up those that are `overdue` here.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options as timings
+from environment.model.messages.event_context import Turn
+from environment.model.messages.lease import Lease, due
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.snapshot import Offer
+from environment.model.vms.idle_vms import Idling
+from environment.model.vms.pool_slots import Places, boot_of
+from environment.model.vms.reservations import Reservations
+from environment.types import Vm
+
+_Times = tuple[tuple[str, float], ...]
+
+
+class JoiningVms:
+    """By lease. Invariant: a VM is given up only after the master could have told of its agent for long."""
+
+    def __init__(
+        self, turn: Turn, places: Places, reservations: Reservations, idling: Idling, options: ModelOptions
+    ) -> None:
+        self._turn = turn
+        self._places = places
+        self._reservations = reservations
+        self._idling = idling
+        self._options = options
+        #: When VMs are given up that do not come, by lease.
+        self._awaited: dict[str, float] = {}
+        #: Since when agents are gone whose VMs should be up, by lease.
+        self._away: dict[str, float] = {}
+        #: Since when the master would tell of agents that come; None while there is no connection.
+        self._connected_at: float | None = None
+
+    def state(self) -> tuple[_Times, float | None]:
+        """All but who is waited for, which the leases tell."""
+        return tuple(self._away.items()), self._connected_at
+
+    def resume(self, away: _Times, connected_at: float | None) -> None:
+        """Go on from there."""
+        self._away, self._connected_at = dict(away), connected_at
+
+    def __bool__(self) -> bool:
+        """Whether the agent of a VM is waited for."""
+        return bool(self._awaited or self._away)
+
+    def connected(self, since: float | None) -> None:
+        """The master tells of agents since then; with None it does not, and who comes is not known."""
+        if self._places:
+            self._connected_at = since
+
+    def could_tell(self, since: float) -> bool:
+        """Whether the master could tell of agents all the time since then."""
+        return self._connected_at is not None and self._connected_at <= since
+
+    # ---- who is waited for ---------------------------------------------------------------------------
+
+    def wait_for(self, lease: Lease) -> None:
+        """The VM of a lease is to come."""
+        self._awaited[lease.id] = lease.asked_at + self._patience(lease)
+
+    def expect_no_more(self, lease: Lease) -> None:
+        """It is not waited for any more whether it comes."""
+        self._awaited.pop(lease.id, None)
+
+    def miss(self, lease: Lease) -> None:
+        """Its agent is not there, though it was."""
+        self._away.setdefault(lease.id, self._turn.now)
+
+    def misses(self, lease: Lease) -> bool:
+        """Whether that is so."""
+        return lease.id in self._away
+
+    def forget(self, lease: Lease) -> None:
+        """Nothing is due of it any more."""
+        self._awaited.pop(lease.id, None)
+        self._away.pop(lease.id, None)
+
+    def overdue(self) -> Iterator[tuple[Lease, str]]:
+        """The VMs of which the master should have told for so long that they are there, and what is wrong."""
+        now, patience = self._turn.now, self._options.boot_timeout
+        if self._connected_at is None or now - self._connected_at < patience:
+            return
+        for lease in due(self._awaited, now, self._places.lease):
+            yield lease, f"it did not boot within {self._patience(lease):g} s"
+        for lease in due(self._away, now - patience, self._places.lease):
+            yield lease, f"its agent is gone since {patience:g} s"
+
+    def _patience(self, lease: Lease) -> float:
+        return boot_of(lease.vm) + self._options.boot_timeout
+
+    # ---- what is told --------------------------------------------------------------------------------
+
+    def met(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+        """These offers, with VMs as their leases have them; those of unknown leases are declined."""
+        kept, strange = [], []
+        for offer in offers:
+            if not offer.vm.lease:
+                kept.append(offer)
+            elif (vm := self._join(offer.vm)) is None:
+                strange.append(offer.id)
+            else:
+                kept.append(replace(offer, vm=vm))
+        if strange:
+            self._turn.command(cmd.Decline, tuple(strange), timings.ORPHAN_GRACE)
+        return tuple(kept)
+
+    def measured(self, event: ev.VmsMeasured) -> ev.VmsMeasured:
+        """What the master tells of agents, without those of leases that are not known, or over."""
+        found = [self._join(vm) if vm.lease else vm for vm in event.vms]
+        for vm in found:
+            if vm is not None and vm.lease and vm.terms is not None:
+                self._places.learn(vm.terms.pool, vm.resources)
+        strange = {vm.id for vm, known in zip(event.vms, found, strict=True) if known is None}
+        return replace(
+            event,
+            vms=tuple(vm for vm in found if vm is not None),
+            sizes=tuple(size for size in event.sizes if size.vm_id not in strange),
+        )
+
+    def _join(self, agent: Vm) -> Vm | None:
+        """The agent as the VM of its lease, which is up from now on; None if it is of none that is known."""
+        lease = self._places.lease(agent.lease)
+        if lease is None or not self._places.has(lease):
+            return None
+        if lease.agent_id != agent.id:
+            self._come(lease, agent.id)
+        self._places.heard(lease)
+        self._away.pop(lease.id, None)
+        vm = lease.vm
+        return replace(agent, name=vm.name, type=vm.type, terms=vm.terms, price_per_hour=vm.price_per_hour)
+
+    def _come(self, lease: Lease, agent_id: str) -> None:
+        """The agent on the VM of a lease is there, or another than before."""
+        before = self._places.come(lease, agent_id)
+        self._awaited.pop(lease.id, None)
+        if lease.ready_at is None:
+            lease.ready_at = self._turn.now
+        if lease.state in ("opening", "booting"):
+            lease.state = "up"
+        self._reservations.moved(before, agent_id)
+        self._idling.touch(agent_id)
+        self._places.mark(lease)
+
+    def lost_sight(self, vm_id: str) -> None:
+        """The master says that an agent is gone."""
+        lease = self._places.at(vm_id)
+        if lease is not None and lease.state != "closing":
+            self.miss(lease)
+
+    def heard(self, vm_id: str) -> None:
+        """Something runs there: its agent is not gone, though all of it is taken and nothing offered."""
+        lease = self._places.at(vm_id)
+        if lease is not None and lease.agent_id == vm_id:
+            self._away.pop(lease.id, None)

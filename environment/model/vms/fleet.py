@@ -1,0 +1,353 @@
+"""What opens and closes the VMs of pools, and what is told of them by their provider.
+
+Where they are is in `pool_slots.py`, what the master tells of their agents in `agent_registration.py`, what is kept on them
+for jobs in `reservations.py`, how long a pool is left alone that refuses in `open_backoff.py`, what its
+provider's lists say in `provider_listing.py`. Who calls providers is outside of the model.
+"""
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import replace
+
+from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
+from environment.model.messages import options as timings
+from environment.model.messages.event_context import Turn
+from environment.model.messages.lease import Lease, due
+from environment.model.messages.options import ModelOptions
+from environment.model.messages.snapshot import Fleeted, PoolSetback
+from environment.model.vms.agent_registration import JoiningVms
+from environment.model.vms.idle_vms import Idling
+from environment.model.vms.open_backoff import Refusals, pool_of
+from environment.model.vms.pool_slots import Places
+from environment.model.vms.provider_listing import Listings
+from environment.model.vms.reservations import Reservations
+from environment.model.vms.usage_ledger import Ledger
+from environment.number_format import clock
+from environment.resources import NOTHING
+from environment.types import Vm
+
+
+class Fleet:
+    """Leads leases from their opening to their end.
+
+    Invariants: what is closing, or is taken away, gets nothing new; a VM is closed when it is idle, or when
+    it is given up.
+    """
+
+    def __init__(
+        self, turn: Turn, places: Places, ledger: Ledger, reservations: Reservations, options: ModelOptions
+    ) -> None:
+        self._turn = turn
+        self._places = places
+        self._reservations = reservations
+        self._refusals = Refusals(turn, places)
+        #: Who is idle; to be told of all that is put on VMs or leaves them.
+        self.idling = Idling(turn, places, ledger, reservations, options.keeping)
+        self._listings = Listings()
+        #: Whose agents come and go; to be told what the master tells of these.
+        self.joining = JoiningVms(turn, places, reservations, self.idling, options)
+        #: The number of the last lease.
+        self._number = 0
+        #: VMs that will not come, or are gone, and why; VMs that are to be empty, and why.
+        self._gone: dict[str, str] = {}
+        self._drained: dict[str, str] = {}
+
+    # ---- what is known -------------------------------------------------------------------------------
+
+    def state(self) -> Fleeted:
+        """All but the leases."""
+        seen, orphans, lost = self._listings.state()
+        away, connected_at = self.joining.state()
+        return Fleeted(
+            self._number,
+            self._refusals.state(),
+            self._reservations.state(),
+            seen,
+            orphans,
+            away,
+            self._places.sizes(),
+            self._refusals.held,
+            self.idling.state(),
+            lost,
+            connected_at,
+            self._places.prices(),
+        )
+
+    def restore(self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: Fleeted | None) -> None:
+        """Take up what an earlier daemon (`pools` refused it), or an earlier part of a log, left."""
+        if moment is not None:
+            self.idling.resume(moment.idled)
+        restored = [copy(lease) for lease in leases if not lease.ended]
+        self._places.restore(restored)
+        for lease in restored:
+            self._restore(lease)
+        if moment is None:
+            self._refusals.resume(pools)
+            self._take_up()
+            return
+        self._number = moment.number
+        self.joining.resume(moment.away, moment.connected_at)
+        self._listings.resume(moment.seen, moment.orphans, moment.lost)
+        self._reservations.resume(moment.reserved)
+        for pool, size in moment.sizes:
+            self._places.learn(pool, size)
+        self._places.cost(moment.prices)
+        self._refusals.resume(moment.pools, moment.held)
+
+    def _restore(self, lease: Lease) -> None:
+        self._number = max(self._number, _number_of(lease.id))
+        if lease.state in ("opening", "booting"):
+            self.joining.wait_for(lease)
+        elif lease.state == "closing":
+            self._places.leave_out(lease, _closing(lease))
+        elif lease.state == "draining":
+            self._places.leave_out(lease, lease.reason)
+        self.idling.restore(lease)
+
+    def _take_up(self) -> None:
+        """A daemon has started: what was asked for may not have been heard."""
+        for lease in self._places:
+            if lease.state == "opening":
+                self._turn.command(cmd.OpenVm, lease.id)
+            elif lease.state == "closing":
+                self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
+            elif lease.agent_id:
+                self.joining.miss(lease)
+            self._listings.seen(lease, self._turn.now)
+
+    def take_setbacks(self) -> dict[str, PoolSetback | None]:
+        """The pools that are left alone, as far as that changed since the last call; None of no more."""
+        return self._refusals.take_changes()
+
+    # ---- opening -------------------------------------------------------------------------------------
+
+    def open(self, place_id: str, why: str) -> None:
+        """Have the VM of a place opened, unless it is."""
+        vm = self._places.place(place_id)
+        if vm is None or self._places.at(place_id) is not None:
+            return
+        now = self._turn.now
+        self._number = max(self._number + 1, int(now))
+        lease = Lease(f"{place_id}.{self._number}", vm, now, reason=why)
+        self._places.add(lease)
+        self.joining.wait_for(lease)
+        self.idling.touch(place_id)
+        self._places.mark(lease)
+        self._turn.command(cmd.OpenVm, lease.id)
+
+    def opened(self, event: ev.LeaseOpened) -> None:
+        """The provider has opened the VM of a lease."""
+        lease = self._places.lease(event.lease_id)
+        if lease is None:
+            self._turn.command(cmd.CloseVm, event.lease_id, event.machine_id)  # nobody waits for it
+            return
+        if lease.machine_id not in ("", event.machine_id):
+            return  # opened twice: a list will tell
+        self._listings.seen(lease, self._turn.now)
+        lease.machine_id = event.machine_id
+        if lease.opened_at is None:  # its clock may be wrong by days
+            lease.opened_at = max(lease.asked_at, min(event.opened_at, self._turn.now))
+        if event.price_per_hour is not None:
+            lease.vm = replace(lease.vm, price_per_hour=event.price_per_hour)
+        if lease.state == "opening":
+            lease.state = "booting"
+        elif lease.state == "closing":
+            self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
+        self.idling.keep(lease)
+        self._places.mark(lease)
+
+    def refused(self, event: ev.LeaseRefused) -> None:
+        """The provider does not open the VM of a lease."""
+        lease = self._places.lease(event.lease_id)
+        if lease is None or lease.state not in ("opening", "closing"):
+            return
+        if lease.state == "opening":
+            self._refuse(lease, event.message, for_good=event.kind == "invalid")
+        self._end(lease, "closed", f"refused: {event.message}")
+
+    def _refuse(self, lease: Lease, why: str, *, for_good: bool = False) -> None:
+        """The VM of a lease will not come: leave its pool alone for a while."""
+        self._refusals.refused(lease, why, for_good=for_good)
+        self._gone[lease.agent_id or lease.vm.id] = f"{lease.vm.name} does not come: {why}"
+
+    def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
+        """A VM is up since then, and until `at` it could not be had what a launch needs there.
+
+        Where it is of a pool, another of it would hardly be better: leave that alone for a while.
+        """
+        lease = self._places.at(vm_id)
+        if lease is None or not self.joining.could_tell(since):
+            return  # there was nobody who could have offered it
+        self._refusals.refused(lease, f"{lease.vm.name} is up, but {why}", at=at)
+
+    def used(self, vm_id: str) -> None:
+        """Something is launched on a VM."""
+        self.idling.touch(vm_id)
+        if (lease := self._places.at(vm_id)) is not None:
+            self._refusals.used(lease)
+
+    def wake(self) -> float | None:
+        """When the last pause of a pool ended that was not told yet: its places may be opened again."""
+        return self._refusals.wake()
+
+    def hold(self, why: str) -> None:
+        """Open no more VMs, for this reason; or, if it is empty, as before."""
+        self._refusals.hold(why)
+
+    # ---- its provider --------------------------------------------------------------------------------
+
+    def noticed(self, event: ev.LeaseNotice) -> None:
+        """The provider takes a VM away, or has said that it will not."""
+        lease = self._places.lease(event.lease_id)
+        if lease is None or lease.state == "closing":
+            return
+        lease.notice = event.away_at
+        if event.away_at is None:
+            self._leave_it(lease)
+        else:
+            self._drain(lease, event.away_at, event.why)
+        self.idling.keep(lease)
+        self._places.mark(lease)
+
+    def _drain(self, lease: Lease, away_at: float, why: str) -> None:
+        """Nothing new begins there, and what runs there is to move."""
+        lease.reason = f"is taken away by its provider at {clock(away_at)}{why and f': {why}'}"
+        if lease.state != "draining":
+            lease.state, lease.draining_at = "draining", self._turn.now
+            self.joining.expect_no_more(lease)
+            self._drained[lease.agent_id or lease.vm.id] = f"{lease.vm.name} {lease.reason}"
+        self._places.leave_out(lease, lease.reason)
+
+    def _leave_it(self, lease: Lease) -> None:
+        """It is not taken away after all."""
+        if lease.state != "draining":
+            return
+        lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
+        lease.reason = "its provider leaves it after all"
+        if not lease.agent_id:
+            self.joining.wait_for(lease)
+        self._places.leave_out(lease, "")
+
+    def listed(self, event: ev.MachinesListed) -> None:
+        """The provider tells which VMs are open: what is known and not there, and what is there unknown."""
+        found = self._listings.compare(event, self._places, self._turn.now)
+        for lease, machine in found.listed:
+            if machine.charged is not None:
+                self._places.told(lease, machine.charged)
+            if not lease.machine_id:
+                opened_at = lease.asked_at if machine.opened_at is None else machine.opened_at
+                price = machine.price_per_hour
+                self.opened(ev.LeaseOpened(event.at, lease.id, machine.machine_id, opened_at, price))
+        for lease in found.missing:
+            closing = lease.state == "closing"
+            if lease.agent_id and not self.joining.misses(lease) and not closing:
+                continue  # the master has its agent, and a list may be wrong
+            why = "its provider does not list it any more"
+            self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
+            self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)
+            if lease.machine_id and not closing:  # it may be there all the same, and its agent be at work
+                self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
+        for machine in found.orphans:
+            self._close_orphan(machine)
+
+    def _close_orphan(self, machine: ev.Listed) -> None:
+        """Have a VM closed that nobody here waits for; under a lease, as it is paid for."""
+        twice = self._places.lease(machine.lease_id) is not None
+        place = machine.lease_id.rpartition(".")[0] or machine.lease_id or machine.machine_id
+        vm = self._places.place(place) or Vm(place, place, "unknown", NOTHING, 0.0)
+        if machine.price_per_hour is not None:
+            vm = replace(vm, price_per_hour=machine.price_per_hour)
+        opened_at = self._turn.now if machine.opened_at is None else min(machine.opened_at, self._turn.now)
+        opened_at = max(opened_at, self._listings.paid_until(machine))
+        lease_id = machine.lease_id or machine.machine_id
+        lease = Lease(
+            f"{lease_id}/{machine.machine_id}" if twice else lease_id,
+            vm, opened_at, machine_id=machine.machine_id, opened_at=opened_at,
+        )  # fmt: skip
+        self._places.add_orphan(lease)
+        self.idling.touch(vm.id)
+        self._listings.seen(lease, self._turn.now)
+        self._close(lease, "opened twice" if twice else "nobody waits for it")
+
+    def closed(self, event: ev.LeaseClosed) -> None:
+        """The VM of a lease costs nothing more."""
+        lease = self._places.lease(event.lease_id)
+        if lease is None:
+            return
+        lease.charged = event.charged
+        self._tell_gone(lease, f"{lease.vm.name} was closed")
+        self._end(lease, "closed", lease.reason)
+
+    # ---- closing -------------------------------------------------------------------------------------
+
+    def tend(self, *, pending: bool) -> None:
+        """Time went by: open what is always open, close what was idle for long, give up what does not come.
+
+        `pending` tells whether a decision is due that may put something on VMs that are idle.
+        """
+        now = self._turn.now
+        patience = timings.DECISION_PATIENCE if pending else 0.0
+        for lease in due(self.idling.closes, now - patience, self._places.lease):
+            self._close(lease, "idle")
+        for lease, why in self.joining.overdue():
+            self._give_up(lease, why)
+        for place_id in self._places.always:
+            if self._places.at(place_id) is None and not self._places.why_not(place_id):
+                self.open(place_id, "always there")
+
+    def _give_up(self, lease: Lease, why: str) -> None:
+        self._refuse(lease, why)
+        self._close(lease, why)
+
+    def _close(self, lease: Lease, why: str) -> None:
+        """Have the VM closed; it takes nothing new from now on."""
+        lease.state, lease.reason, lease.closing_at = "closing", why, self._turn.now
+        self._forget(lease)
+        self._places.leave_out(lease, _closing(lease))
+        self._places.mark(lease)
+        self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
+
+    def _end(self, lease: Lease, state: str, reason: str) -> None:
+        """It costs nothing more."""
+        lease.state = "lost" if state == "lost" else "closed"
+        lease.reason, lease.closed_at, lease.idle_since = reason, self._turn.now, None
+        self._forget(lease)
+        self._listings.forget(lease)
+        self._places.mark(lease)
+        self._places.end(lease, self._refusals.why_not(pool_of(lease)))
+        self.idling.touch(lease.vm.id)  # where an orphan may have been all the time
+
+    def _forget(self, lease: Lease) -> None:
+        """Nothing is due of it any more."""
+        self.idling.ended(lease)
+        self.joining.forget(lease)
+
+    # ---- what others have to know --------------------------------------------------------------------
+
+    def _tell_gone(self, lease: Lease, why: str) -> None:
+        if self._places.has(lease):
+            self._gone[lease.agent_id or lease.vm.id] = why
+
+    def gone(self) -> Iterator[tuple[str, str]]:
+        """The VMs that will not come, or are gone, and why; each is told once."""
+        return _taken_out(self._gone)
+
+    def drained(self) -> Iterator[tuple[str, str]]:
+        """The VMs that are to be empty, and why; each is told once."""
+        return _taken_out(self._drained)
+
+
+def _taken_out(told: dict[str, str]) -> Iterator[tuple[str, str]]:
+    while told:
+        vm_id = next(iter(told))
+        yield vm_id, told.pop(vm_id)
+
+
+def _closing(lease: Lease) -> str:
+    return f"is being closed: {lease.reason}"
+
+
+def _number_of(lease_id: str) -> int:
+    number = lease_id.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0

@@ -1,0 +1,179 @@
+"""What could be had of a cluster if nobody held anything: who asks for more than that waits in vain now.
+
+Used where a job is submitted, and for jobs that wait (`waiting.py`) while VMs come and go and quotas change.
+Most jobs of a long queue are alike: each is looked at for all of its kind.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import and_
+
+from environment.decisions.feasibility import whole_cluster_shortfall
+from environment.decisions.sizing import smallest
+from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.snapshot import Quota
+from environment.resources import Resources, thousandths, told, total
+from environment.types import PlacementRequest, Vm
+
+#: Why a driver on the cluster has no place where all VMs are spot VMs.
+ONLY_SPOT = "its driver may be on no spot VM, and there are no others"
+
+
+def over_quota(quota: Quota, asked: Resources) -> str | None:
+    """Say why so much in all will never be given to us; None when it may be.
+
+    `quota` is the most that all our roles may hold together, by Mesos' names; what it does not name is free.
+    """
+    over = [name for name, most in quota.items() if asked.get(name) > thousandths(most)]
+    if not over:
+        return None
+    most = " and ".join(told(name, quota[name]) for name in over)
+    wanted = " and ".join(told(name, asked.amount(name)) for name in over)
+    return f"the master's quota lets our roles have {most} in all, and it takes {wanted}"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """All VMs that are there, why some take nothing new (by id), and the most that quotas let us have.
+
+    `known` tells whether these are all VMs with their true sizes: otherwise they say nothing about who fits.
+    """
+
+    vms: tuple[Vm, ...] = field(default=(), repr=False)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    quota: Quota = field(default_factory=dict)
+    known: bool = False
+
+    def beyond_quota(self, request: PlacementRequest, held: Iterable[ExecutorRecord] = ()) -> str:
+        """Why quotas will not let the request have what it needs, beside the tasks that its job has now.
+
+        Empty when they may, once others have ended.
+        """
+        job = request.job
+        driver = () if job.driver is None or request.joins else (job.driver,)
+        has = (task.resources for task in held)
+        return over_quota(self.quota, total((*request.asked[: request.fewest], *driver, *has))) or ""
+
+    def beyond_vms(self, request: PlacementRequest) -> str:
+        """Why the request could not be placed now even if nobody held anything of the VMs.
+
+        Empty when it could, or when that is not known.
+        """
+        if not (self.known and self._open) or not request.count:
+            return ""
+        job = request.job
+        driver = None if request.joins else job.driver
+        kind = _kind(request)
+        if kind not in self._found:
+            self._found[kind] = "" if self._has_room(request) else self._beyond_vms(request, driver)
+        return self._found[kind]
+
+    def _beyond_vms(self, request: PlacementRequest, driver: Resources | None) -> str:
+        job = request.job
+        vms = [vm for vm in self._open if vm.id not in request.avoided and not job.barred(vm)]
+        why = None
+        if vms:
+            why = whole_cluster_shortfall(vms, _least(request), request.fewest)
+            if why is None and driver is not None:
+                there = [vm for vm in self._open if not job.driver_barred(spot=vm.spot)]
+                why = whole_cluster_shortfall(there, driver, 1) if there else ONLY_SPOT
+            if why is None:
+                return ""
+        return "; ".join((why or "no VM is there that it may use", *self._closed_texts(request)))
+
+    def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
+        """Of the VMs that would do, why they do not now."""
+        least = _least(request)
+        # Those of a pool that refuses are many, and all for the same reason.
+        closed = Counter(self.closed[vm.id] for vm in self.vms if self._would_do(vm, least))
+        for vm in self.vms:
+            if self._would_do(vm, least):
+                why = self.closed[vm.id]
+                if number := closed.pop(why, 0):
+                    yield f"{vm.name} {why}" + (f" (and {number - 1} more)" if number > 1 else "")
+            elif vm.id in request.avoided:
+                yield f"{vm.name} is avoided for a while, since its last launch there never ran"
+        barred = [vm for vm in self._open if request.job.barred(vm) and vm.resources.contains(least)]
+        if barred:  # all of them for the same reason
+            more = f" (and {len(barred) - 1} more)" if barred[1:] else ""
+            yield f"{barred[0].name}{more} {request.job.barred(barred[0])}"
+
+    def _would_do(self, vm: Vm, least: Resources) -> bool:
+        """Whether it is no place now that would be one for so much."""
+        return vm.id in self.closed and vm.resources.contains(least)
+
+    @cached_property
+    def _found(self) -> dict[object, str]:
+        """What was found, as most jobs of a long queue are alike."""
+        return {}
+
+    @cached_property
+    def _open(self) -> tuple[Vm, ...]:
+        return tuple(vm for vm in self.vms if vm.id not in self.closed)
+
+    @cached_property
+    def _shapes(self) -> list[tuple[Resources, int]]:
+        """What VMs have, and how many of each kind are open: a long queue is looked through by these."""
+        return list(Counter(vm.resources for vm in self._open if not vm.bars.reserved_for).items())
+
+    def _has_room(self, request: PlacementRequest) -> bool:
+        """Whether it certainly fits, found quickly."""
+        job = request.job
+        if (
+            request.avoided
+            or job.spot != "allowed"
+            or job.unending_on
+            or (job.driver is not None and not request.joins)
+        ):
+            return False
+        least, room = _least(request), 0
+        for resources, number in self._shapes:
+            room += number * (resources // least)
+            if room >= request.fewest:
+                return True
+        return False
+
+
+class Alike:
+    """Jobs that wait as a whole, by kind: what `Reach`, or a limit, says of one holds for all of them."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[object, dict[str, PlacementRequest]] = {}
+        self._kind_of: dict[str, object] = {}
+
+    def add(self, request: PlacementRequest) -> None:
+        """A job waits."""
+        job = request.job
+        self.drop(job.id)
+        kind = _kind(request), job.queue, job.owner, job.size
+        self._kinds.setdefault(kind, {})[job.id] = request
+        self._kind_of[job.id] = kind
+
+    def drop(self, job_id: str) -> None:
+        """It waits no more."""
+        if (kind := self._kind_of.pop(job_id, None)) is not None:
+            alike = self._kinds[kind]
+            del alike[job_id]
+            if not alike:
+                del self._kinds[kind]
+
+    def of_whom(self, holds: Callable[[PlacementRequest], object]) -> Iterator[str]:
+        """The ids of all jobs of which something holds, asked once for each kind."""
+        for alike in self._kinds.values():
+            if holds(next(iter(alike.values()))):
+                yield from alike
+
+
+def _kind(request: PlacementRequest) -> object:
+    """What decides whether a request could be placed: those of a kind could, or could not."""
+    job = request.job
+    driver = None if request.joins else job.driver
+    return _least(request), request.fewest, driver, request.avoided, job.uses, job.spot_driver
+
+
+def _least(request: PlacementRequest) -> Resources:
+    """What its smallest executor takes, so that nobody is said not to fit who might."""
+    least = reduce(and_, request.sizes, request.size)
+    return least if request.joins else smallest(least, request.job.min_cpus)

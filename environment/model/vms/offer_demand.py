@@ -1,0 +1,181 @@
+"""When to ask the master for offers, how long to wait for them, and when to give them back.
+
+What is offered is in `offers.py`; who waits for it is in `waiting.py`.
+"""
+
+import math
+from collections.abc import Iterable
+
+from environment.model.messages import options
+from environment.model.messages.commands import Decline, Revive, Suppress
+from environment.model.messages.event_context import Turn
+from environment.model.messages.snapshot import Offer, Supplied
+from environment.model.vms.offers import OfferBook
+from environment.model.vms.pool_slots import Places
+
+
+class Supply:
+    """The talk with the master about offers.
+
+    Invariants: without a connection no offer is held; after `balance` none is held while nobody waits, and
+    the master then knows that none is wanted.
+    """
+
+    def __init__(self, turn: Turn, book: OfferBook, places: Places) -> None:
+        self.subscribed = False
+        #: Why there is no connection.
+        self.why = ""
+        self._turn = turn
+        self._book = book
+        self._places = places
+        #: When something was last done that the master should answer with offers.
+        self._asked_at = 0.0
+        self._revived_at = -math.inf
+        self._suppressed = False
+        #: Something happened since the last decision that makes it worth to ask for offers.
+        self._stale = False
+        #: VMs of which offers were given back, and until when the master therefore offers nothing of them.
+        self._declined: dict[str, float] = {}
+        #: Something happened since the last decision that could change it, beside that offers came.
+        self.undecided = True
+        #: When something last happened that could change a decision.
+        self._changed_at = 0.0
+
+    def state(self) -> Supplied:
+        """All of this but the offers."""
+        return Supplied(
+            self.subscribed,
+            self._suppressed,
+            self._stale,
+            self._asked_at,
+            self._revived_at,
+            self._changed_at,
+            self.why,
+            self.undecided,
+            tuple(self._declined.items()),
+        )
+
+    def resume(self, state: Supplied) -> None:
+        """Go on from there."""
+        self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
+        self._asked_at, self._revived_at = state.asked_at, state.revived_at
+        self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
+        self._declined = dict(state.declined)
+
+    def connect(self) -> None:
+        """The master has (again) accepted the framework: what was said before is void."""
+        self.subscribed, self._suppressed, self._stale = True, False, False
+        self._declined.clear()
+        self._book.clear()
+        self._book.expect()
+        self._asked_at = self._turn.now
+
+    def disconnect(self, why: str) -> None:
+        """There is no connection, and so there are no offers."""
+        self.subscribed, self.why = False, why
+        self._book.clear()
+
+    def take(self, offers: Iterable[Offer]) -> None:
+        """Hold these offers; what was declined before is asked for again, to be decided on with them.
+
+        Agents come out of phase when one is offered while others are refused. If each of them was decided on
+        as it came, a job that needs several would never be shown all of its room.
+        """
+        offers = tuple(offers)
+        self._book.take(offers, self._turn.now)
+        self._changed_at = self._turn.now
+        for offer in offers:
+            self._declined.pop(offer.vm.id, None)
+        if self._kept_away():
+            self._stale = True
+
+    def want(self) -> None:
+        """It is worth to ask for offers: somebody has begun to wait."""
+        self._stale = self.undecided = True
+
+    def expect(self) -> None:
+        """It is worth to ask for offers of VMs on which something is about to be launched."""
+        self._stale = True
+
+    def reconsider(self, since: float | None = None) -> None:
+        """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""
+        changed_at = self._turn.now if since is None else since
+        self._changed_at = max(self._changed_at, changed_at)
+        self._stale = self.undecided = True
+
+    def decided(self, view_at: float | None) -> bool:
+        """A decision was made on the view of that time; returns whether something has changed since then."""
+        outdated = view_at is not None and self._changed_at > view_at
+        if self._settled(self._turn.now if view_at is None else view_at):
+            self._book.settled()
+        self._stale = self._stale and outdated
+        self.undecided = outdated
+        self._asked_at = self._turn.now
+        return outdated
+
+    def ready(self) -> bool:
+        """Whether offers are there, or VMs could be opened, and no more offers are expected."""
+        if not self.subscribed:
+            return False
+        if not len(self._book):
+            return bool(self._places) and self._may_open()
+        return self._book.came() or self._settled(self._turn.now)
+
+    def _kept_away(self) -> bool:
+        """Whether something is free that the master does not offer because it was declined."""
+        now = self._turn.now
+        return any(until > now and self._book.lacks(vm_id) for vm_id, until in self._declined.items())
+
+    def _may_open(self) -> bool:
+        """Whether to decide without any offer, since VMs could be opened: not again and again on the same."""
+        if not self._places.may_open:
+            return False
+        silent = self._turn.now - self._asked_at
+        if not self.undecided and silent < options.REFUSE:
+            return False
+        return (self._book.came() and self._places.all_heard) or silent >= options.SETTLE
+
+    def _settled(self, at: float) -> bool:
+        """Whether offers that were held at that time were waited for as long as ever."""
+        return len(self._book) > 0 and at - self._book.since >= options.SETTLE
+
+    def dry(self) -> bool:
+        """Whether the master has had the time to offer something and did not."""
+        return not len(self._book) and self._turn.now - self._asked_at > options.SETTLE
+
+    def decline(self) -> None:
+        """Give back all offers."""
+        if held := self._book.clear():
+            until = self._turn.now + options.REFUSE
+            self._declined.update((offer.vm.id, until) for offer in held)
+            self._turn.command(Decline, tuple(offer.id for offer in held), options.REFUSE)
+
+    def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
+        """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
+
+        While someone waits for VMs that may come `later`, offers are given back, and tell of those that do.
+        """
+        if not self.subscribed:
+            return
+        if not anyone:
+            self.decline()
+            if later and self._suppressed:
+                self._revive()
+            elif not (later or self._suppressed):
+                self._suppressed = True
+                self._turn.command(Suppress)
+        elif due and (self._suppressed or (self._stale and not self._book.complete()) or self._unheard()):
+            self._revive()
+
+    def _unheard(self) -> bool:
+        """Whether the master has offered nothing for so long that it may not have heard that we wait."""
+        return not len(self._book) and self._turn.now - self._asked_at > options.ASK_AGAIN
+
+    def _revive(self) -> None:
+        now = self._turn.now
+        if not self._suppressed and now - self._revived_at < options.REVIVE_PAUSE:
+            return  # it stays stale, so a later event asks
+        self._suppressed, self._stale = False, False
+        self._asked_at = self._revived_at = now
+        self._declined.clear()
+        self._turn.command(Revive)

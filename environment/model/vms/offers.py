@@ -1,0 +1,396 @@
+"""The VMs that are known, what of them is free, and what of that is offered right now.
+
+Free is what neither our tasks hold nor others. What others hold is learned from offers: one that came with
+less than our sum says that others hold the rest, until another tells otherwise.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import starmap
+from types import MappingProxyType
+
+import numpy as np
+
+from environment.model.messages.events import VmsMeasured
+from environment.model.messages.snapshot import Booked, Offer, Quota, VmSize
+from environment.model.vms.max_capacity import Reach
+from environment.model.vms.reservations import Reservations
+from environment.model.vms.sorted_vms import ByName
+from environment.model.vms.usage_ledger import Ledger
+from environment.number_format import clock
+from environment.offered import Offered
+from environment.resource_arrays import ResourceArrays
+from environment.resources import CPUS, NOTHING, Resources, total
+from environment.types import Vm
+from environment.view import ClusterView, RunningJob
+
+#: Chosen: more than the tasks of a VM need.
+_ANY_PORTS = ((1, 10_000),)
+
+
+class OfferBook:
+    """Held offers by id, and every VM that was ever offered. `since` is when the oldest held offer came.
+
+    Sums are kept by VM, and the set of VMs of which something is still missing, so that no event costs more
+    than the VMs that it is about.
+    """
+
+    def __init__(self, ledger: Ledger, reservations: Reservations) -> None:
+        self.since = 0.0
+        self._ledger = ledger
+        self._reservations = reservations
+        #: Places of pools where no VM is up: what could be there is as good as offered.
+        self._places: dict[str, Vm] = {}
+        self._offers: dict[str, Offer] = {}
+        self._by_vm: dict[str, dict[str, Offer]] = {}
+        self._offered: dict[str, Resources] = {}
+        self._ports: dict[str, int] = {}
+        self._free: dict[str, Resources] = {}
+        #: What others than us hold of VMs, as far as offers showed it.
+        self._others: dict[str, Resources] = {}
+        #: VMs of which nothing came in time when it was last waited for.
+        self._awaited: set[str] = set()
+        self._vms: dict[str, Vm] = {}
+        #: VMs whose capacity was seen while no task of ours was there.
+        self._measured: set[str] = set()
+        #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
+        self._told: dict[str, Resources] = {}
+        #: The master has told which VMs there are beside those of pools, if only that there are none.
+        self._counted = False
+        #: VMs of which only tasks of ours are known yet, and so not what is free of them.
+        self._guessed: set[str] = set()
+        self._gone: set[str] = set()
+        #: VMs of which the master offers nothing, and why.
+        self._closed: dict[str, str] = {}
+        #: When planned maintenance of VMs begins, and for how long, as last told.
+        self._windows: dict[str, tuple[float, float | None]] = {}
+        #: What else the master keeps from us.
+        self._limits: tuple[str, ...] = ()
+        self._quota: Quota = {}
+        self._incomplete: set[str] = set()
+        #: Those that are there.
+        self._there = ByName()
+
+    def __len__(self) -> int:
+        return len(self._offers)
+
+    def state(self) -> Booked:
+        """All that is known and held."""
+        return Booked(
+            self.since,
+            tuple(self._offers.values()),
+            tuple(vm for vm in self._vms.values() if vm.id not in self._places),
+            tuple(sorted(self._measured)),
+            tuple(sorted(self._gone)),
+            tuple(starmap(VmSize, self._told.items())),
+            tuple(starmap(VmSize, self._others.items())),
+            tuple(sorted(self._awaited)),
+            tuple(sorted(self._guessed)),
+            tuple(self._closed.items()),
+            tuple((vm_id, *window) for vm_id, window in self._windows.items()),
+            self._limits,
+            self._quota,
+            self._counted,
+        )
+
+    def resume(self, state: Booked) -> None:
+        """Go on from there."""
+        self._vms |= {vm.id: vm for vm in state.vms}
+        self._measured, self._gone = set(state.measured), set(state.gone)
+        self._told, self._counted = dict(state.told), state.counted
+        self._others = dict(state.others)
+        self._awaited, self._guessed = set(state.awaited), set(state.guessed)
+        self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
+        self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
+        for vm in state.vms:
+            if vm.id not in self._gone:
+                self._there.put(vm)
+        for offer in state.offers:
+            self._offers[offer.id] = offer
+            self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
+        self.since = state.since
+        for vm_id in self._vms:
+            self.changed(vm_id)
+
+    def measure(self, told: VmsMeasured) -> bool:
+        """Know from the master which VMs there are, and how large: also those that it will offer later only.
+
+        Returns whether there are others than before, or we may have more of them or less.
+        """
+        self._counted = bool(self._places)
+        known, before, quota = len(self._vms), self._closed, self._quota
+        resized = any(vm_id in self._told and self._told[vm_id] != size for vm_id, size in told.sizes)
+        self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
+        for vm_id in before.keys() ^ self._closed.keys():
+            self.changed(vm_id)
+        for vm in told.vms:
+            if vm.id not in self._vms:
+                self._told[vm.id] = vm.resources
+                self.learn(vm)
+        for vm_id, resources in told.sizes:
+            self._told[vm_id] = resources
+            if vm_id in self._vms:
+                self._guessed.discard(vm_id)
+                self.learn(self._vms[vm_id])
+                self._look(vm_id)
+        return resized or len(self._vms) > known or before != self._closed or quota != self._quota
+
+    def take(self, offers: Iterable[Offer], at: float) -> None:
+        """Hold these offers; their VMs are there."""
+        if not self._offers:
+            self.since = at
+        vms = {}
+        for offer in offers:
+            self._offers[offer.id] = offer
+            self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
+            vms[offer.vm.id] = offer.vm
+        for vm in vms.values():
+            self.found(vm.id)
+            self._awaited.discard(vm.id)
+            self._guessed.discard(vm.id)
+            self.changed(vm.id)
+            if vm.id in self._told:  # what is offered is there, whenever the master was last asked
+                self._told[vm.id] |= self._offered[vm.id]
+            self.learn(vm)
+            self._look(vm.id)
+            self.window(vm.id, next((o.unavailable for o in self._by_vm[vm.id].values()), None))
+
+    def window(self, vm_id: str, window: tuple[float, float | None] | None) -> None:
+        """Know when the VM goes into maintenance, and for how long; None when that is not planned."""
+        if window is None:
+            self._windows.pop(vm_id, None)
+        else:
+            self._windows[vm_id] = window
+
+    def closed(self, at: float, margin: float) -> dict[str, str]:
+        """The VMs, by id, on which nothing new is begun, and why.
+
+        Those of which the master offers nothing, and those whose maintenance begins within the margin (s).
+        """
+        closed = dict(self._closed)
+        for vm_id, (start, duration) in self._windows.items():
+            if start - margin <= at and (duration is None or at < start + duration):
+                closed[vm_id] = f"takes nothing new: its maintenance begins at {clock(start)}"
+        return closed
+
+    def _look(self, vm_id: str) -> None:
+        """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
+        if vm_id not in self._by_vm or not self._by_vm[vm_id]:
+            return
+        held = self._ledger.held(vm_id) + self._offered[vm_id]
+        self._others[vm_id] = (self._vms[vm_id].resources - held).positive
+        self.changed(vm_id)
+
+    def settled(self) -> None:
+        """It was waited for long enough: what is not offered by now is not waited for again."""
+        self._awaited |= self._incomplete
+
+    def learn(self, vm: Vm) -> None:
+        """Know the VM and its capacity: what the master told, or else what its offers show."""
+        told = self._told.get(vm.id)
+        vm = replace(vm, resources=self._shown(vm.id) if told is None else told)
+        if vm != self._vms.get(vm.id):
+            self._vms[vm.id] = vm
+            if vm.id not in self._gone:
+                self._there.put(vm)
+        self.changed(vm.id)
+
+    def guess(self, vm: Vm) -> None:
+        """Know the VM by tasks of ours that are there: what else is there of it is yet to be told."""
+        if vm.id not in self._told:
+            self._guessed.add(vm.id)
+        self.learn(vm)
+
+    def _shown(self, vm_id: str) -> Resources:
+        """The most of the VM that was offered and used at once.
+
+        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
+        can be offered again before the end of the task that had them is known here.
+        """
+        shown, known = self.offered(vm_id), self._vms.get(vm_id)
+        if not self._ledger.count(vm_id):
+            known = known if vm_id in self._measured else None
+            self._measured.add(vm_id)
+        elif vm_id not in self._measured:
+            shown += self._ledger.held(vm_id)
+        return shown | known.resources if known else shown
+
+    def vm(self, vm_id: str) -> Vm:
+        """A VM that is known."""
+        return self._there.shown(self._vms[vm_id])
+
+    def name(self, vm_id: str) -> str:
+        """What a VM is called; its id if it is not known."""
+        return self.vm(vm_id).name if vm_id in self._vms else vm_id
+
+    def free(self, vm_id: str) -> Resources:
+        """What of the VM nobody holds, offered or not."""
+        return self._free.get(vm_id, NOTHING)
+
+    def offered(self, vm_id: str) -> Resources:
+        """What of the VM is offered now."""
+        return self._offered.get(vm_id, NOTHING)
+
+    def ports_offered(self, vm_id: str) -> int:
+        """How many ports of the VM are offered now."""
+        return self._ports.get(vm_id, 0)
+
+    def ports(self, vm_id: str) -> Iterator[int]:
+        """The ports offered on the VM, in order."""
+        for offer in self._by_vm.get(vm_id, {}).values():
+            for first, last in offer.ports:
+                yield from range(first, last + 1)
+
+    def use(self, vm_id: str) -> tuple[Vm, tuple[str, ...]]:
+        """Take all offers of the VM out, to be accepted in one call: Mesos allows one agent per call."""
+        ids = tuple(self._by_vm.pop(vm_id, {}))
+        for offer_id in ids:
+            del self._offers[offer_id]
+        self.changed(vm_id)
+        return self.vm(vm_id), ids
+
+    def drop(self, offer_id: str) -> None:
+        """Forget an offer that was taken back."""
+        if offer := self._offers.pop(offer_id, None):
+            del self._by_vm[offer.vm.id][offer_id]
+            self.changed(offer.vm.id)
+
+    def lose(self, vm_id: str) -> None:
+        """The VM is not there now."""
+        if vm_id in self._vms and vm_id not in self._places:
+            self._gone.add(vm_id)
+            self._others.pop(vm_id, None)
+            self._there.take(vm_id)
+            self.use(vm_id)
+
+    def found(self, vm_id: str) -> None:
+        """The VM is there (again)."""
+        if vm_id in self._gone:
+            self._gone.discard(vm_id)
+            if vm_id in self._vms:
+                self._there.put(self._vms[vm_id])
+            self.changed(vm_id)
+
+    def clear(self) -> tuple[Offer, ...]:
+        """Forget all offers, and return them."""
+        held = tuple(self._offers.values())
+        self._offers.clear()
+        for vm_id in dict.fromkeys(offer.vm.id for offer in held):
+            del self._by_vm[vm_id]
+            self.changed(vm_id)
+        return held
+
+    def place(self, vm: Vm) -> None:
+        """A VM could be there, or is about to be: all of it may be used."""
+        self._places[vm.id] = self._vms[vm.id] = vm
+        self._by_vm[vm.id] = {"": Offer("", vm, vm.resources, _ANY_PORTS)}
+        self._there.put(vm)
+        self.changed(vm.id)
+
+    def unplace(self, vm_id: str) -> None:
+        """It is there as an agent, or cannot be there any more."""
+        if self._places.pop(vm_id, None) is not None:
+            self.forget(vm_id)
+
+    def forget(self, vm_id: str) -> None:
+        """The VM will never be there again."""
+        for offer_id in self._by_vm.pop(vm_id, {}):
+            self._offers.pop(offer_id, None)
+        amounts = (self._offered, self._ports, self._free, self._others, self._told)
+        for known in (self._vms, *amounts, self._windows):
+            known.pop(vm_id, None)
+        for some in (self._awaited, self._measured, self._guessed, self._gone, self._incomplete):
+            some.discard(vm_id)
+        self._there.take(vm_id)
+
+    def expect(self) -> None:
+        """Wait again for every VM: whom the master offers what may have changed."""
+        self._awaited.clear()
+
+    def changed(self, vm_id: str) -> None:
+        """What is offered of the VM, or what our tasks hold of it, is not what it was."""
+        held = self._by_vm.get(vm_id, {}).values()
+        if held:
+            self._offered[vm_id] = total(o.resources for o in held)
+            self._ports[vm_id] = sum(last - first + 1 for o in held for first, last in o.ports)
+        else:
+            self._offered.pop(vm_id, None)
+            self._ports.pop(vm_id, None)
+        vm = self._vms.get(vm_id)
+        if vm is not None:
+            self._free[vm_id] = self._left(vm)
+        if vm and vm_id not in self._gone and vm_id not in self._closed and self._missing(vm):
+            self._incomplete.add(vm_id)
+        else:
+            self._incomplete.discard(vm_id)
+            self._awaited.discard(vm_id)
+
+    def released(self, vm_id: str) -> None:
+        """A task of ours on the VM is over: what it held will be offered."""
+        self._awaited.discard(vm_id)
+        self.changed(vm_id)
+
+    def _left(self, vm: Vm) -> Resources:
+        """What neither we nor others hold of a VM; at least what is offered, as the master knows best."""
+        left = vm.resources - self._ledger.held(vm.id) - self._others.get(vm.id, NOTHING)
+        return left.positive | self.offered(vm.id)
+
+    def complete(self) -> bool:
+        """Whether all is offered that is free, on every VM that is there."""
+        return not self._incomplete
+
+    def lacks(self, vm_id: str) -> bool:
+        """Whether something of the VM is free and not offered."""
+        return vm_id in self._incomplete
+
+    def came(self) -> bool:
+        """Whether all that can be expected is offered: all that is free, but on VMs that were waited for."""
+        return self._incomplete <= self._awaited
+
+    def vms(self) -> tuple[Vm, ...]:
+        """The VMs that are there, by name."""
+        return self._there.all()
+
+    def reach(self, closed: Mapping[str, str]) -> Reach:
+        """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.
+
+        Which VMs there are is known once the master has told: before, others may yet be offered.
+        """
+        told = bool(self._told) or self._counted
+        return Reach(self.vms(), closed, self._quota, known=told and not self._guessed)
+
+    def view(
+        self,
+        at: float,
+        running: tuple[RunningJob, ...],
+        asked: Collection[str] = (),
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> ClusterView:
+        """The cluster as a policy may see it: what is free, and what of it is offered.
+
+        `asked` names what is shown beside cpus and memory. VMs of which that is not known are
+        not shown; of others, `left_out` says why nothing is placed there now.
+        """
+        vms = self.vms()
+        if self._guessed:
+            vms = tuple(vm for vm in vms if vm.id not in self._guessed)
+        free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
+        executors = [self._ledger.count(vm.id) for vm in vms]
+        ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
+        if self._reservations:
+            self._reservations.take_out(vms, free, offered, executors, ports)
+        there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
+        return ClusterView(
+            at,
+            vms,
+            ResourceArrays.of(free, asked),
+            np.array(executors, dtype=np.int64),
+            running,
+            Offered(there, ResourceArrays.of(offered, asked), ports),
+            left_out,
+            {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
+            self._limits,
+        )
+
+    def _missing(self, vm: Vm) -> bool:
+        return self.offered(vm.id).get(CPUS) < self._free[vm.id].get(CPUS)

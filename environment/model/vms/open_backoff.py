@@ -1,0 +1,119 @@
+"""Pools of which VMs were refused, did not boot, or were of no use: for how long no other is asked for.
+
+The pause doubles with each refusal until something is launched on one that was asked for since. Several that
+were asked for at once count as one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from environment.model.messages import options
+from environment.model.messages.event_context import Turn
+from environment.model.messages.lease import Lease
+from environment.model.messages.snapshot import PoolSetback
+from environment.model.vms.pool_slots import Places
+from environment.number_format import clock
+
+#: Of what a provider says no more is repeated in reasons.
+_LONGEST_MESSAGE = 200
+
+
+@dataclass(slots=True)
+class _Pool:
+    """How often it was refused in a row, when last, until when it is left alone, and what was said."""
+
+    times: int = 0
+    last: float = -1.0
+    until: float = 0.0
+    message: str = ""
+
+
+class Refusals:
+    """By pool. Invariant: a pool is not known here if one of it was asked for since, and used.
+
+    What follows for the places of a pool is told to these.
+    """
+
+    def __init__(self, turn: Turn, places: Places) -> None:
+        self._turn = turn
+        self._places = places
+        self._pools: dict[str, _Pool] = {}
+        self._changed: dict[str, None] = {}
+        #: Why none of any pool is to be opened; empty when they may be.
+        self.held = ""
+        #: Until when it was looked for pauses that end.
+        self._woken_at = 0.0
+
+    def state(self) -> tuple[PoolSetback, ...]:
+        """All that is known."""
+        return tuple(_told(name, pool) for name, pool in self._pools.items())
+
+    def take_changes(self) -> dict[str, PoolSetback | None]:
+        """What changed since the last call, by pool; None of those that are not left alone any more."""
+        changed = {name: self._pools.get(name) for name in self._changed}
+        self._changed.clear()
+        return {name: None if pool is None else _told(name, pool) for name, pool in changed.items()}
+
+    def resume(self, state: Iterable[PoolSetback], held: str = "") -> None:
+        """Go on from there."""
+        self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
+        self._woken_at = self._turn.now
+        self.hold(held)
+
+    def hold(self, why: str) -> None:
+        """Open no more VMs of any pool, for this reason; or, if it is empty, as before."""
+        self.held = why
+        for pool in self._places.pools():
+            self._show(pool)
+
+    def _show(self, pool: str) -> None:
+        self._places.leave_pool_out(pool, self.why_not(pool))
+
+    def refused(self, lease: Lease, message: str, *, for_good: bool = False, at: float | None = None) -> None:
+        """The VM of a lease does not come, or was of no use, now or `at` a time before.
+
+        With `for_good`, the pool is as it will never be opened.
+        """
+        now = self._turn.now if at is None else at
+        pool = self._pools.setdefault(pool_of(lease), _Pool())
+        self._changed[pool_of(lease)] = None
+        if lease.asked_at > pool.last or not pool.times:
+            pool.times += 1
+            pool.last = now
+            pause = min(options.REFUSED_FIRST * 2.0 ** min(pool.times - 1, 30), options.REFUSED_LONGEST)
+            pool.until = now + (options.REFUSED_LONGEST if for_good else pause)
+        pool.message = message[:_LONGEST_MESSAGE]
+        self._show(pool_of(lease))
+
+    def used(self, lease: Lease) -> None:
+        """Something is launched on the VM of a lease."""
+        pool = self._pools.get(pool_of(lease))
+        if pool is not None and lease.asked_at > pool.last:
+            del self._pools[pool_of(lease)]
+            self._changed[pool_of(lease)] = None
+
+    def why_not(self, pool: str) -> str:
+        """Why none of a pool is opened now; empty when one may be."""
+        if self.held:
+            return self.held
+        known = self._pools.get(pool)
+        if known is None or known.until <= self._turn.now:
+            return ""
+        return f"cannot be opened until {clock(known.until)}: {known.message}"
+
+    def wake(self) -> float | None:
+        """When the last pause of a pool ended that was not told yet: its places may be opened again."""
+        since, self._woken_at = self._woken_at, self._turn.now
+        ended = [(n, p.until) for n, p in self._pools.items() if since < p.until <= self._turn.now]
+        for pool, _ in ended:
+            self._show(pool)
+        return max((at for _, at in ended), default=None)
+
+
+def _told(name: str, pool: _Pool) -> PoolSetback:
+    return PoolSetback(name, pool.times, pool.last, pool.until, pool.message)
+
+
+def pool_of(lease: Lease) -> str:
+    """The pool of which the VM of a lease is; empty when that is not known."""
+    return "" if lease.vm.terms is None else lease.vm.terms.pool

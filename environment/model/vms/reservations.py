@@ -1,0 +1,252 @@
+"""What is kept on VMs for jobs that wait for others of their VMs to be up.
+
+A job that is placed on a VM that is not up yet is launched when all its VMs are: until then what it takes is
+kept for it on all of them, and no other is given it. Which VMs come and when is in `fleet.py`; the launch in
+`decisions.py`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from environment.model.messages.snapshot import Reserved
+from environment.model.vms.job_registry import Roster
+from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
+from environment.resources import NOTHING, Resources, total
+from environment.types import IntArray, Vm
+from environment.view import RunningJob
+
+
+class _Part(NamedTuple):
+    """What is kept of a VM: for so many executors and drivers, with so many ports."""
+
+    amount: Resources
+    tasks: int
+    ports: int
+
+
+_NONE = _Part(NOTHING, 0, 0)
+
+
+class Reservations:
+    """By job: on which VMs what is kept, in the order in which it was placed.
+
+    Invariant: the sum of a VM is that of its parts.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, Reserved] = {}
+        self._changed: dict[str, None] = {}
+        #: What is kept by VM and job, and in all.
+        self._on: dict[str, dict[str, _Part]] = {}
+        self._sums: dict[str, _Part] = {}
+        #: Jobs whose VMs are all up, and those of which that has to be looked at.
+        self._ready: dict[str, None] = {}
+        self._unseen: dict[str, None] = {}
+        #: VMs where something changed, until somebody looks.
+        self.touched: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._of
+
+    def __iter__(self) -> Iterator[Reserved]:
+        return iter(self._of.values())
+
+    def state(self) -> tuple[Reserved, ...]:
+        """All of them."""
+        return tuple(self._of.values())
+
+    def resume(self, state: Iterable[Reserved]) -> None:
+        """Go on from there."""
+        for reserved in state:
+            self.hold(reserved)
+        self._changed.clear()
+
+    def take_up(self, kept: Iterable[Reserved], stands: Callable[[Reserved], bool]) -> None:
+        """A daemon has started: go on with those of which that still `stands`.
+
+        How long the others of their VMs are up counts from when it is known again.
+        """
+        for reserved in kept:
+            self._changed[reserved.job_id] = None
+            if stands(reserved):
+                self.hold(reserved._replace(ready_at=None))
+
+    def take_changes(self) -> dict[str, Reserved | None]:
+        """What changed since the last call, by job; None where nothing is kept any more."""
+        changed = {job_id: self._of.get(job_id) for job_id in self._changed}
+        self._changed.clear()
+        return changed
+
+    def hold(self, reserved: Reserved) -> None:
+        """Keep this for its job, which has nothing kept so far."""
+        self._keep(reserved)
+        if reserved.ready_at is not None:
+            self._ready[reserved.job_id] = None
+
+    def release(self, job_id: str) -> Reserved | None:
+        """Keep nothing for the job any more; what was kept, if anything."""
+        reserved = self._of.pop(job_id, None)
+        if reserved is not None:
+            self._changed[job_id] = None
+            self._ready.pop(job_id, None)
+            self._unseen.pop(job_id, None)
+            for vm_id in dict.fromkeys(reserved.all_vms):
+                del self._on[vm_id][job_id]
+                self._sum_up(vm_id)
+        return reserved
+
+    def of(self, job_id: str) -> Reserved | None:
+        """What is kept for the job."""
+        return self._of.get(job_id)
+
+    def shrink(self, job_id: str, number: int) -> None:
+        """Keep for the job what so many executors take at most."""
+        kept = self._of[job_id]
+        if not number:
+            self.release(job_id)
+        elif number < len(kept.vm_ids):
+            for vm_id in dict.fromkeys(kept.all_vms):
+                del self._on[vm_id][job_id]
+            self._keep(kept._replace(vm_ids=kept.vm_ids[:number], sizes=kept.sizes[:number]), *kept.all_vms)
+
+    def _keep(self, reserved: Reserved, *before: str) -> None:
+        """Keep this for its job, which has nothing kept, but had on the VMs before."""
+        job_id = reserved.job_id
+        self._of[job_id] = reserved
+        self._changed[job_id] = self._unseen[job_id] = None
+        parts = _parts(reserved)
+        for vm_id, part in parts.items():
+            self._on.setdefault(vm_id, {})[job_id] = part
+        for vm_id in dict.fromkeys((*before, *parts)):
+            self._sum_up(vm_id)
+
+    def _sum_up(self, vm_id: str) -> None:
+        self.touched[vm_id] = None
+        if parts := tuple(self._on[vm_id].values()):
+            amount = total(part.amount for part in parts) if len(parts) > 1 else parts[0].amount
+            self._sums[vm_id] = _Part(amount, sum(p.tasks for p in parts), sum(p.ports for p in parts))
+        else:
+            del self._on[vm_id], self._sums[vm_id]
+
+    def ready(self, job_id: str, at: float) -> Reserved:
+        """All VMs of the job are up, since then."""
+        reserved = self._of[job_id] = self._of[job_id]._replace(ready_at=at)
+        self._ready[job_id] = None
+        return reserved
+
+    def moved(self, old: str, new: str) -> None:
+        """The VM has another id from now on."""
+        if old not in self._on:
+            return
+        held = self._on[new] = self._on.pop(old)
+        self._sums[new] = self._sums.pop(old)
+        self.touched[new] = None
+        for job_id in held:
+            self._of[job_id] = _moved(self._of[job_id], old, new)
+            self._changed[job_id] = None
+            self._unseen[job_id] = None
+
+    def look_again(self, job_id: str) -> None:
+        """Something changed of whether the job may be launched."""
+        if job_id in self._of:
+            self._unseen[job_id] = None
+
+    def take_due(self) -> list[Reserved]:
+        """Those that may be launched now, in order: all whose VMs are up are among them."""
+        if not (self._ready or self._unseen):
+            return []
+        due = {**self._ready, **self._unseen}
+        self._unseen.clear()
+        return [reserved for job_id, reserved in self._of.items() if job_id in due]
+
+    def take_ready(self, before: float) -> list[Reserved]:
+        """Release those whose VMs were all up before that time."""
+        late = [self._of[job_id] for job_id in self._ready]
+        late = [reserved for reserved in late if reserved.ready_at is not None and reserved.ready_at < before]
+        for reserved in late:
+            self.release(reserved.job_id)
+        return late
+
+    @property
+    def any_ready(self) -> bool:
+        """Whether the VMs of some job are all up."""
+        return bool(self._ready)
+
+    def jobs_on(self, vm_id: str) -> tuple[str, ...]:
+        """The jobs for which something is kept on the VM."""
+        return tuple(self._on.get(vm_id, ()))
+
+    def held(self, vm_id: str, but_for: str = "") -> Resources:
+        """What is kept on the VM, but for one job."""
+        held = self._sums.get(vm_id, _NONE).amount
+        own = self._on[vm_id].get(but_for) if vm_id in self._on else None
+        return held if own is None else held - own.amount
+
+    def ports(self, vm_id: str, but_for: str = "") -> int:
+        """How many ports are kept on the VM, but for one job."""
+        parts = self._on.get(vm_id, {})
+        return self._sums.get(vm_id, _NONE).ports - parts.get(but_for, _NONE).ports
+
+    def take_out(
+        self,
+        vms: Sequence[Vm],
+        free: list[Resources],
+        offered: list[Resources],
+        executors: list[int],
+        ports: IntArray,
+    ) -> None:
+        """Take what is kept out of what is free and offered of these VMs, and count for whom it is kept."""
+        for i, vm in enumerate(vms):
+            if (kept := self._sums.get(vm.id)) is not None:
+                amount = kept.amount
+                same, left = offered[i] == free[i], (free[i] - amount).positive
+                free[i], offered[i] = left, left if same else (offered[i] - amount).positive
+                executors[i] += kept.tasks
+                ports[i] -= kept.ports
+
+
+def _parts(reserved: Reserved) -> dict[str, _Part]:
+    """What is kept for a job, by VM."""
+    sizes: dict[str, list[Resources]] = {}
+    for vm_id, size in zip(reserved.vm_ids, reserved.sizes, strict=True):
+        sizes.setdefault(vm_id, []).append(size)
+    parts = {
+        vm_id: _Part(total(of) if len(of) > 1 else of[0], len(of), len(of) * EXECUTOR_PORTS)
+        for vm_id, of in sizes.items()
+    }
+    if reserved.driver_vm_id is not None:
+        part = parts.get(reserved.driver_vm_id, _NONE)
+        with_driver = _Part(part.amount + reserved.driver, part.tasks + 1, part.ports + DRIVER_PORTS)
+        parts[reserved.driver_vm_id] = with_driver
+    return parts
+
+
+def _moved(reserved: Reserved, old: str, new: str) -> Reserved:
+    return reserved._replace(
+        vm_ids=tuple(new if vm_id == old else vm_id for vm_id in reserved.vm_ids),
+        driver_vm_id=new if reserved.driver_vm_id == old else reserved.driver_vm_id,
+    )
+
+
+def with_reserved(
+    running: Sequence[RunningJob],
+    reservations: Reservations,
+    roster: Roster,
+    starts_at: Callable[[Reserved], float],
+) -> tuple[RunningJob, ...]:
+    """The running jobs, and those that wait for VMs to boot as if they ran, from when these are up."""
+    found = {shown.job.id: shown for shown in running}
+    for reserved in reservations:
+        job = roster.job(reserved.job_id)
+        if job is None:
+            continue
+        if shown := found.get(reserved.job_id):
+            found[reserved.job_id] = shown.joined(reserved.vm_ids, reserved.sizes)
+            continue
+        sizes = () if reserved.sizes == job.job.asked else reserved.sizes
+        expected = job.job.expected_on(sizes, len({*reserved.vm_ids}))
+        found[reserved.job_id] = RunningJob(job.job, reserved.all_vms, starts_at(reserved), expected, sizes)
+    return tuple(found.values())

@@ -1,0 +1,334 @@
+"""What each VM has cost since it was opened, and for what: accounts by VM, charges by day and key.
+
+A cloud charges a VM while it exists, whoever holds it. Each moment of it is divided: every task on it uses
+its dominant share (divided by the sum of all where that is over 1), the rest is idle, or booting, or
+draining. So what jobs use and what nobody does add up to the bill. Eq. 4's cost of jobs, which divides the
+whole price of a VM among those who hold it, is in `usage_ledger.py`; who opens and closes VMs of pools is none of
+it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from heapq import nsmallest
+from math import fsum
+from typing import Literal, NamedTuple
+
+from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from environment.model.messages.lease import Lease
+from environment.model.messages.records import ExecutorRecord
+from environment.types import Job, Vm
+
+#: For what a VM is paid: `used` by a job; `idle`, `booting` and `draining` are what nobody used meanwhile;
+#: `rounding` is for whole units, and the least that is charged. No part of the bill is the `difference`: what
+#: its provider says that a VM has cost beyond all of these, negative where it says less.
+Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost"]
+
+
+class Charge(NamedTuple):
+    """Dollars of a day (UTC, 2026-11-22) for something.
+
+    `vm` is a fixed VM's name, or a lease; `pool` is empty of fixed ones, `job`, `owner` and `queue` of what
+    no job used. `policy` is the one that acted when it was charged.
+    """
+
+    day: str
+    vm: str
+    pool: str
+    type: str
+    job: str
+    owner: str
+    queue: str
+    policy: str
+    kind: Kind
+    dollars: float
+    #: The group of the job, or its array.
+    group: str = ""
+
+
+@dataclass(slots=True)
+class Account:
+    """A VM that is paid for. Times are seconds since the epoch."""
+
+    #: The lease, or the Mesos id of a fixed VM.
+    id: str
+    #: As which the bill has it.
+    name: str
+    type: str
+    price_per_hour: float
+    opened_at: float
+    #: Until when it is charged.
+    until: float
+    #: The Mesos id of its agent; empty while it boots.
+    vm_id: str = ""
+    pool: str = ""
+    phase: Literal["idle", "booting", "draining"] = "idle"
+    #: Dollars until then.
+    dollars: float = 0.0
+    #: Whether its VM, if it is of no pool, was seen since a daemon took the account up.
+    found: bool = True
+    #: It costs nothing more.
+    closed: bool = False
+    #: How much more its provider says that it has cost, dollars, as told last.
+    difference: float = 0.0
+
+
+class Accounts:
+    """The accounts that are open, and what was charged since `take`; `holders` are a VM's open tasks."""
+
+    def __init__(
+        self, holders: Callable[[str], Collection[ExecutorRecord]], job: Callable[[str], Job | None]
+    ) -> None:
+        self._holders = holders
+        self._job = job
+        self._open: dict[str, Account] = {}
+        #: The accounts' ids by their VMs' Mesos ids.
+        self._of: dict[str, str] = {}
+        #: The fixed VMs that are there.
+        self._there: set[str] = set()
+        self._vms: tuple[Vm, ...] | None = None
+        self._known = False
+        self._changed: dict[str, Account] = {}
+        #: By what they are for, as charges of nothing.
+        self._charges: dict[Charge, float] = {}
+        #: Who decides.
+        self.policy = ""
+        #: Is told what jobs use: of which queue and owner, on which day, dollars.
+        self.spends: Callable[[str, str, str, float], None] | None = None
+
+    def state(self) -> tuple[Account, ...]:
+        """Copies of those that are open."""
+        return tuple(map(copy, self._open.values()))
+
+    def resume(
+        self, accounts: Iterable[Account], policy: str, leases: Iterable[Lease], at: float, *, found: bool
+    ) -> None:
+        """Go on with these; unless they are `found`, fixed VMs may not be there any more.
+
+        A lease that is open and has no account had one that could not be read: what it has cost until now was
+        charged, but for the last minute. To be called before leases are told of.
+        """
+        self.policy = policy
+        for account in map(copy, accounts):
+            account.found = account.found and (found or bool(account.pool))
+            self._add(account)
+        for lease in leases:
+            if not found and lease.opened_at is not None and not lease.ended and lease.id not in self._open:
+                self._begin(lease, lease.opened_at, max(lease.opened_at, at))
+                self.lease(lease, at)
+
+    def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
+        """What was charged since the last call, and the accounts that are not as they were."""
+        charges = tuple(key._replace(dollars=dollars) for key, dollars in self._charges.items())
+        accounts = tuple(map(copy, self._changed.values()))
+        self._charges.clear()
+        self._changed.clear()
+        return charges, accounts
+
+    # ---- what VMs do -------------------------------------------------------------------------------
+
+    def see(self, vms: tuple[Vm, ...], at: float, *, known: bool) -> None:
+        """These VMs are there; all of them, if that is `known`. Those of pools have leases."""
+        if vms is self._vms and known == self._known:
+            return
+        self._vms, self._known = vms, known
+        leased = {vm_id for vm_id, of in self._of.items() if of != vm_id}
+        there = {vm.id: vm for vm in vms if not vm.terms and not vm.lease and vm.id not in leased}
+        self._there = set(there)
+        for vm in there.values():
+            self._fixed(vm, at)
+        for account in [a for a in self._open.values() if not a.pool and a.id not in there]:
+            self._leave(account, at)
+
+    def _leave(self, account: Account, at: float) -> None:
+        """A fixed VM is not there: it is paid for as long as a task of ours may be.
+
+        One that nobody has seen since an earlier daemon knew it may yet come; if not, it has gone with that.
+        """
+        if not self._holders(account.vm_id) and (account.found or self._known):
+            self._close(account, at if account.found else account.until)
+
+    def _fixed(self, vm: Vm, at: float) -> None:
+        account = self._open.get(vm.id)
+        if account is None:
+            self._add(Account(vm.id, vm.name, vm.type, vm.price_per_hour, at, at, vm.id))
+            self._changed[vm.id] = self._open[vm.id]
+            return
+        if not account.found:
+            account.found = True
+            self._changed[account.id] = account
+        if (account.name, account.type, account.price_per_hour) != (vm.name, vm.type, vm.price_per_hour):
+            self._charge(account, at)
+            account.name, account.type, account.price_per_hour = vm.name, vm.type, vm.price_per_hour
+
+    def released(self, vm_id: str, at: float) -> None:
+        """A task has left the VM: one that is gone is paid for no longer than it is held."""
+        account = self._open.get(self._of.get(vm_id, ""))
+        if account is not None and not account.pool and vm_id not in self._there:
+            self._leave(account, at)
+
+    def lease(self, lease: Lease, at: float) -> None:
+        """A VM of a pool is not as it was."""
+        account = self._open.get(lease.id)
+        if account is None:
+            if lease.ended or lease.opened_at is None:
+                return
+            account = self._begin(lease, lease.opened_at, lease.opened_at)
+        if account.phase == "booting" and lease.ready_at is not None:
+            self._charge(
+                account, min(lease.ready_at, at)
+            )  # its agent may be here before the provider answers
+            account.phase = "idle"
+        if lease.ended:
+            self._end(account, lease, at)
+            return
+        self._charge(account, at)
+        account.price_per_hour = lease.vm.price_per_hour
+        if lease.agent_id != account.vm_id:
+            self._of.pop(account.vm_id, None)
+            account.vm_id = lease.agent_id
+            self._of[lease.agent_id] = account.id
+        if lease.draining_at is not None or lease.closing_at is not None:
+            account.phase = "draining"
+        else:
+            account.phase = "booting" if lease.ready_at is None else "idle"
+
+    def told(self, lease: Lease, charged: float, at: float) -> None:
+        """Its provider says that a VM has cost so much: held against what it would if it ended now."""
+        if account := self._open.get(lease.id):
+            self._charge(account, at)
+            self._differ(account, charged - account.dollars - _rounded(account, lease, at), at)
+
+    def _differ(self, account: Account, difference: float, at: float) -> None:
+        self._add_charge(account, "difference", difference - account.difference, at)
+        account.difference = difference
+        self._changed[account.id] = account
+
+    def lose(self, vm_id: str, job_id: str, dollars: float, at: float) -> None:
+        """So much of what a job has used was in vain, as it gave way to another: it is told apart."""
+        number = self._of.get(vm_id)
+        if number is not None and (account := self._open.get(number)):
+            self._add_charge(account, "lost", dollars, at, job_id)
+
+    def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
+        vm = lease.vm
+        pool = "unknown" if vm.terms is None else vm.terms.pool
+        account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, opened_at, until, pool=pool)
+        account.phase = "booting"
+        self._add(account)
+        self._changed[account.id] = account
+        return account
+
+    def _end(self, account: Account, lease: Lease, at: float) -> None:
+        """It was closed: units and the least that is charged are made up for, and what its provider told."""
+        end = at if lease.closed_at is None else max(min(lease.closed_at, at), account.opened_at)
+        if end >= account.until:
+            self._charge(account, end)
+        else:  # it ended before it was known
+            back = account.price_per_hour / SECONDS_PER_HOUR * (account.until - end)
+            self._put(account, account.phase, -back, end)
+            account.until = end
+        self._put(account, "rounding", _rounded(account, lease, end), end)
+        if lease.charged is not None:
+            self._differ(account, lease.charged - account.dollars, end)
+        self._close(account, end)
+
+    # ---- what that costs ---------------------------------------------------------------------------
+
+    def charge(self, vm_id: str, at: float) -> None:
+        """A VM is charged until then, as who holds it now has held it since it was charged last."""
+        if account := self._open.get(self._of.get(vm_id, "")):
+            self._charge(account, at)
+
+    def charge_all(self, at: float, before: float | None = None, most: int | None = None) -> None:
+        """All VMs are charged until then; not those of which it is not certain that they are there.
+
+        With `before` only those that were not charged since then; of all, `most`, the longest ago first.
+        """
+        due = self._due(at if before is None else min(before, at))
+        for account in due if most is None else nsmallest(most, due, key=lambda a: (a.until, a.id)):
+            self._charge(account, at)
+
+    def due(self, before: float) -> int:
+        """How many VMs are to be charged that were not since then."""
+        return sum(1 for _ in self._due(before))
+
+    def _due(self, before: float) -> Iterator[Account]:
+        for account in self._open.values():
+            if account.until <= before and (account.pool or account.found or self._holders(account.vm_id)):
+                yield account
+
+    def skip(self, seconds: float) -> None:
+        """Time was set forward by so much, which no VM is charged for: none was there for longer by it."""
+        for account in self._open.values():
+            account.opened_at += seconds
+            account.until += seconds
+            self._changed[account.id] = account
+
+    def _charge(self, account: Account, at: float) -> None:
+        if at <= account.until:
+            return
+        tasks = self._holders(account.vm_id) if account.vm_id else ()
+        shares = fsum(task.share for task in tasks)
+        for begin, end in _days(account.until, at):
+            dollars = account.price_per_hour / SECONDS_PER_HOUR * (end - begin)
+            for task in tasks:
+                self._put(account, "used", dollars * task.share / max(shares, 1.0), begin, task.job_id)
+            if shares < 1:
+                self._put(account, account.phase, dollars * (1 - shares), begin)
+        account.until = at
+        self._changed[account.id] = account
+
+    def _put(self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "") -> None:
+        account.dollars += dollars
+        self._add_charge(account, kind, dollars, at, job_id)
+
+    def _add_charge(self, account: Account, kind: Kind, dollars: float, at: float, job_id: str = "") -> None:
+        if not dollars:
+            return
+        job = self._job(job_id) if job_id else None
+        owner, queue, group = ("", "", "") if job is None else (job.owner, job.queue, job.group or job.array)
+        name, pool, kind_of_vm, by = account.name, account.pool, account.type, self.policy
+        key = Charge(day_of(at), name, pool, kind_of_vm, job_id, owner, queue, by, kind, 0.0, group)
+        self._charges[key] = self._charges.get(key, 0.0) + dollars
+        if self.spends is not None and job is not None and kind == "used":
+            self.spends(queue, owner, key.day, dollars)
+
+    def _add(self, account: Account) -> None:
+        self._open[account.id] = account
+        if account.vm_id:
+            self._of[account.vm_id] = account.id
+
+    def _close(self, account: Account, at: float) -> None:
+        self._charge(account, at)
+        account.closed = True
+        self._changed[account.id] = account
+        self._of.pop(account.vm_id, None)
+        del self._open[account.id]
+
+
+def _rounded(account: Account, lease: Lease, at: float) -> float:
+    """Dollars for whole units, and the least that is charged, if its VM ends then."""
+    stood = at - account.opened_at
+    charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
+    return account.price_per_hour / SECONDS_PER_HOUR * (charged - stood)
+
+
+def day_of(at: float) -> str:
+    """The day (UTC) of a time in seconds since the epoch: 2026-11-22."""
+    return _day(int(at // SECONDS_PER_DAY))
+
+
+@lru_cache
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * SECONDS_PER_DAY, UTC).date().isoformat()
+
+
+def _days(begin: float, end: float) -> Iterator[tuple[float, float]]:
+    """The time between two moments, cut at midnight (UTC)."""
+    while begin < end:
+        midnight = (begin // SECONDS_PER_DAY + 1) * SECONDS_PER_DAY
+        yield begin, min(midnight, end)
+        begin = midnight

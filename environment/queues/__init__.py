@@ -1,0 +1,1 @@
+"""Fair order, limits and preemption over a tree of queues."""

@@ -1,0 +1,205 @@
+"""Who has to wait since his queue, or what he may have of it, has no more to give: in words that are true.
+
+What may be asked for at all is looked at where jobs are accepted.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from environment.queues.shares import Scope, Standings, Use
+from environment.queues.types import Most, Queues
+from environment.resources import BASIC, Resources, told
+
+#: Of dollars per hour, when prices are compared with what may be paid: thirds of a price are the price.
+_DECIMALS = 9
+#: What may be too much beside resources, whose names have no spaces.
+_RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per day"
+
+
+class Over(NamedTuple):
+    """A limit that is in the way: of which queue or user.
+
+    What it is known by is put in words only where somebody asks.
+    """
+
+    scope: Scope
+    most: Most
+    #: A resource, or what else he may not have more of.
+    what: str
+    #: What he has, and has spent today; what is asked for.
+    use: Use
+    spent: float
+    takes: Resources
+    per_hour: float
+    #: All limits of the job.
+    bounds: tuple[Most, ...]
+
+    @property
+    def ever(self) -> bool:
+        """Whether this job is let by all limits where nothing is held."""
+        return all(_lets(most, self.takes, self.per_hour) for most in self.bounds)
+
+    @property
+    def why(self) -> str:
+        """What is said of it."""
+        path, user = self.scope
+        whose = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
+        most, use = self.most, self.use
+        if self.what == _RUNNING:
+            return f"{whose} may have {most.running} running jobs at most and has {use.running}"
+        if self.what == _PER_HOUR:
+            return (
+                f"{whose} may cost ${most.dollars_per_hour:.10g} per hour at most and costs "
+                f"${use.per_hour:.4g}; this adds ${self.per_hour:.4g} at least"
+            )
+        if self.what == _PER_DAY:
+            most_a_day = f"${most.dollars_per_day:.10g} per day"
+            return f"{whose} may cost {most_a_day} at most and has cost ${self.spent:.4g} today (UTC)"
+        has, it = use.held.amount(self.what), self.takes.amount(self.what)
+        amount = told(self.what, most.resources[self.what])
+        return f"{whose} may have {amount} at most and has {has:.10g}; this takes {it:.10g}"
+
+
+class _Bound(NamedTuple):
+    """A limit of a queue, or of each of its users; `amounts` are those of `most`, in thousandths."""
+
+    path: str
+    of_user: bool
+    most: Most
+    amounts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, path: str, of_user: bool, most: Most) -> "_Bound":
+        amounts = tuple((name, round(amount * 1000)) for name, amount in most.resources.items())
+        return cls(path, of_user, most, amounts)
+
+    def scope(self, user: str) -> Scope:
+        """Of whom what is held is in the way of that user, when it is too much."""
+        return self.path, user if self.of_user else None
+
+
+class Room(NamedTuple):
+    """What is left below a limit: of which queue or user."""
+
+    scope: Scope
+    most: Most
+    use: Use
+    spent: float
+    #: Whether no new job may have anything more.
+    full: bool
+    #: Of resources by name, thousandths; below zero where more is held.
+    left: tuple[tuple[str, int], ...]
+
+    def crossed(self, takes: Resources, more_jobs: int, per_hour: float = 0.0) -> str:
+        """What somebody who gets so much more has too much of; empty when of nothing."""
+        asked = takes.thousandths
+        for name, left in self.left:
+            if name in asked and asked[name] > left:
+                return name
+        most = self.most
+        if more_jobs and most.running is not None and self.use.running + more_jobs > most.running:
+            return _RUNNING
+        if most.dollars_per_hour is not None and _beyond(self.use.per_hour + per_hour, most) > 0.0:
+            return _PER_HOUR
+        return _PER_DAY if most.dollars_per_day is not None and self.spent >= most.dollars_per_day else ""
+
+
+class ShareLimits:
+    """The limits of a tree of queues."""
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+        self._bounds = cache(self._bounds_of)
+        self._above = cache(self._above_of)
+        self._by_user = cache(self._by_user_of)
+        #: Whether there is any limit at all, and whether there is one of what is spent on a day.
+        self.any = any(queue.most or queue.most_per_user for queue in queues)
+        bounds = (most for queue in queues for most in (queue.most, queue.most_per_user))
+        self.by_day = any(most.dollars_per_day is not None for most in bounds)
+
+    def _bounds_of(self, queue: str) -> tuple[_Bound, ...]:
+        line = self._queues.line(queue)
+        queues = (_Bound.of(each.path, False, each.most) for each in line if each.most)
+        users = (_Bound.of(each.path, True, each.most_per_user) for each in line if each.most_per_user)
+        return *queues, *users
+
+    def bounded(self, queue: str) -> bool:
+        """Whether there is any for jobs of that queue."""
+        return bool(self._bounds(queue))
+
+    def _by_user_of(self, queue: str) -> bool:
+        return any(bound.of_user for bound in self._bounds(queue))
+
+    def by_user(self, queue: str) -> bool:
+        """Whether any of them is of each user."""
+        return self._by_user(queue)
+
+    def _above_of(self, queue: str) -> tuple[Scope, ...]:
+        bounded = (bound.path for bound in self._bounds(queue))
+        return tuple(dict.fromkeys((path, None) for path in (queue, *bounded)))
+
+    def above(self, queue: str) -> tuple[Scope, ...]:
+        """The queue, and all above it of which, or of whose users, there is any."""
+        return self._above(queue)
+
+    def scopes(self, queue: str, user: str) -> Iterator[Scope]:
+        """Of whom what is held is in the way of jobs of that queue and user, when it is too much."""
+        return (bound.scope(user) for bound in self._bounds(queue))
+
+    def over(
+        self,
+        standings: Standings,
+        queue: str,
+        user: str,
+        takes: Resources,
+        *,
+        more_jobs: int = 1,
+        per_hour: float = 0.0,
+    ) -> Over | None:
+        """The first limit that is crossed when a job of that queue and user gets so much more.
+
+        `more_jobs` is 0 for one that runs already. None when none is crossed.
+        """
+        rooms = self.rooms(standings, queue, user)
+        for room in rooms:
+            if what := room.crossed(takes, more_jobs, per_hour):
+                every = tuple(each.most for each in rooms)
+                return Over(room.scope, room.most, what, room.use, room.spent, takes, per_hour, every)
+        return None
+
+    def rooms(self, standings: Standings, queue: str, user: str) -> tuple[Room, ...]:
+        """What is left for jobs of that queue and user below each limit."""
+        return tuple(_room(standings, bound, user) for bound in self._bounds(queue))
+
+    def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:
+        """For how many times so much there is room below the limits of resources; None: any number."""
+        asked, rooms = each.thousandths, self.rooms(standings, queue, user)
+        times = [left // asked[name] for room in rooms for name, left in room.left if name in asked]
+        return max(min(times), 0) if times else None
+
+
+def _room(standings: Standings, bound: _Bound, user: str) -> Room:
+    scope, most = bound.scope(user), bound.most
+    use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
+    held = use.held.thousandths
+    left = tuple((name, amount - held.get(name, 0)) for name, amount in bound.amounts)
+    full = (
+        any(name in BASIC and some <= 0 for name, some in left)
+        or (most.running is not None and use.running >= most.running)
+        or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
+        or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
+    )
+    return Room(scope, most, use, spent, full, left)
+
+
+def _beyond(per_hour: float, most: Most) -> float:
+    """How much dearer that is than may be, dollars per hour; 0 when just as dear but for rounding."""
+    return round(per_hour - (most.dollars_per_hour or 0.0), _DECIMALS)
+
+
+def _lets(most: Most, takes: Resources, per_hour: float) -> bool:
+    """Whether so much may be had where nothing is held, and nothing was spent."""
+    fits = all(takes.get(name) <= round(amount * 1000) for name, amount in most.resources.items())
+    dear = most.dollars_per_hour is not None and _beyond(per_hour, most) > 0.0
+    return fits and not dear and most.running != 0 and most.dollars_per_day != 0.0

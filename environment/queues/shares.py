@@ -1,0 +1,332 @@
+"""What queues and their users hold, and what they have held of late: by this `fair` knows whose turn it is.
+
+Who is over a limit by the same numbers is said in `limits`.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from environment.queues.types import Queue, Queues, Sharing
+from environment.resources import NOTHING, Resources
+
+#: A queue by its path (None), or one of its users.
+Scope = tuple[str, str | None]
+
+#: So many times what is held now counts what was held on average: with as much of both, who gets large jobs
+#: gets too little, as he is next only when he has next to nothing. Chosen: with 1 the furthest of ten users
+#: was 8 % off his share, with 10 half of that.
+PAST = 10.0
+#: In so many steps a half-life passes, and what happens in one happens, as far as the past is concerned, when
+#: it begins: so shares change only then, and with what is held. Forgotten late by this are four percent.
+_STEPS = 16
+#: To so many decimals shares are compared: sums of the same amounts in another order are the same share.
+_DECIMALS = 12
+#: Of a dollar, in which prices are added up.
+_PARTS = 10**12
+#: A share of what there is that is forgotten altogether.
+_DUST = 1e-6
+
+
+class Holding(NamedTuple):
+    """What a job holds now, and what that costs, dollars per hour; not `new` are more executors of one."""
+
+    queue: str
+    user: str
+    held: Resources
+    per_hour: float
+    new: bool = True
+
+    @property
+    def picodollars(self) -> int:
+        """What that costs in whole parts of a dollar: sums of these are the same in any order."""
+        return round(self.per_hour * _PARTS)
+
+
+class Use(NamedTuple):
+    """What is held now, by how many jobs, at what price per hour, and what was held before.
+
+    `past` is the mean of what was held, by name in thousandths, in which what is older counts less: by half
+    for every half-life. It is that of the time `at`, seconds.
+    """
+
+    held: Resources = NOTHING
+    running: int = 0
+    picodollars: int = 0
+    past: Mapping[str, float] = {}
+    at: float = 0.0
+
+    @property
+    def per_hour(self) -> float:
+        """What it costs, dollars per hour."""
+        return self.picodollars / _PARTS
+
+    def past_at(self, at: float, half_life: float) -> Mapping[str, float]:
+        """What `past` is at a later time, if what is held has not changed."""
+        if half_life <= 0.0:
+            return {}
+        held = self.held.thousandths
+        if at <= self.at and held.keys() <= self.past.keys():
+            return self.past
+        left = 2.0 ** (-max(at - self.at, 0.0) / half_life)
+        names = {**held, **self.past}
+        return {name: _mixed(held.get(name, 0), self.past.get(name, 0.0), left) for name in names}
+
+
+def _mixed(held: float, past: float, left: float) -> float:
+    return held + (past - held) * left
+
+
+_NOTHING_SPENT: Mapping[Scope, float] = {}
+#: Of who never held anything.
+NO_USE = Use()
+#: What queues (None) and their users have, by the path of the queue.
+Uses = Mapping[str, Mapping[str | None, Use]]
+_NOBODY: Mapping[str | None, Use] = {}
+
+
+class Used(NamedTuple):
+    """What is remembered of a queue or user beyond what is held: `Use.past`, and `Use.at`."""
+
+    queue: str
+    user: str | None
+    past: tuple[tuple[str, float], ...]
+    at: float
+
+
+class Spent(NamedTuple):
+    """What a queue or one of its users was charged on a day, dollars."""
+
+    day: str
+    queue: str
+    user: str | None
+    dollars: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The shares of a moment: by them a round is put in order. Never changed.
+
+    `whole` is what the cluster has. `spent` is what was charged today, dollars. `placed` stands for
+    `uses` where something was placed since. `step` is when the step of now began: no share changes for time
+    alone before the next one does.
+    """
+
+    sharing: Sharing
+    uses: Uses
+    spent: Mapping[Scope, float]
+    whole: Resources
+    at: float
+    placed: Mapping[Scope, Use] = field(default_factory=dict)
+    step: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", step_of(self.at, self.sharing.half_life))
+
+    def of(self, scope: Scope) -> Use:
+        """What a queue or user has."""
+        return self.placed.get(scope) or self.uses.get(scope[0], _NOBODY).get(scope[1], NO_USE)
+
+    def users(self, path: str) -> Mapping[str | None, Use]:
+        """What a queue and its users have."""
+        uses = self.uses.get(path, _NOBODY)
+        if self.placed:
+            since = {user: use for (queue, user), use in self.placed.items() if queue == path}
+            return {**uses, **since}
+        return uses
+
+    def every(self) -> Iterator[tuple[Scope, Use]]:
+        """All who had anything before anything was placed."""
+        return _every(self.uses)
+
+    def with_more(self, more: Iterable[Holding]) -> "Standings":
+        """The same when these jobs have been placed."""
+        placed = dict(self.placed)
+        for holding in more:
+            for scope in scopes(self.sharing.queues, holding.queue, holding.user):
+                use = placed.get(scope) or self.of(scope)
+                placed[scope] = Use(
+                    use.held + holding.held,
+                    use.running + holding.new,
+                    use.picodollars + holding.picodollars,
+                    use.past_at(self.step, self.sharing.half_life),
+                    max(self.step, use.at),
+                )
+        return replace(self, placed=placed)
+
+    def vector(self, use: Use) -> list[float]:
+        """What is held, and `PAST` times what was on average, as parts of the whole, of each thing."""
+        held, names = use.held.thousandths, self.whole.thousandths
+        half_life = self.sharing.half_life
+        if half_life <= 0.0 or not (use.past or held):
+            return [held.get(name, 0) / whole for name, whole in names.items()]
+        left = 2.0 ** (-max(self.step - use.at, 0.0) / half_life)
+        past = use.past
+        return [
+            (held.get(name, 0) * (1.0 + PAST * (1.0 - left)) + PAST * past.get(name, 0.0) * left) / whole
+            for name, whole in names.items()
+        ]
+
+    def part(self, past: Mapping[str, float]) -> float:
+        """The largest part of the whole in so much, thousandths by name; 0 where that is next to nothing."""
+        whole = self.whole.thousandths
+        part = max((amount / whole[name] for name, amount in past.items() if whole.get(name)), default=0.0)
+        return part if part > _DUST else 0.0
+
+    def share(self, path: str) -> float:
+        """A queue's dominant share (Ghodsi 2011), of what it holds and has held, divided by its weight."""
+        return dominant(self.vector(self.of((path, None))), self.weight(path))
+
+    def weight(self, path: str) -> float:
+        """A queue's weight."""
+        return self.sharing.queues.line(path)[-1].weight
+
+    def times_its_share(self, path: str, others: Iterable[str]) -> float | None:
+        """How much a queue has had, in shares that are its due beside these queues; None if none had any.
+
+        By weight alone, as the order goes: with what guarantees and limits make of that, and who asks for how
+        much, a run is judged when it is over (`environment.simulation.results.fairness`).
+        """
+        had = {other: self.share(other) * self.weight(other) for other in {path, *others}}
+        everything = math.fsum(had.values())  # in whichever order
+        if not everything:
+            return None
+        due = self.weight(path) / math.fsum(map(self.weight, had))
+        return had[path] / everything / due
+
+
+def _every(uses: Uses) -> Iterator[tuple[Scope, Use]]:
+    return (((queue, user), use) for queue, users in uses.items() for user, use in users.items())
+
+
+def step_of(at: float, half_life: float) -> float:
+    """When the step began in which a time is, seconds."""
+    step = half_life / _STEPS
+    return at // step * step if step > 0.0 else 0.0
+
+
+def dominant(had: Sequence[float], weight: float) -> float:
+    """The share of who has these parts of the whole (Ghodsi 2011), for his weight."""
+    return round(max(had) / weight, _DECIMALS) if had else 0.0
+
+
+def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:
+    """Whoever has what a job of that queue and user has: queues from the top, and the user in each."""
+    line = queues.line(queue)
+    return (*((each.path, None) for each in line), *((each.path, user) for each in line))
+
+
+class Shares:
+    """Keeps account of what jobs hold: `holds` is told whenever that changes."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+        self._uses: dict[str, dict[str | None, Use]] = {}
+        #: The queues of which nothing was handed out since it was changed.
+        self._mine: set[str] = set()
+        self._holdings: dict[str, Holding] = {}
+        self._spent: dict[Scope, float] = {}
+        self._day = ""
+        self._standings: Standings | None = None
+
+    def holds(self, job_id: str, holding: Holding, at: float) -> None:
+        """From now on the job holds this, and nothing else; nothing at all when that is empty."""
+        before = self._holdings.get(job_id)
+        if before == holding or (before is None and not holding.held):
+            return
+        if before is not None:
+            self._add(before, at, -1)
+            del self._holdings[job_id]
+        if holding.held:
+            self._add(holding, at, 1)
+            self._holdings[job_id] = holding
+
+    def _add(self, holding: Holding, at: float, times: int) -> None:
+        self._standings, at = None, step_of(at, self._sharing.half_life)
+        for queue, user in scopes(self._sharing.queues, holding.queue, holding.user):
+            users = self._own(queue)
+            use = users.get(user, NO_USE)
+            held = use.held + holding.held if times > 0 else use.held - holding.held
+            users[user] = Use(
+                held,
+                use.running + times,
+                use.picodollars + times * holding.picodollars,
+                use.past_at(at, self._sharing.half_life),
+                max(at, use.at),
+            )
+
+    def _own(self, queue: str) -> dict[str | None, Use]:
+        """What a queue and its users have, to be changed: what was handed out stays as it is."""
+        if queue not in self._mine:
+            self._uses[queue] = dict(self._uses.get(queue, _NOBODY))
+            self._mine.add(queue)
+        return self._uses[queue]
+
+    def spends(self, queue: str, user: str, day: str, dollars: float) -> None:
+        """So much was charged on a day for a job of that queue and user."""
+        if day < self._day:
+            return
+        if day > self._day:
+            self._day, self._spent = day, {}
+        self._standings = None
+        for scope in scopes(self._sharing.queues, queue, user):
+            self._spent[scope] = self._spent.get(scope, 0.0) + dollars
+
+    def standings(self, whole: Resources, at: float, day: str = "") -> Standings:
+        """The shares of now, in a cluster that has that much in all; `day` is that of the time."""
+        known = self._standings
+        if known is None or known.whole != whole:
+            known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at)
+            self._standings = known
+            self._mine.clear()
+        spent = known.spent if day == self._day else _NOTHING_SPENT
+        return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
+
+    def state(self) -> tuple[Used, ...]:
+        """What is not known from what jobs hold now."""
+        return tuple(
+            Used(queue, user, tuple(use.past.items()), use.at) for (queue, user), use in _every(self._uses)
+        )
+
+    def spent(self) -> tuple[Spent, ...]:
+        """What was charged on the last day on which anything was."""
+        return tuple(Spent(self._day, queue, user, dollars) for (queue, user), dollars in self._spent.items())
+
+    def resume(
+        self, used: Iterable[Used], spent: Iterable[Spent], holdings: Mapping[str, Holding], at: float
+    ) -> None:
+        """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
+        # Those of before come first, in their order: so the state is the same as if nothing had ended.
+        known = {(queue, user): Use(past=dict(past), at=since) for queue, user, past, since in used}
+        self._standings, self._uses, self._holdings = None, {}, {}
+        self._mine.clear()
+        for queue, user in known:
+            self._own(queue)[user] = NO_USE
+        for job_id, holding in holdings.items():
+            self.holds(job_id, holding, at)
+        new = Use(at=step_of(at, self._sharing.half_life))
+        for (queue, user), use in list(_every(self._uses)):
+            before = known.get((queue, user), new)
+            self._own(queue)[user] = use._replace(past=before.past, at=before.at)
+        self._spent = {(each.queue, each.user): each.dollars for each in spent}
+        self._day = max((each.day for each in spent), default=self._day)
+
+    def forget(self, whole: Resources, at: float) -> None:
+        """Forget who holds nothing and has had next to nothing."""
+        self._standings = None
+        for (queue, user), use in list(_every(self._uses)):
+            past = use.past_at(at, self._sharing.half_life)
+            if not use.held and all(amount <= _DUST * whole.get(name) for name, amount in past.items()):
+                del self._own(queue)[user]
+        for queue in [queue for queue, users in self._uses.items() if not users]:
+            del self._uses[queue]
+            self._mine.discard(queue)
+
+
+def below_guarantee(queue: Queue, held: Resources) -> float | None:
+    """How much of its guarantee a queue has, from 0 to 1, of what it has most of; None when all of it."""
+    if not queue.guaranteed:
+        return None
+    part = max(held.get(name) / amount for name, amount in queue.guaranteed.thousandths.items())
+    return part if part < 1.0 else None

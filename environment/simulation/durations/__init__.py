@@ -1,0 +1,1 @@
+"""How long jobs take, and which durations policies believe."""

@@ -1,0 +1,87 @@
+"""What a job takes in a simulation, and what it is believed to take, on what it is placed on.
+
+When it starts and ends is the kernel's; what is believed before it is placed is in `expectations`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from environment.kernel.durations import is_good
+from environment.kernel.state import PAPER, Batch, SmallIntArray
+from environment.resources import Resources
+from environment.simulation.durations.fitted_model import Pace
+from environment.simulation.options import SimulationOptions
+from environment.types import Job
+from environment.view import RunningJob
+
+
+class JobTimes:
+    """Seconds of the jobs of one episode."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        truth: Mapping[str, Job],
+        running: Mapping[int, RunningJob],
+        options: SimulationOptions,
+        pace: Pace | None,
+    ) -> None:
+        """`truth` are the jobs by id with what they really take; `running` is looked at, by number."""
+        self._batch, self._truth, self._running = batch, truth, running
+        self._options, self._pace = options, pace
+
+    def mean(self, job: Job, sizes: Sequence[Resources], placement: SmallIntArray) -> float | None:
+        """Mean seconds of a job that is about to be placed, with what VMs hold now; None without a pace."""
+        if self._pace is None:
+            return None
+        used = np.unique(placement)
+        free = self._batch.state.free_milli_cpus[0, used] / self._batch.machines.milli_cpus[0, used]
+        return self._pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
+
+    def real(self, job: Job, sizes: tuple[Resources, ...], mean: float | None, whole: float | None) -> float:
+        """Seconds that it really takes: its mean and luck; without a mean `whole`, else by its sizes."""
+        if mean is not None and self._pace is not None:
+            return mean * self._pace.luck(job)
+        return _seconds(job, sizes, self._options) if whole is None else whole
+
+    def placed(self, number: int, seconds: float, mean: float | None, placement: SmallIntArray) -> float:
+        """The same with what a bad placement adds, where the kernel is not the one who adds it."""
+        rules, prefers = self._batch.rules, int(self._batch.jobs.prefers[0, number])
+        known = mean is not None or rules.duration_model != PAPER
+        good = known or is_good(prefers, len(placement), len(np.unique(placement)))
+        return seconds if good else seconds * float(rules.penalty)
+
+    def alone(self, number: int, sizes: Sequence[Resources], vm_ids: Sequence[str]) -> float:
+        """Seconds that a running job really takes alone on executors of these sizes, well placed."""
+        job = self._truth[self._running[number].job.id]
+        if self._pace is not None:
+            return self._pace.seconds(job, sizes, len(set(vm_ids)), 0.0)
+        return _seconds(job, tuple(sizes), self._options)
+
+    def expected(
+        self, job: Job, number: int, sizes: tuple[Resources, ...], vms: int, mean: float | None
+    ) -> float | None:
+        """Seconds that a job which has just started is believed to take on its placement.
+
+        As the daemon believes it, of what is believed of the job, whatever bad placements really cost; where
+        a fitted model tells what placement and company mean, by that.
+        """
+        if self._options.belief.exact:
+            return float(self._batch.state.end[0, number] - self._batch.state.start[0, number])
+        if mean is None or self._pace is None or self._options.as_daemon or job.expected_duration is None:
+            return job.expected_on(sizes, vms)
+        # Without luck, which would show in the last bits; there is none where no mean is known.
+        best = self._pace.mean(job) or self._truth[job.id].expected_duration
+        return mean * job.expected_duration / best if best else job.expected_on(sizes, vms)
+
+
+def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
+    """Seconds that a job takes on executors of these sizes, which are less than it asks for."""
+    profile = options.profiles.get(job.type)
+    if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:
+        return replace(job, curve=None).duration_on(sizes) or 0.0
+    cpus, memory_mib = [size.cpus for size in sizes], sum(size.memory_mib for size in sizes)
+    asked = profile.duration(job.cpus, job.memory_mib, job.executors)
+    return job.expected_duration * profile.duration_on(sum(cpus), memory_mib, min(cpus)) / asked

@@ -1,0 +1,1 @@
+"""Executors and VMs that are lost, and the consequences."""

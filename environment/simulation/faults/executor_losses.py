@@ -1,0 +1,86 @@
+"""What a simulation takes away: VMs and executors that are lost, and spot VMs that their cloud takes back.
+
+What is to be lost is given (`losses`); how it is placed again, and what that costs, is in `missing`.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from environment.kernel.leases import TAKEN
+from environment.kernel.state import Batch
+from environment.simulation.cluster import SimulatedCluster
+from environment.simulation.faults.losses import Loss
+from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.results.billing import Meter
+from environment.types import Job, Vm
+from environment.view import RunningJob
+
+
+class ExecutorLosses:
+    """What is still to be lost in one episode."""
+
+    def __init__(
+        self,
+        losses: Iterable[Loss],
+        batch: Batch,
+        vms: tuple[Vm, ...],
+        cluster: SimulatedCluster,
+        meter: Meter,
+        missing: Missing,
+        truth: Mapping[str, Job],
+        running: Mapping[int, RunningJob],
+        hold: Callable[[int], None],
+    ) -> None:
+        """`hold` is told the number of a job of which something was lost."""
+        self._losses = sorted(losses, key=lambda loss: loss.at)
+        self._batch, self._vms, self._cluster, self._meter = batch, vms, cluster, meter
+        self._missing, self._truth, self._running, self._hold = missing, truth, running, hold
+        self._spot = any(vm.spot for vm in vms)
+
+    def next_at(self) -> float:
+        """When something is lost next, or a VM taken away that something holds; else infinity."""
+        lost = self._losses[0].at if self._losses else math.inf
+        if not self._spot:
+            return lost
+        count = len(self._vms)
+        taken = self._batch.machines.leases[0, :count, TAKEN]
+        return float(np.min(taken, initial=lost, where=self._batch.state.held[0, :count] > 0))
+
+    def lose_until(self, at: float) -> None:
+        """Lose what is lost until then."""
+        while self._losses and self._losses[0].at <= at:
+            self._lose(self._losses.pop(0))
+
+    def take_away_until(self, at: float) -> None:
+        """Take the spot VMs away that something holds, and that are due by then."""
+        if not self._spot:
+            return
+        count = len(self._vms)
+        due = self._batch.machines.leases[0, :count, TAKEN] <= at
+        for vm in np.flatnonzero(due & (self._batch.state.held[0, :count] > 0)).tolist():
+            self._take_away(vm)
+
+    def _lose(self, loss: Loss) -> None:
+        """The VM, or the executor, is gone."""
+        if loss.vm in self._cluster:
+            gone = self._cluster.lose(loss.vm)
+            for number, executors in self._missing.there(gone):
+                self._missing.lose(number, executors)
+                self._hold(number)
+        for number, running in list(self._running.items()):
+            if running.job.id == loss.job and loss.executor < len(self._missing.present(number)):
+                self._missing.lose(number, [self._missing.present(number)[loss.executor]])
+                self._hold(number)
+
+    def _take_away(self, vm: int) -> None:
+        """Its cloud says that it takes the VM away: what runs there is drained, if there is time."""
+        terms = self._vms[vm].terms
+        notice = terms.spot.notice if terms and terms.spot else 0.0
+        self._missing.interruptions.vms += 1
+        for number, executors in self._missing.there(vm):
+            share = self._truth[self._running[number].job.id].rework.after(notice)
+            self._missing.interrupt(number, executors, notice, share)
+            self._hold(number)
+        self._meter.drain(vm)

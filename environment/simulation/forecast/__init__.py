@@ -1,0 +1,1 @@
+"""The present played forward, for the daemon."""

@@ -1,0 +1,149 @@
+"""The order of jobs in a simulation: who waits and who holds what is told to `environment.sharing`.
+
+It is the same stage as the daemon's. Days, of which limits may say what they may cost, begin at midnight of
+the simulation's own clock, which starts with one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from environment.queues.ordered_queue import Turns
+from environment.queues.ordering import Ordering
+from environment.queues.progressive_filling import Gate, every
+from environment.queues.shares import Holding
+from environment.queues.types import Sharing
+from environment.resources import NOTHING, total
+from environment.types import PlacementRequest, Vm
+from environment.view import RunningJob
+
+
+class InOrder:
+    """Who waits in a simulation, by a `Sharing`; jobs by their ids, times in seconds."""
+
+    def __init__(self, sharing: Sharing, vms: Sequence[Vm]) -> None:
+        self._ordering = Ordering(sharing)
+        #: The same where nothing is held, ever.
+        self._empty = Ordering(sharing)
+        self._vms = {vm.id: vm for vm in vms}
+        self._whole = total([vm.resources for vm in vms])
+        #: What jobs hold that run, and until when it was charged.
+        self._held: dict[str, tuple[Holding, float]] = {}
+        self._turns: Turns | None = None
+        #: The last day on which anything was charged.
+        self._spent_on = ""
+        self._charges = any(
+            most.dollars_per_day is not None
+            for queue in sharing.queues
+            for most in (queue.most, queue.most_per_user)
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anybody waits."""
+        return bool(len(self._ordering))
+
+    def joins(self, request: PlacementRequest, number: int, now: float) -> None:
+        """A job waits, as that number of those that came; not one that no limit ever lets run.
+
+        At a daemon's door it would be refused, and here it stands in nobody's way.
+        """
+        if self._empty.over(request, self._whole, now, _day(now)):
+            return
+        self._ordering.join(request, number, now)
+
+    def queue(
+        self,
+        now: float,
+        again: Sequence[PlacementRequest],
+        growing: Sequence[PlacementRequest],
+        aside: Mapping[str, str],
+        gate: Gate = every,
+    ) -> Turns:
+        """Who may be placed now: `again` before all, running jobs that ask for more while nobody else waits.
+
+        Who is `aside` may not, nor whom the gate does not let in.
+        """
+        self._charge(now)
+        turns, skipped = self._look(now, again, gate), frozenset(aside)
+        if skipped:
+            turns = self._look(now, again, gate, skipped=skipped)
+        if turns.head is None and growing:
+            asked = [(now, number, request) for number, request in enumerate(growing)]
+            turns = self._ordering.turns(
+                self._whole, now, _day(now), first=again, growing=asked, skipped=skipped, gate=gate
+            )
+        self._turns = turns
+        return turns
+
+    def _look(
+        self,
+        now: float,
+        again: Sequence[PlacementRequest],
+        gate: Gate,
+        skipped: frozenset[str] = frozenset(),
+    ) -> Turns:
+        return self._ordering.turns(self._whole, now, _day(now), first=again, skipped=skipped, gate=gate)
+
+    def placed(self, job_id: str) -> None:
+        """A job that waited was placed."""
+        if self._turns is not None and self._ordering.sharing.overtaken_by_others is not None:
+            self._ordering.passed(job_id, self._turns)
+        self._ordering.leave(job_id)
+
+    def holds(self, running: RunningJob, now: float) -> None:
+        """What a running job holds now."""
+        sizes = running.taken[: len(running.vm_ids)]
+        vms = [self._vms[vm_id] for vm_id in running.vm_ids]
+        per_hour = sum(
+            min(size.share_of(vm.resources), 1.0) * vm.price_per_hour
+            for size, vm in zip(sizes, vms, strict=True)
+        )
+        self._note(running, Holding(running.job.queue, running.job.owner, total(sizes), per_hour), now)
+
+    def ended(self, running: RunningJob, at: float) -> None:
+        """A job is over and holds nothing."""
+        self._note(running, Holding(running.job.queue, running.job.owner, NOTHING, 0.0), at)
+
+    def _note(self, running: RunningJob, holding: Holding, at: float) -> None:
+        job_id = running.job.id
+        self._charge_one(job_id, at)
+        self._ordering.shares.holds(job_id, holding, at)
+        self._held.pop(job_id, None)
+        if holding.held:
+            self._held[job_id] = holding, at
+
+    def why_not(self, request: PlacementRequest, now: float) -> str:
+        """Which limit keeps a job that waits from being placed, now or ever; empty when none does."""
+        asked = request, self._whole, now, _day(now)
+        return self._empty.over(*asked) or self._ordering.over(*asked)
+
+    def next_change(self, now: float) -> float:
+        """When limits of what a day may cost let somebody be placed again; infinity when they let all."""
+        if not self or self._spent_on != _day(now):
+            return math.inf
+        return (now // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY
+
+    # ---- what a day has cost -----------------------------------------------------------------------
+
+    def _charge(self, now: float) -> None:
+        if self._charges:
+            for job_id in self._held:
+                self._charge_one(job_id, now)
+
+    def _charge_one(self, job_id: str, now: float) -> None:
+        """Charge what a job holds since it was charged last, to the days to which that belongs."""
+        if not self._charges or job_id not in self._held:
+            return
+        holding, since = self._held[job_id]
+        while since < now:
+            until = min((since // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY, now)
+            dollars = holding.per_hour * (until - since) / SECONDS_PER_HOUR
+            self._spent_on = _day(since)
+            self._ordering.shares.spends(holding.queue, holding.user, self._spent_on, dollars)
+            since = until
+        self._held[job_id] = holding, now
+
+
+def _day(at: float) -> str:
+    """The day of a time; later ones are greater texts."""
+    return f"{int(at // SECONDS_PER_DAY):08}"

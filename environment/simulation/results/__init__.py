@@ -1,0 +1,1 @@
+"""Results of a run: jobs, VMs, decisions, bill, fairness."""

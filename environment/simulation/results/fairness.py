@@ -1,0 +1,199 @@
+"""How fair a run was: what each queue, or each user of a queue, held, and what weights would have given it.
+
+At every moment what all held together is divided by the weights of the tree among those who had jobs that
+were not over, to nobody more than his jobs asked for and he may have at once, and to nobody who asks for it
+less than he is guaranteed: that is a party's fair part. Limits of money and of jobs that run are no part of
+it. Everything here is a function of a result and of the queues; who was to go first, a run was not asked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from environment.queues.types import Queues
+from environment.simulation.results.fair_division import DUST, By, Division, weight_of
+from environment.simulation.results.job_outcomes import JobOutcome
+from environment.simulation.results.results import Result
+from environment.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """How a queue, or a user in it, fared. Shares are of the cluster, of what is scarcest to it (dominant).
+
+    `share` is what it held and `fair` what it should have, on average over the `demand` seconds in which jobs
+    of it were not over; slowdown is completion over duration, of its jobs, and `late` counts those that were
+    over after their deadlines. Times in seconds, cost in dollars.
+    """
+
+    queue: str
+    #: None where all users of the queue are meant; empty of jobs that are nobody's.
+    user: str | None
+    weight: float
+    jobs: int
+    demand: float
+    share: float
+    fair: float
+    slowdown: float
+    p95_slowdown: float
+    wait: float
+    longest_wait: float
+    completion: float
+    in_time: int
+    late: int
+    cost: float
+
+    @property
+    def name(self) -> str:
+        """For tables and pictures."""
+        return _name(self.queue, self.user)
+
+    @property
+    def normalised(self) -> float | None:
+        """What it held of its fair part: 1 is just that; None when it should have had nothing."""
+        return self.share / self.fair if self.fair > DUST else None
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """How fair a run was to its queues, or to their users."""
+
+    by: By
+    parties: tuple[Party, ...]
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of what parties held of their fair parts: 1 when all alike, 1/n when one has all."""
+        return jain([party.normalised for party in self.parties if party.normalised is not None])
+
+    @property
+    def furthest(self) -> float:
+        """How far the furthest from its fair part is: 0.05 for five per cent too much, or too little."""
+        there = (party.normalised for party in self.parties)
+        return max((abs(each - 1.0) for each in there if each is not None), default=0.0)
+
+    @property
+    def in_time(self) -> int:
+        """How many jobs with a deadline were over by then."""
+        return sum(party.in_time for party in self.parties)
+
+    @property
+    def late(self) -> int:
+        """How many were not."""
+        return sum(party.late for party in self.parties)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        parties = [
+            {name: getattr(party, name) for name in Party.__slots__} | {"normalised": party.normalised}
+            for party in self.parties
+        ]
+        told = {"jain": self.jain, "furthest": self.furthest, "in_time": self.in_time, "late": self.late}
+        return {"by": self.by, **told, "parties": parties}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharesOverTime:
+    """Mean shares of the parties in equal parts of a run: what they held, and their fair parts, [P, G]."""
+
+    names: tuple[str, ...]
+    #: Where the parts begin, seconds.
+    at: FloatArray
+    held: FloatArray
+    fair: FloatArray
+
+
+def fairness(
+    result: Result,
+    queues: Queues | None = None,
+    by: By = "queue",
+    between: tuple[float, float] | None = None,
+) -> Fairness:
+    """How fair the run was; with `between`, as far as what was held in these seconds tells.
+
+    Without queues all that jobs name have the weight 1, and so have users in any.
+    """
+    queues = queues or Queues()
+    division = Division(result, queues, by)
+    start, end = between or (0.0, float("inf"))
+    demand, held, fair = np.zeros((3, len(division.parties)))
+    for at, seconds, shares, parts, wanted in division.moments():
+        inside = np.clip(np.minimum(at + seconds, end) - np.maximum(at, start), 0.0, None)
+        demand += inside @ (wanted > 0)
+        held += inside @ shares
+        fair += inside @ parts
+    jobs: list[list[JobOutcome]] = [[] for _ in division.parties]
+    for job, party in zip(result.jobs, division.party.tolist(), strict=True):
+        jobs[party].append(job)
+    return Fairness(
+        by,
+        tuple(
+            _party(key, queues, of, *numbers)
+            for key, of, *numbers in zip(
+                division.parties, jobs, demand.tolist(), held.tolist(), fair.tolist(), strict=True
+            )
+        ),
+    )
+
+
+def shares_over_time(
+    result: Result, queues: Queues | None = None, by: By = "queue", parts: int = 200
+) -> SharesOverTime:
+    """What each held over the time of the run, and what it should have."""
+    division = Division(result, queues or Queues(), by)
+    edges = np.linspace(0.0, max((job.ended_at for job in result.jobs), default=1.0), parts + 1)
+    held, fair = np.zeros((2, parts, len(division.parties)))
+    for at, seconds, shares, should, _ in division.moments():
+        ends = at + seconds
+        for sums, values in ((held, shares), (fair, should)):
+            for number in range(parts):
+                first = np.searchsorted(ends, edges[number], "right")
+                last = np.searchsorted(at, edges[number + 1], "left")
+                of = slice(first, max(first, last))
+                inside = np.minimum(ends[of], edges[number + 1]) - np.maximum(at[of], edges[number])
+                sums[number] += np.clip(inside, 0.0, None) @ values[of]
+    width = np.diff(edges)[:, None]
+    return SharesOverTime(
+        tuple(_name(*key) for key in division.parties), edges[:-1], held / width, fair / width
+    )
+
+
+def _name(queue: str, user: str | None) -> str:
+    return queue if user is None else f"{user or 'nobody'} in {queue}"
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index of fairness of shares: 1 when all are the same, 1/n when one has everything; 1 of none."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares > 0 else 1.0
+
+
+def _party(
+    key: tuple[str, str | None],
+    queues: Queues,
+    jobs: Sequence[JobOutcome],
+    demand: float,
+    held: float,
+    fair: float,
+) -> Party:
+    slowdowns = [job.completion / job.duration for job in jobs if job.duration > 0]
+    waits = [job.wait for job in jobs]
+    due = [job.ended_at <= job.deadline for job in jobs if job.deadline is not None]
+    return Party(
+        *key,
+        weight=weight_of(*key, queues),
+        jobs=len(jobs),
+        demand=demand,
+        share=held / demand if demand > 0 else 0.0,
+        fair=fair / demand if demand > 0 else 0.0,
+        slowdown=float(np.mean(slowdowns)) if slowdowns else 0.0,
+        p95_slowdown=float(np.percentile(slowdowns, 95)) if slowdowns else 0.0,
+        wait=float(np.mean(waits)) if waits else 0.0,
+        longest_wait=max(waits, default=0.0),
+        completion=float(np.mean([job.completion for job in jobs])) if jobs else 0.0,
+        in_time=sum(due),
+        late=len(due) - sum(due),
+        cost=sum(job.cost for job in jobs),
+    )

@@ -1,0 +1,260 @@
+"""What came of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from conf.units import SECONDS_PER_HOUR
+from environment.resources import Resources
+from environment.simulation.results.decision_trace import TracedDecisions, trace_to_json
+from environment.simulation.results.job_outcomes import JobOutcomes
+from environment.types import FloatArray, IntArray, Vm
+
+#: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldArrays:
+    """What executors held, [E]: the number of the job and of the VM, from when to when, and how much.
+
+    An executor that was placed again stands there once for every place; one that was missing, on the VM
+    behind the last. `kind` is its size, by number in `kinds`.
+    """
+
+    job: IntArray
+    vm: IntArray
+    start: FloatArray
+    end: FloatArray
+    kind: IntArray
+    kinds: tuple[Resources, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedBill:
+    """What a cloud charges for the VMs, from opened to closed, in dollars, and for what.
+
+    A VM that is always there is charged from the beginning to the last end. An idle one of a pool is charged
+    until it closes, though that be after the last end.
+    """
+
+    #: While executors held them and they were up, whatever part of them (a daemon's bill tells that apart).
+    used: float
+    #: While they booted.
+    booting: float
+    #: While nobody held them.
+    idle: float
+    #: While what ran on a spot VM that is taken away was moved.
+    draining: float
+    #: For whole units, and the least that is charged.
+    rounding: float
+    #: How often a VM of a pool was opened.
+    openings: int
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.used + self.booting + self.idle + self.draining + self.rounding
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run of a policy over a workload on a cluster."""
+
+    #: In order of arrival.
+    jobs: JobOutcomes
+    vms: tuple[Vm, ...]
+    #: For how long each VM held an executor, seconds.
+    vm_seconds: tuple[float, ...]
+    #: Dollars (Islam 2022, eq. 4).
+    cost: float
+    #: What the cloud charges for the same.
+    bill: SimulatedBill
+    #: Dollars below which no schedule can stay.
+    bound: float
+    decisions: TracedDecisions = field(repr=False)
+    #: Who held what, by number in `jobs`.
+    held: HeldArrays = field(compare=False, repr=False)
+    #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
+    refused: Mapping[str, str]
+    #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.
+    aside: Mapping[str, str]
+    #: Jobs that never end on their spot VMs and were given up, and why; they end then.
+    given_up: Mapping[str, str]
+    #: Jobs that policies believed never to end on spot VMs, so that they were placed on others alone.
+    kept_off_spot: tuple[str, ...]
+    #: How long each decision took, seconds, in order; of those that were taken in one go, their mean.
+    decision_seconds: FloatArray = field(compare=False, repr=False)
+    #: Where the durations came from that jobs really had: profile, fitted or drawn.
+    truth: str
+    #: What policies could expect of them: exact, spread, a number or constant.
+    belief: str
+    #: The same of spot VMs: exact, or a number.
+    spot_belief: str
+    #: How often a spot VM was taken away while executors were there, how many of them, and how much of their
+    #: work was done again, core-hours.
+    interruptions: int = 0
+    executors_lost: int = 0
+    work_lost: float = 0.0
+    #: Executors that jobs gave to others, jobs that were stopped for others, dollars of work lost with that.
+    executors_given: int = 0
+    jobs_stopped: int = 0
+    work_given: float = 0.0
+    #: How many decisions a safety stop cut short; where there are any, the machine's speed decided too.
+    cut_short: int = 0
+    #: How many decisions a guard took in place of a learned policy.
+    guarded: int = 0
+
+    @property
+    def cost_over_bound(self) -> float | None:
+        """How many times the bound it cost; None when the bound is 0."""
+        return self.cost / self.bound if self.bound > 0 else None
+
+    @cached_property
+    def average_duration(self) -> float:
+        """Mean seconds from start to end: the paper's job duration."""
+        return _mean(self.jobs.durations)
+
+    @cached_property
+    def average_completion(self) -> float:
+        """Mean seconds from submission to end."""
+        return _mean(self.jobs.completions)
+
+    @cached_property
+    def p95_completion(self) -> float:
+        """Seconds from submission to end that 95 of 100 jobs stay below."""
+        return _percentile(self.jobs.completions, 95)
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds from submission to start of the job that waited longest."""
+        return float(self.jobs.waits.max()) if self.jobs else 0.0
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first submission to the last end."""
+        if not self.jobs:
+            return 0.0
+        return float(self.jobs.columns.end.max() - self.jobs.submitted_at[0])
+
+    @property
+    def good_placements(self) -> int:
+        """How many jobs are placed as their type prefers."""
+        return int(self.jobs.good.sum())
+
+    @property
+    def waits(self) -> int:
+        """How often the decision was to wait."""
+        return self.decisions.waits
+
+    @property
+    def violations(self) -> int:
+        """How many of the policy's own decisions could not be executed."""
+        return len(self.decisions.faulty)
+
+    @property
+    def fallback_share(self) -> float:
+        """Which share of the decisions was not the policy's own, as it failed: the fallback took them."""
+        return self.violations / len(self.decisions) if len(self.decisions) else 0.0
+
+    @property
+    def vm_hours(self) -> dict[str, float]:
+        """Hours in use, by VM type."""
+        hours = dict.fromkeys((vm.type for vm in self.vms), 0.0)
+        for vm, seconds in zip(self.vms, self.vm_seconds, strict=True):
+            hours[vm.type] += seconds / SECONDS_PER_HOUR
+        return hours
+
+    @property
+    def utilisation(self) -> float:
+        """Which share of the cores that were paid for had an executor; 0 when nothing ran."""
+        paid = sum(vm.cpus * seconds for vm, seconds in zip(self.vms, self.vm_seconds, strict=True))
+        return self.jobs.core_seconds / paid if paid > 0 else 0.0
+
+    def summary(self) -> dict[str, float | None]:
+        """The numbers of the run by name, for tables."""
+        micros = self.decision_seconds * 1e6
+        return {
+            "cost": self.cost,
+            "bill": self.bill.total,
+            "openings": self.bill.openings,
+            "interruptions": self.interruptions,
+            "executors_lost": self.executors_lost,
+            "work_lost": self.work_lost,
+            "cost_over_bound": self.cost_over_bound,
+            "average_duration": self.average_duration,
+            "average_completion": self.average_completion,
+            "p95_completion": self.p95_completion,
+            "longest_wait": self.longest_wait,
+            "makespan": self.makespan,
+            "waits": self.waits,
+            "good_placements": self.good_placements,
+            "utilisation": self.utilisation,
+            "violations": self.violations,
+            "fallback_share": self.fallback_share,
+            "decision_p50_us": _percentile(micros, 50),
+            "decision_p99_us": _percentile(micros, 99),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but the latencies of single decisions, as plain values."""
+        return {
+            "truth": self.truth,
+            "belief": self.belief,
+            "spot_belief": self.spot_belief,
+            **self.summary(),
+            "bound": self.bound,
+            "bill_for": asdict(self.bill),
+            "vm_hours": self.vm_hours,
+            "refused": dict(self.refused),
+            "aside": dict(self.aside),
+            "given_up": dict(self.given_up),
+            "kept_off_spot": list(self.kept_off_spot),
+            "executors_given": self.executors_given,
+            "jobs_stopped": self.jobs_stopped,
+            "work_given": self.work_given,
+            "cut_short": self.cut_short,
+            "guarded": self.guarded,
+            "vms": [
+                {"name": vm.name, "type": vm.type, "seconds": seconds}
+                for vm, seconds in zip(self.vms, self.vm_seconds, strict=True)
+            ],
+            "jobs": [
+                {**asdict(job), "duration": job.duration, "completion": job.completion} for job in self.jobs
+            ],
+            "decisions": trace_to_json(self.decisions),
+        }
+
+
+def cost_shares(
+    job: IntArray, vm: IntArray, start: FloatArray, end: FloatArray, share: FloatArray, price: FloatArray
+) -> FloatArray:
+    """Dollars of each job: at every moment a VM's price is shared by its executors, by their shares of it.
+
+    The first five are per executor, [E]: its job's number, its VM, from when to when, and its dominant share
+    (the largest fraction of anything that the VM has that it takes). `price` is per hour, [N]. Returns [M].
+    For each VM the price of all of what is taken is summed up over time; an executor pays by its share what
+    that sum grew by while it ran.
+    """
+    vms, times = np.concatenate((vm, vm)), np.concatenate((start, end))
+    order = np.lexsort((times, vms))
+    # What is taken of a VM is back when its last executor ends, so one running sum serves all of them.
+    taken = np.cumsum(np.concatenate((share, -share))[order]).round(_DIGITS)
+    seconds = np.diff(times[order], append=0.0)
+    for_all = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)
+    paid: FloatArray = np.empty(len(order))
+    paid[order] = np.cumsum(for_all) - for_all
+    shares = share * (paid[len(vm) :] - paid[: len(vm)]) / SECONDS_PER_HOUR
+    by_job: FloatArray = np.bincount(job, weights=shares).astype(np.float64)
+    return by_job
+
+
+def _mean(values: FloatArray) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def _percentile(values: FloatArray, percent: float) -> float:
+    return float(np.percentile(values, percent)) if len(values) else 0.0

@@ -1,0 +1,83 @@
+"""Who waits in a simulation, and who aside: jobs that have arrived, executors that were lost, jobs that grow.
+
+In which order jobs of many queues and users wait is in `in_order`, who arrives when in `arrivals`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from environment.decisions.decision_round import WaitingRequests
+from environment.decisions.jvm_limit import carried
+from environment.simulation.arrivals import Arrivals
+from environment.simulation.cluster import SimulatedCluster
+from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.ordering import InOrder
+from environment.simulation.scale_up import SimulatedGrowth
+from environment.types import PlacementRequest
+from environment.view import RunningJob
+
+
+class WhoWaits:
+    """Looks at what the world knows, and changes nothing; `head` is the first request never placed."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        arrivals: Arrivals,
+        requests: Sequence[PlacementRequest],
+        running: Mapping[int, RunningJob],
+        missing: Missing,
+        growing: SimulatedGrowth,
+        in_order: InOrder | None,
+        jvms: int | None,
+    ) -> None:
+        """`requests`, of those that have arrived, and `running` are the world's, as they are then.
+
+        `jvms` is how many of them one machine carries; None: all.
+        """
+        self._cluster, self._arrivals, self._requests = cluster, arrivals, requests
+        self._running, self._missing, self._growing = running, missing, growing
+        self._in_order, self._jvms = in_order, jvms
+
+    def queue(self, now: float, head: int) -> WaitingRequests:
+        """Lost executors that may be placed again, then jobs in order; not who is aside."""
+        due = self._missing.requests()
+        if self._in_order is not None:
+            more, aside = [*self._growing.requests()], self._beyond(head) if self._cluster.lossy else {}
+            due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
+            return self._in_order.queue(now, due, more, aside, self._let_in)
+        queue = new = WaitingRequests(self._requests, head)
+        if self._cluster.lossy:
+            queue = WaitingRequests(
+                [request for request in (*due, *new) if not self._cluster.beyond(request)]
+            )
+        elif due:
+            queue = WaitingRequests([*due, *new])
+        # Those that are behind lost executors wait as well.
+        alone = not any(not request.again for request in queue)
+        if alone and self._growing:
+            grow = (more for more in self._growing.requests() if not self._cluster.beyond(more))
+            queue = WaitingRequests([*queue, *grow])
+        if self._jvms is None:
+            return queue
+        lost, others = ([each for each in queue if each.again is which] for which in (True, False))
+        return WaitingRequests([*lost, *self._let_in(others, 0)])
+
+    def aside(self, now: float, head: int) -> dict[str, str]:
+        """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""
+        found = self._arrivals.waiting | self._beyond(head)
+        if self._in_order is not None:
+            for request in self._requests[head:]:
+                if why := self._in_order.why_not(request, now):
+                    found.setdefault(request.job.id, why)
+        return found
+
+    def _let_in(self, requests: Iterable[PlacementRequest], more: int) -> Iterator[PlacementRequest]:
+        """Those of them that one machine carries beside what runs, and so many JVMs more."""
+        most = self._jvms
+        running = 0 if most is None else sum(len(job.vm_ids) + 1 for job in self._running.values())
+        return carried(requests, most, running + more)
+
+    def _beyond(self, head: int) -> dict[str, str]:
+        """The jobs that the VMs which are left do not hold."""
+        waiting = self._requests[head:]
+        return {request.job.id: why for request in waiting if (why := self._cluster.beyond(request))}
