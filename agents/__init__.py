@@ -1,1 +1,1 @@
-"""Who decides: the policy registry and the policies themselves. No Mesos, no Spark, no sockets."""
+"""Policies, their registry and their experiments."""

@@ -1,1 +1,1 @@
-"""Configuration: the YAML files that ship with Stoker, their typed schemas, and the strict loader."""
+"""YAML files and their loader."""

@@ -13,8 +13,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from conf.dialect import Reader
-from conf.reading import read_bounded, read_secret, read_token
+from conf.bounded_read import read_bounded, read_secret, read_token
+from conf.yaml_dialect import Reader
 
 Schema = TypeVar("Schema", bound=BaseModel)
 Location = tuple[str | int, ...]

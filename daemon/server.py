@@ -18,9 +18,9 @@ from pathlib import Path
 
 import structlog
 
-from conf.collecting import uncollected
 from conf.loader import ConfigError
 from conf.schema import Config
+from conf.util.gc_pause import uncollected
 from daemon.auth.audit_log import Audit
 from daemon.auth.user_directory import Directory
 from daemon.auth.users_file import users_path

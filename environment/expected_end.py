@@ -7,7 +7,7 @@ what of it is in `environment.view`; what is true in a simulation, and how far b
 
 import math
 
-from conf.assumptions import MEASURED_SPREAD
+from conf.schema.defaults import MEASURED_SPREAD
 
 #: Standard deviations before the median up to which, and behind it from which, nothing need be integrated.
 EARLY, LATE = -5.0, 30.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from conf.assumptions import UNKNOWN_DURATION
+from conf.schema.defaults import UNKNOWN_DURATION
 from environment.resources import BASIC
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ these.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from conf.assumptions import RESOURCE_WEIGHT
+from conf.schema.defaults import RESOURCE_WEIGHT
 from environment.resources import Resources
 from environment.types import Job
 

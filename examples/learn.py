@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import environment.training.gym  # noqa: F401  it registers the environment
 from environment.kernel.rule_options import ObservationOptions, RewardOptions
-from profiles.generators import source_of
-from profiles.workload import Workload
+from profiles.workloads.generators import source_of
+from profiles.workloads.workload import Workload
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import profiles.apps
 from conf.loader import ConfigError
-from conf.plan import Grid, Plan
 from conf.schema import Cluster
+from conf.schema.measuring_plan import Grid, Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from agents.estimates import (
     held_for,
     rounded,
 )
-from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.feasibility import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait

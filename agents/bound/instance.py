@@ -20,7 +20,7 @@ from environment.kernel.state import PREFERENCES, make_batch
 from environment.resource_arrays import ResourceArrays
 from environment.simulation.options import SimulationOptions
 from environment.types import FloatArray, IntArray, Job, Vm
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 #: Seconds by which sums of times may be off.
 CLOSE = 1e-6

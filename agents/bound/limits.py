@@ -15,7 +15,7 @@ from agents.bound.offline import aim_for, search
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.lower_bound import perfect_packing_bound
 from environment.types import Vm
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 Told = Callable[[int, int, str], None]
 

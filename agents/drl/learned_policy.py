@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
 from agents.estimates import check_share
-from agents.guard import Guard
+from agents.starvation_guard import Guard
 from environment.decisions.feasibility import check, shortage
 from environment.decisions.starvation import Patience, PatienceLimits
 from environment.number_format import times
@@ -43,7 +43,7 @@ class LearnedOptions:
     #: How many later jobs may be placed before one while it is the oldest, by the guard too; 0 is first come,
     #: first served. Without it, as many as in training.
     overtaken_at_most: int | None = None
-    #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.guard` has it.
+    #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.starvation_guard` has it.
     guard: bool = True
     #: For how long a job may fit and wait: in seconds, or times what it is expected to take.
     patience: float | str = "1x"

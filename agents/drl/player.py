@@ -11,7 +11,7 @@ from agents.drl.kernel.placing import Choices, QueuedJobs, make_desk, make_draft
 from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
 from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, Means, Said, Space
 from agents.drl.play.playing import play_learned
-from agents.guard import WATCHED, Guard
+from agents.starvation_guard import WATCHED, Guard
 from environment.decisions.starvation import PatienceLimits
 from environment.kernel.play_loop import Trace
 from environment.kernel.resized_jobs import Spared

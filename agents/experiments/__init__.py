@@ -1,1 +1,1 @@
-"""Policies compared in the simulator: runs over workloads and seeds, their statistics, and the reports."""
+"""Runs over workloads and seeds, reports, and the experiments of `stoker reproduce`."""

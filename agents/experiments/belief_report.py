@@ -19,7 +19,7 @@ from agents.experiments.comparison import (
     numbered,
     statistics_of,
 )
-from agents.experiments.islam2022 import PATTERNS, play, processes, scenes
+from agents.experiments.islam2022.runs import PATTERNS, play, processes, scenes
 from environment.simulation.durations.beliefs import EXACT, Belief
 
 #: Those that expect anything of durations, and `ff`, which does not.

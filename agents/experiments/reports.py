@@ -13,7 +13,7 @@ from agents.experiments.comparison import (
     knowledge,
     statistics_of,
 )
-from agents.experiments.islam2022 import PATTERNS, play, scenes
+from agents.experiments.islam2022.runs import PATTERNS, play, scenes
 from environment.simulation.durations.beliefs import Belief
 
 #: All baselines at their defaults, and those that weigh cost against time at three weights.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from agents.columns import Columns
+from agents.column_cache import Columns
 from agents.estimates import (
     LEAST_WEIGHT,
     check_factor,
@@ -24,8 +24,8 @@ from agents.estimates import (
     effective_prices,
     held_for,
 )
-from agents.smallest import smallest
-from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from agents.warm_up import smallest
+from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.barred_vms import ANYWHERE as ANY_USE
 from environment.decisions.feasibility import shortage

@@ -30,7 +30,7 @@ from agents.lookahead.plans import (
 )
 from agents.lookahead.rollout import replay, score, search
 from agents.lookahead.situation import Situations, grain_of
-from agents.smallest import smallest
+from agents.warm_up import smallest
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.state import Batch, Rules
 from environment.types import FloatArray, IntArray, PlacementRequest

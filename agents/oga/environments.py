@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from agents.oga.bipartite import UTILITIES, Model, ModelError, Request, build_model
 from agents.oga.port_jobs import PortJobs, jobs_of
 from environment.types import FloatArray, IntArray
-from profiles.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
+from profiles.workloads.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
 
 #: MiB of a unit of memory.
 MEMORY_UNIT = 8192

@@ -1,6 +1,6 @@
 """Characters that a reader does not see, or that change what is seen, as escapes.
 
-The same as `conf/characters.py` of the daemon; a test compares both.
+The same as `conf/util/printable.py` of the daemon; a test compares both.
 """
 
 from __future__ import annotations

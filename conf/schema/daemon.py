@@ -13,8 +13,8 @@ from pydantic import (
     model_validator,
 )
 
-from conf.assumptions import DEFAULT_SPARK, RESOURCE_WEIGHT
-from conf.described import Described
+from conf.schema.defaults import DEFAULT_SPARK, RESOURCE_WEIGHT
+from conf.schema.documented_model import Described
 from conf.schema.fields import (
     SPARK_VERSION,
     Name,

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
-from conf.described import Described
+from conf.schema.documented_model import Described
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
+from conf.util.printable import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 
 #: Entries of a list or mapping at most, by what it holds; characters in all. A process takes a megabyte.
 MOST_ARGUMENTS, MOST_FILES, MOST_SETTINGS, MOST_RESOURCES = 10_000, 1000, 2000, 100

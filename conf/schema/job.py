@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from conf.assumptions import DEFAULT_QUEUE
-from conf.characters import UNSEEN_IN_PLANE_0
+from conf.schema.defaults import DEFAULT_QUEUE
 from conf.schema.fields import (
     Archives,
     Arguments,
@@ -36,6 +35,7 @@ from conf.schema.fields import (
     at_most,
     one_line,
 )
+from conf.util.printable import UNSEEN_IN_PLANE_0
 
 
 class Driver(Strict):

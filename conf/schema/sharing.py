@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from conf.assumptions import DEFAULT_QUEUE
-from conf.characters import LONGEST_NAME
+from conf.schema.defaults import DEFAULT_QUEUE
 from conf.schema.fields import Memory, Name, Priority, SpotUse, Strict, Time, like
+from conf.util.printable import LONGEST_NAME
 
 #: By what jobs are put in order.
 Criterion = Literal["fifo", "priority", "fair", "deadline", "shortest"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from conf.masking import masked_text
+from conf.util.secret_masking import masked_text
 from daemon.core.logging import Throttle
 from daemon.disk.event_log import Journal
 

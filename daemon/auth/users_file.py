@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+from conf.bounded_read import read_regular
 from conf.loader import ConfigError, parse
-from conf.reading import read_regular
 from conf.schema.users import TokenEntry, UsersFile
 from daemon.core.identity import UserRecord
 from daemon.core.tokens import TokenRecord

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.cluster import bill, cluster, queues, top, users, webhooks, what_if
 from daemon.cli.jobs import (
     events,

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from conf.characters import visible
+from conf.util.printable import visible
 
 Event = MutableMapping[str, Any]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import structlog
 
 from conf.schema import UploadsSection
+from conf.schema.uploaded_file import SHA256, Uploaded
 from conf.units import SECONDS_PER_DAY
-from conf.uploaded import SHA256, Uploaded
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.rows.database import is_full
 

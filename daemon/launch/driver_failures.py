@@ -6,9 +6,9 @@ printed `launcher` and `failed_drivers` know.
 
 from collections.abc import Sequence
 
-from conf.characters import visible
-from conf.masking import masked_text, secrets_in, without
 from conf.schema import JobSpec
+from conf.util.printable import visible
+from conf.util.secret_masking import masked_text, secrets_in, without
 from framework.spark import last_words
 from framework.spark.driver.exit_codes import exit_words, signal_of
 
@@ -31,7 +31,7 @@ def failure_line(
     """What a reason says, behind the exit code, of what a driver printed last; empty when that is nothing.
 
     It is a single line in which nothing is hidden from its reader, cut where it is long. Neither `secrets`
-    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.masking` finds. Of a
+    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.util.secret_masking` finds. Of a
     driver that a signal ended (by its exit `code`) only an error is told: it had no time to say why.
     """
     if spec is not None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from conf.masking import masked_urls
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
-from conf.uploaded import uploaded
+from conf.schema.uploaded_file import uploaded
+from conf.util.secret_masking import masked_urls
 from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of
 from daemon.disk.run_as import Rights

@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from agents.registry import PolicyError, create, is_ours
-from agents.trying import tried
+from agents.trial import tried
+from conf.bounded_read import read_secret
 from conf.loader import ConfigError, find
-from conf.reading import read_secret
 from conf.schema import Config, PolicyChoice, Telemetry, Webhook, promised
 from conf.schema.sharing import paths
 from daemon.auth.users_file import read_users, users_path

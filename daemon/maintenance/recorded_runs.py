@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from conf.carrying import carried
 from conf.schema import JobSpec
+from conf.util.copy_fields import carried
 from daemon.launch.event_log_export import find_event_logs
 from daemon.store.job_store import Store
 from environment.decisions.explain import Explanation
@@ -20,7 +20,7 @@ from framework.host.untrusted_files import open_beneath
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, EventLogError, parse_log, parts_of
 from profiles.trajectories import TrajectoryStep
-from profiles.workload import Workload, WorkloadJob, workload_of
+from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 
 _PAGE = 500
 

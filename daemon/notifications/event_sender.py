@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, get_args
 
 import structlog
 
-from conf.happenings import Kind
+from conf.schema.event_kinds import Kind
 from daemon.notifications.signed_post import Came, PostOutcome
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import DeposedError

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from conf.happenings import Kind
+from conf.schema.event_kinds import Kind
 from conf.schema.webhooks import ENDS
 from daemon.http.server.scheduler_interface import Admission
 from daemon.notifications.event_sender import SETTLES, Follower, Source

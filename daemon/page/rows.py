@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conf.masking import masked_urls
+from conf.util.secret_masking import masked_urls
 from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.core.estimate import Estimate
 from daemon.http.server.problem_details import printable

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from conf.carrying import carried
-from conf.described import Described
+from conf.schema.documented_model import Described
 from conf.schema.users import Role
+from conf.util.copy_fields import carried
 from daemon.schemas.base import Body, Said
 from daemon.schemas.bill import BillLine
 from daemon.schemas.queries import Query

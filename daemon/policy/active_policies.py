@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from agents.registry import PolicyError, is_ours
-from agents.trying import tried
+from agents.trial import tried
 from conf.schema import Config, PolicyChoice
 from daemon.http.server.scheduler_interface import PolicyStatus, RejectedError
 from daemon.policy.policy_runner import Deciders

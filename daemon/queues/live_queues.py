@@ -13,10 +13,10 @@ from typing import Any
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from conf.accepted import accepted
-from conf.assumptions import DEFAULT_QUEUE
 from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
+from conf.schema.defaults import DEFAULT_QUEUE
+from conf.schema.lenient_read import accepted
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.queues import tree
 from daemon.store.job_store import Store, StoreError

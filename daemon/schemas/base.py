@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict
 
-from conf.described import Described
-from conf.masking import masked_urls
+from conf.schema.documented_model import Described
+from conf.util.secret_masking import masked_urls
 from daemon.http.server.problem_details import printable
 from environment.simulation.durations.prediction_intervals import Interval
 

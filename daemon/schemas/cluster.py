@@ -6,7 +6,7 @@ Memory is MiB, prices are dollars per hour.
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from conf.carrying import carried
+from conf.util.copy_fields import carried
 from daemon.core.cluster_status import ClusterStatus, VmState
 from daemon.http.server.scheduler_interface import Health
 from daemon.schemas.base import Body, Said

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from conf.carrying import carried
+from conf.util.copy_fields import carried
 from daemon.schemas.base import Body, Said
 from daemon.schemas.jobs import EstimateBody, GaveBody, TookBody
 from daemon.store.rows.resource_columns import flat, flat_free

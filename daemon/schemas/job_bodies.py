@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from conf.carrying import carried
-from conf.masking import masked_arguments, masked_text, masked_values
 from conf.schema import JobSpec
+from conf.util.copy_fields import carried
+from conf.util.secret_masking import masked_arguments, masked_text, masked_values
 from daemon.core.estimate import Estimate, KeptEstimates
 from daemon.http.server.scheduler_interface import LogChunk
 from daemon.schemas.base import interval_body
@@ -87,7 +87,7 @@ _FILES = ("py_files", "files", "jars", "archives", "repositories")
 
 
 def masked(spec: JobSpec) -> JobSpec:
-    """The spec without what is nobody's business: see `conf.masking`."""
+    """The spec without what is nobody's business: see `conf.util.secret_masking`."""
     shown = {
         "app": masked_text(spec.app),
         "args": masked_arguments(spec.args),

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from conf.described import Described
 from conf.schema import JobSpec, NameOrNone, SpotUse
+from conf.schema.documented_model import Described
 from daemon.schemas.base import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
 from environment.model.messages.records import Fault

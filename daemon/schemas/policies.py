@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from agents.registry import PolicyInfo
-from conf.carrying import carried
+from conf.util.copy_fields import carried
 from daemon.core.estimate import Coverage
 from daemon.core.shadow_comparison import ComparisonReport, Priced
 from daemon.http.server.scheduler_interface import PolicyStatus, ShadowStatus

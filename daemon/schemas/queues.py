@@ -5,8 +5,8 @@ Times are seconds since the epoch, money is dollars, memory MiB.
 
 from dataclasses import replace
 
-from conf.carrying import carried
 from conf.schema import QueueSettings, SpotUse
+from conf.util.copy_fields import carried
 from daemon.auth.permits import Permit
 from daemon.core.queue_status import QueuesStatus, QueueStatus
 from daemon.schemas.base import Body, Said

@@ -14,8 +14,8 @@ from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conf.described import Described
 from conf.schema import Arguments, Name, Text
+from conf.schema.documented_model import Described
 from conf.schema.fields import Texts
 from framework.spark.submit_properties import TOKEN
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from conf.happenings import Kind
+from conf.schema.event_kinds import Kind
 from daemon.notifications.signed_post import Came
 from daemon.schemas import base
 from daemon.schemas.jobs import JobBody

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from conf.described import Described
 from conf.schema import Cluster, PolicyChoice
+from conf.schema.documented_model import Described
 from conf.schema.fields import Name
 from conf.schema.sharing import Order
 from daemon.auth.permits import Permit

@@ -7,11 +7,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from itertools import accumulate
 
-from conf.assumptions import MEASURED_SPREAD
-from conf.carrying import carried
 from conf.schema import DynamicExecutors, JobSpec
+from conf.schema.defaults import MEASURED_SPREAD
 from conf.schema.job import Retry
 from conf.units import deadline_at
+from conf.util.copy_fields import carried
 from daemon.http.server.scheduler_interface import Admission, RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.queues import queue_admission

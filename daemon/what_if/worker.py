@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any, BinaryIO
 
 from agents.registry import create, is_ours, look_in
-from agents.smallest import smallest
+from agents.warm_up import smallest
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, Question, read
 from environment.policy_faults import failure
 from environment.simulation.forecast.play_forward import play_ahead

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
-from conf.carrying import carrier
+from conf.schema.defaults import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
+from conf.util.copy_fields import carrier
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import smallest
 from environment.dependencies import After
@@ -32,7 +32,7 @@ from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm
 from profiles.curve import Curve
 from profiles.job_profile import JobProfile
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 #: So many bits of a number are left out of it, so that a float holds it exactly.
 _STREAM_BITS = 11

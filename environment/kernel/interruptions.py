@@ -8,7 +8,7 @@ they have done since they came there, as far as it is lost. Both delay their job
 
 import math
 
-from conf.assumptions import NEVER
+from conf.schema.defaults import NEVER
 from environment.kernel.compiled import njit
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, CLOSES, DRAIN, READY, REWORK, TAKEN, begin_lease

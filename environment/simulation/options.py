@@ -14,10 +14,10 @@ from environment.simulation.durations.fitted_model import FittedDurations, Pace
 from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.losses import Loss
 from environment.types import Job
-from profiles.generators import load_workload
 from profiles.job_profile import JobProfile, load_profiles
-from profiles.varied import Varied, varied
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.varied import Varied, varied
+from profiles.workloads.workload import Workload
 
 #: A run that takes more events than these, and so many for each job, does not end in minutes. Chosen: where
 #: nothing is taken away a job has three or four, on the spot VMs of docs/elastic.md about as many.

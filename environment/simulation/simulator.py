@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
-from conf.collecting import uncollected
+from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_once
 from environment.decisions.sizing import sizing_for
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
@@ -27,7 +27,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.world import World
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 __all__ = ["Progress", "StuckError", "play", "simulate"]
 

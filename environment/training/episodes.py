@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from conf.assumptions import UNKNOWN_DURATION
+from conf.schema.defaults import UNKNOWN_DURATION
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.state import Episode
 from environment.simulation.durations.beliefs import EXACT, Belief
 from environment.types import Vm
-from profiles.generators import source_of
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload
-from profiles.workload_files import WorkloadError
+from profiles.workloads.generators import source_of
+from profiles.workloads.workload import Workload
+from profiles.workloads.workload_files import WorkloadError
 
 FIRST_TRAINING_SEED = 2**32
 

@@ -28,7 +28,7 @@ from environment.training.episodes import WorkloadSource, episodes, training_see
 from environment.training.vector_episodes import Arena
 from environment.types import FloatArray, IntArray, Vm
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 _ID = "stoker/Cluster-v0"
 _RESET_OPTIONS = {"workload_seed"}

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from conf.reading import read_secret
+from conf.bounded_read import read_secret
 
 #: The principal of the secret that is made here.
 PRINCIPAL = "stoker"

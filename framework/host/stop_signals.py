@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from conf.characters import visible
-from conf.masking import masked_arguments
+from conf.util.printable import visible
+from conf.util.secret_masking import masked_arguments
 
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 #: Characters of a sender's command that are told.

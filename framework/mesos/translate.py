@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, nan
 from typing import Any, get_args
 
-from conf.masking import masked_urls
+from conf.util.secret_masking import masked_urls
 from environment.model.messages.events import InverseOffer, TaskChanged
 from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.snapshot import Offer, VmSize

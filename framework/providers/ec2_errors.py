@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
-from conf.characters import visible
+from conf.util.printable import visible
 from framework.providers.interface import ProviderError, Refusal
 
 _LONGEST = 300

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from conf.bounded_read import read_bounded
 from conf.loader import ConfigError
-from conf.reading import read_bounded
 
 #: Bytes of user data that EC2 takes.
 _MOST = 16 << 10

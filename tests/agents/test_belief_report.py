@@ -6,7 +6,7 @@ import pytest
 
 from agents.experiments.belief_report import BELIEFS, POLICIES, PUBLISHED, against, report
 from agents.experiments.comparison import Contender, SimulatedRun
-from agents.experiments.islam2022 import play_one, scenes
+from agents.experiments.islam2022.runs import play_one, scenes
 from environment.simulation.durations.beliefs import EXACT, Belief
 
 FIRST_FIT, LOOKAHEAD = Contender("ff"), Contender("lookahead", {"beta": 1.0})

@@ -12,7 +12,7 @@ from agents.bound.exact import solve
 from agents.bound.instance import BoundError, Instance, OfflineSchedule, Played, instance_of, play
 from agents.bound.limits import limit_of
 from agents.bound.offline import aim_for, search
-from agents.experiments.shifted import case, few_gangs
+from agents.experiments.decisions.shifted_cases import case, few_gangs
 from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions
@@ -23,7 +23,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.lower_bound import perfect_packing_bound
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 
 POLICIES = ("ff", "rr", "aep", "ilp", "greedy", "lookahead")
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments import decisions_report
-from agents.experiments.decisions import (
+from agents.experiments.decisions import report as decisions_report
+from agents.experiments.decisions.report import QUICK, report
+from agents.experiments.decisions.runs import (
     DRAWING,
     JUDGED,
     POLICIES,
@@ -19,8 +20,7 @@ from agents.experiments.decisions import (
     play_one,
     verdicts,
 )
-from agents.experiments.decisions_report import QUICK, report
-from agents.experiments.shifted import cases, few_gangs
+from agents.experiments.decisions.shifted_cases import cases, few_gangs
 from environment.simulation.durations.beliefs import EXACT
 
 

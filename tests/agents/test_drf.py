@@ -12,7 +12,7 @@ from environment.resources import Resources
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm, make_vms
 
 GIB = 1024

@@ -8,7 +8,8 @@ from typing import get_args, get_type_hints
 import pytest
 
 from agents.experiments.comparison import Contender, Statistic
-from agents.experiments.elastic import (
+from agents.experiments.elastic.report import AIMS, HEAD, about, averages, draw, findings, keepers, table
+from agents.experiments.elastic.runs import (
     EVERY_KEEPER,
     EVERY_POLICY,
     PARTNERS,
@@ -21,7 +22,6 @@ from agents.experiments.elastic import (
     scenes,
     with_every_keeper,
 )
-from agents.experiments.elastic_report import AIMS, HEAD, about, averages, draw, findings, keepers, table
 from agents.registry import POLICIES, describe
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import Keeping

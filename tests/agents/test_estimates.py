@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments import estimates, estimates_report
-from agents.experiments.estimates import Estimated, play_one
+from agents.experiments.estimates import report, runs
+from agents.experiments.estimates.runs import Estimated, play_one
 from environment.simulation.durations.prediction_intervals import Interval
 from tests.profiles.test_traces import needs_traces
 
@@ -13,7 +13,7 @@ from tests.profiles.test_traces import needs_traces
 @needs_traces
 def test_what_is_told_is_of_the_time_of_submission(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a small cluster most wait, and most start as told; who is in the queue alone starts at once."""
-    monkeypatch.setattr(estimates, "STEP", 10)
+    monkeypatch.setattr(runs, "STEP", 10)
     found = play_one("ff", 400, 120, 6)
     assert len(found) == 20
     assert sum(each.waits for each in found) > 5
@@ -27,8 +27,8 @@ def test_the_report_says_how_many_were_within(tmp_path: Path, monkeypatch: pytes
     narrow, wide, none = Interval(50.0, 49.0, 51.0), Interval(50.0, 0.0, 90.0), Interval(0.0, 0.0, 0.0)
     waited = Estimated("ff", 400, 1.0, (narrow,) * 3, (wide,) * 3, (60.0, 95.0, 50.0))
     at_once = Estimated("ff", 400, 2.0, (none, narrow, narrow), (none, narrow, narrow), (0.0, 50.0, 50.0))
-    monkeypatch.setattr(estimates_report, "play", lambda *_: [waited, at_once])
-    text = estimates_report.report(tmp_path, 1).read_text()
+    monkeypatch.setattr(report, "play", lambda *_: [waited, at_once])
+    text = report.report(tmp_path, 1).read_text()
     assert "| `ff` | all | 2 | as drawn | 50.0 ± 0.0 | 50.0 ± 0.0 | 100.0 ± 0.0 | 1 |" in text
     assert "| `ff` | that wait | 1 | widened | 100.0 ± 0.0 | 0.0 ± 0.0 | 100.0 ± 0.0 | 90 |" in text
     assert "100.0% of the true starts of those that wait are within what was told, above the aim" in text

@@ -10,7 +10,7 @@ from environment.simulation.durations.fitted_model import FittedDurations, Fitte
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from profiles.runs import MeasuredRun
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.profiles.measured import make_run
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.guard import Guard
 from agents.registry import PolicyError, create
+from agents.starvation_guard import Guard
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.starvation import Patience, PatienceLimits
 from environment.resources import Resources
@@ -15,7 +15,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.agents.drl.models import make_folder, make_model, that_waits
 from tests.builders import make_job, make_view, make_vms
 

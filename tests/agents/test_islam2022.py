@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agents.experiments.comparison import Statistic
-from agents.experiments.islam2022 import LearningCurve, read_curves, scaled_scenes
-from agents.experiments.islam2022_claims import aims, claims, learning_claims
-from agents.experiments.islam2022_report import RULES, learned_rules, report
+from agents.experiments.islam2022.claims import aims, claims, learning_claims
+from agents.experiments.islam2022.report import RULES, learned_rules, report
+from agents.experiments.islam2022.runs import LearningCurve, read_curves, scaled_scenes
 from conf.loader import ConfigError
 
 #: Cost and duration of each policy; completion is as long.

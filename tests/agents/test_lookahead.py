@@ -17,7 +17,7 @@ from agents.lookahead.plans import PlanAim, make_arrays
 from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
-from conf.assumptions import UNKNOWN_DURATION
+from conf.schema.defaults import UNKNOWN_DURATION
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.feasibility import check
 from environment.expected_end import expected_end
@@ -29,9 +29,9 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 RULES = rules(RewardOptions(), DurationOptions())

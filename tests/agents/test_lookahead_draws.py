@@ -19,7 +19,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.builders import make_job, make_view, make_vm
 
 MANY = 4000

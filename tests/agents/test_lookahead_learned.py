@@ -20,7 +20,7 @@ from environment.decisions.feasibility import check
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.agents.drl.models import make_folder, make_model
 from tests.agents.test_contract import queues, views
 from tests.builders import make_request, make_view, make_vm

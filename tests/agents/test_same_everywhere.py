@@ -20,7 +20,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.builders import make_job, make_view, make_vm
 
 SEARCHING = ("lookahead", "ilp")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.experiments.shifted import stretched
+from agents.experiments.decisions.shifted_cases import stretched
 from agents.registry import POLICIES, create
 from environment.clusters.cluster_files import load_cluster
 from environment.pools import Terms
@@ -18,8 +18,8 @@ from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Place, Vm
-from profiles.generators import load_workload
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 
 FACTORS = (0.125, 4.0)
 #: Besides the defaults, ways that look at durations, ends and prices.

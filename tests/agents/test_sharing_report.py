@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agents.experiments import sharing
-from agents.experiments.sharing import SharingRun, _Task, play_one
-from agents.experiments.sharing_report import APART, averages, findings, measured_apart, table
+from agents.experiments.sharing import runs as sharing
+from agents.experiments.sharing.report import APART, averages, findings, measured_apart, table
+from agents.experiments.sharing.runs import SharingRun, _Task, play_one
 
 
 def test_a_run_is_played_and_kept(tmp_path: Path) -> None:

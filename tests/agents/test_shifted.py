@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.experiments.shifted import ShiftedCase, case, cases, stretched
+from agents.experiments.decisions.shifted_cases import ShiftedCase, case, cases, stretched
 from conf.loader import ConfigError
 from environment.kernel.arrays import jobs_of, refusals
 from profiles.job_profile import load_profiles

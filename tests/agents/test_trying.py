@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.registry import PolicyError, create, look_in
-from agents.trying import tried
+from agents.trial import tried
 from environment.decisions.decision_round import decide_once
 from environment.decisions.trial import trial
 from environment.policy_faults import failure

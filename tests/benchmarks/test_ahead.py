@@ -8,15 +8,15 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
-from conf.workload_file import WorkloadSpec
+from conf.schema.workload import WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.resource_arrays import ResourceArrays
 from environment.simulation.forecast.play_forward import play_ahead
 from environment.types import PlacementRequest
 from environment.view import ClusterView
-from profiles.generators import generate
 from profiles.job_profile import load_profiles
+from profiles.workloads.generators import generate
 from tests.benchmarks.measuring import fastest, timed
 from tests.benchmarks.test_simulator import report
 

@@ -23,7 +23,7 @@ from environment.training.episodes import episodes
 from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import timed

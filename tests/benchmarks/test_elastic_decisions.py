@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from agents.experiments.elastic import pools_of
+from agents.experiments.elastic.runs import pools_of
 from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
 from environment.policy import Policy
@@ -16,8 +16,8 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest, Vm
 from environment.view import ClusterView
-from profiles.generators import load_workload
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import timed
 

@@ -11,7 +11,7 @@ from environment.clusters.cluster_files import load_cluster
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.benchmarks.measuring import timed
 
 SEEDS = range(3)

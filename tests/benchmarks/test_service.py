@@ -21,8 +21,8 @@ import pytest
 import yaml
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from conf.collecting import uncollected
 from conf.schema import JobSpec
+from conf.util.gc_pause import uncollected
 from daemon.cli.shared.client import Client
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec

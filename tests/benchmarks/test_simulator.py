@@ -11,7 +11,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
-from conf.workload_file import WorkloadSpec
+from conf.schema.workload import WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.batch_step import Stepper
@@ -21,8 +21,8 @@ from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_
 from environment.pools import SpotTerms, Terms
 from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
-from profiles.generators import generate, load_workload
 from profiles.job_profile import load_profiles
+from profiles.workloads.generators import generate, load_workload
 from tests.benchmarks.measuring import fastest, timed
 from tests.environment.simulation.reference import Machine, Reference, Work
 

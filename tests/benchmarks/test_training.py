@@ -7,7 +7,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.loader import SHIPPED, load
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 from environment.training.episodes import training_seeds
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import average, timed

@@ -27,8 +27,8 @@ from stoker import (
     flows,
 )
 
+from conf.schema.uploaded_file import Uploaded
 from conf.schema.users import UsersSection
-from conf.uploaded import Uploaded
 from daemon.auth.user_directory import Directory
 from tests.daemon.cli.conftest import Cast, Daemon, served
 

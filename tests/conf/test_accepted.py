@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from conf.accepted import accepted
 from conf.schema import Driver, JobSpec
+from conf.schema.lenient_read import accepted
 
 SPEC = JobSpec(
     app="/apps/a.jar",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 from pydantic import BaseModel
 
-from conf.carrying import carried, carrier, changed
+from conf.util.copy_fields import carried, carrier, changed
 
 
 @dataclass(frozen=True, slots=True)

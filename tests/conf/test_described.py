@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from conf.described import Described
+from conf.schema.documented_model import Described
 
 
 class Base(Described):

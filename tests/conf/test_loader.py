@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from conf.bounded_read import read_bounded
 from conf.loader import SHIPPED, ConfigError, find, load, parse, plain_value
-from conf.plan import Plan
-from conf.reading import read_bounded
 from conf.schema import Cluster, Config, JobSpec
+from conf.schema.measuring_plan import Plan
 
 SCHEMAS = (Config, JobSpec, Cluster)
 #: Nine times nine times ... values in nine short lines.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conf.masking import masked_arguments, masked_text, masked_values
+from conf.util.secret_masking import masked_arguments, masked_text, masked_values
 
 
 @pytest.mark.parametrize(

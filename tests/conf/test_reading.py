@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import stoker
 
-from conf.reading import read_secret, read_token
+from conf.bounded_read import read_secret, read_token
 from conf.schema import Config
 from daemon.cli.shared.client import Client
 from daemon.http.server.listen_address import token_of

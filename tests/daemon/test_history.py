@@ -20,7 +20,7 @@ from environment.resources import Resources
 from environment.types import Job
 from profiles.runs import read_runs
 from profiles.trajectories import TRAJECTORIES
-from profiles.workload_files import read_workload
+from profiles.workloads.workload_files import read_workload
 from tests.profiles.test_spark_event_log import RECORDED
 
 AT = 1_795_268_400.0

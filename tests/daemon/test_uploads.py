@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec, UploadsSection
-from conf.uploaded import Uploaded, uploaded
+from conf.schema.uploaded_file import Uploaded, uploaded
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload, Uploads
 from daemon.http.server.scheduler_interface import RejectedError

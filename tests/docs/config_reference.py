@@ -10,8 +10,8 @@ from pydantic import BaseModel
 import conf.schema.users
 from conf.loader import SHIPPED
 from conf.schema import Cluster, Config, JobSpec, SharingFile
-from conf.training import TrainingSpec
-from conf.workload_file import WorkloadSpec
+from conf.schema.training import TrainingSpec
+from conf.schema.workload import WorkloadSpec
 from tests.docs.shapes import fields
 
 HEAD = """# Reference: files

@@ -21,7 +21,7 @@ from agents.experiments.fidelity import Fidelity
 from conf.loader import build
 from conf.schema import Billing, Cluster, Config, JobSpec, Pool, Spot, VmGroup
 from conf.schema.users import UsersFile
-from conf.workload_file import WorkloadSpec
+from conf.schema.workload import WorkloadSpec
 from daemon.cli import main
 from daemon.cli.profile import validate_simulator
 from environment.simulation.durations.fitted_model import write_model

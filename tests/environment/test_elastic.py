@@ -16,7 +16,7 @@ from environment.resources import Resources
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from profiles.workload import WorkloadJob, workload_of
+from profiles.workloads.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World, launched
 

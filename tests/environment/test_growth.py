@@ -13,7 +13,7 @@ from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from profiles.curve import Curve
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_vms
 from tests.environment.world import World, launched
 

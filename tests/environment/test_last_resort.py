@@ -21,7 +21,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm
 
 CLUSTER = """

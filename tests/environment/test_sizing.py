@@ -19,7 +19,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from profiles.curve import Curve
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.builders import make_job, make_view, make_vms
 
 #: A tenth of the work is serial: on eight cores it takes 10 + 21.25 s x 4, on one of them 10 + 100 s.

@@ -30,9 +30,9 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vm, make_vms
 from tests.environment.perfect_master import PerfectMaster
 

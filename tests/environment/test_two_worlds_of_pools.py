@@ -24,7 +24,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm
 from environment.view import ClusterView
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 from tests.builders import make_vm
 from tests.environment.perfect_cloud import PerfectCloud
 from tests.environment.test_two_worlds import workload

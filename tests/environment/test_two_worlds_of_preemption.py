@@ -17,7 +17,7 @@ from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Job, Vm
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.environment.perfect_master import PerfectMaster
 from tests.environment.sharing.holding import guaranteed, sharing

@@ -10,7 +10,7 @@ from environment.resources import Resources
 from environment.simulation.durations.beliefs import Belief
 from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vm, make_vms
 from tests.environment.test_two_worlds import EXECUTORS, Both, workload
 

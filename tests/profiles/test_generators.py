@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from conf.loader import ConfigError, build, load
-from conf.workload_file import WorkloadSpec
-from profiles.generators import generate, load_workload
+from conf.schema.workload import WorkloadSpec
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
-from profiles.workload_files import WorkloadError, write_workload
+from profiles.workloads.generators import generate, load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
+from profiles.workloads.workload_files import WorkloadError, write_workload
 
 
 def spec(**values: object) -> WorkloadSpec:

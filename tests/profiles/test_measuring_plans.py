@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conf.loader import SHIPPED, ConfigError, build, find, load, parse
-from conf.plan import Plan
 from conf.schema import Cluster
+from conf.schema.measuring_plan import Plan
 from profiles.measuring_plans import runs_of
 
 CLUSTER = build(

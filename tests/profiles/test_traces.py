@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from profiles.generators import load_workload
-from profiles.traces import (
+from profiles.workloads.generators import load_workload
+from profiles.workloads.traces import (
     WINDOWS,
     AlibabaMachine,
     AlibabaTask,
@@ -16,7 +16,7 @@ from profiles.traces import (
     read_alibaba_tasks,
     read_facebook,
 )
-from profiles.workload_files import WorkloadError
+from profiles.workloads.workload_files import WorkloadError
 
 TRACES = Path(__file__).parents[2].parent / "shared/traces"
 FACEBOOK = TRACES / "facebook-swim/FB-2009_samples_24_times_1hr_0.tsv"

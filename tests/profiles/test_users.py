@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conf.workload_file import WorkloadSpec
-from profiles.generators import generate
-from profiles.workload import Workload
-from profiles.workload_files import WorkloadError, read_workload, write_workload
+from conf.schema.workload import WorkloadSpec
+from profiles.workloads.generators import generate
+from profiles.workloads.workload import Workload
+from profiles.workloads.workload_files import WorkloadError, read_workload, write_workload
 
 POISSON = {"kind": "poisson", "jobs_per_hour": 100.0}
 

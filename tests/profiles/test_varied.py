@@ -6,10 +6,10 @@ import statistics
 
 import pytest
 
-from conf.assumptions import MEASURED_SPREAD
+from conf.schema.defaults import MEASURED_SPREAD
 from profiles.job_profile import load_profiles
-from profiles.varied import read_varied, varied
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.varied import read_varied, varied
+from profiles.workloads.workload import Workload, WorkloadJob
 
 PROFILES = load_profiles()
 WORKLOAD = Workload(

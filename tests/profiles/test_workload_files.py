@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conf.characters import unseen
-from profiles.workload import Workload, WorkloadJob, workload_of
-from profiles.workload_files import WorkloadError, read_workload, write_workload
+from conf.util.printable import unseen
+from profiles.workloads.workload import Workload, WorkloadJob, workload_of
+from profiles.workloads.workload_files import WorkloadError, read_workload, write_workload
 
 HEADER = "submitted_at,type,cpus,memory_mib,executors,duration"
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc")).filter(lambda text: not unseen(text))

@@ -1,4 +1,4 @@
-"""The guard of learned policies, as `agents.guard` decides: who has fitted for too long, and best fit."""
+"""The guard of learned policies, as `agents.starvation_guard` decides: who has fitted for too long, and best fit."""
 
 import numpy as np
 

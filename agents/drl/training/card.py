@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conf.training import DrawnSpec, ObjectiveSpec, TrainingSpec
+from conf.schema.training import DrawnSpec, ObjectiveSpec, TrainingSpec
 
 _TITLES = {"cost": "cost ($)", "duration": "duration (s)", "completion": "completion (s)", "waits": "waits"}
 _DIGITS = {"cost": 3, "duration": 0, "completion": 0, "waits": 1}

@@ -14,7 +14,7 @@ from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
 from agents.drl.training.experience import how_to_play, rules_of
 from agents.drl.training.replay import ReplayBuffer, Transitions, transitions_of
 from agents.drl.training.worlds import ACTIONS, SAMPLES, Worlds, random_of
-from conf.training import DqnSpec
+from conf.schema.training import DqnSpec
 
 
 class DqnLearner:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.drl.kernel.reference import play_first_fit
-from conf.training import DrawnSpec
+from conf.schema.training import DrawnSpec
 from environment.kernel.arrays import episode_of, jobs_of, refusals
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import Episode, make_batch
@@ -18,7 +18,7 @@ from environment.resources import Resources
 from environment.simulation.durations.beliefs import Belief
 from environment.types import FloatArray, Vm
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 
 #: Types of which it is known how they had best be placed, and one of which it is not.
 _TYPES = ("wordcount", "pagerank", "sort")

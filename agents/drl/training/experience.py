@@ -11,7 +11,7 @@ from agents.drl.kernel.branching import Branching
 from agents.drl.kernel.objective import Objective
 from agents.drl.network import Flat, SharedWeights, network_of
 from agents.drl.training.worlds import Worlds
-from conf.training import ReinforceSpec, TrainingSpec
+from conf.schema.training import ReinforceSpec, TrainingSpec
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import BoolArray, Episode, Float32Array, Rules, SmallIntArray
 from environment.types import FloatArray, IntArray

@@ -13,7 +13,7 @@ from agents.drl.training.teaching import Examples, Lesson, watch_all
 from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
 from agents.registry import weighs
-from conf.training import ImitationSpec
+from conf.schema.training import ImitationSpec
 from environment.training.episodes import FIRST_TRAINING_SEED
 from environment.types import IntArray
 

@@ -12,7 +12,7 @@ from agents.drl.network import Flat, SharedWeights
 from agents.drl.networks_tf import Actor, specs
 from agents.drl.training.experience import EpisodePlayer, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
-from conf.training import ReinforceSpec
+from conf.schema.training import ReinforceSpec
 from environment.kernel.observation import observation_length
 from environment.kernel.state import Float32Array
 from environment.types import FloatArray, IntArray

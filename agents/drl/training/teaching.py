@@ -18,8 +18,8 @@ from environment.simulation.simulator import simulate
 from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Place, PlacementRequest, Vm
 from environment.view import ClusterView
-from profiles.generators import load_workload
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 
 
 class Examples(NamedTuple):

@@ -28,7 +28,7 @@ from agents.drl.training.record import Listener, TrainingRecord
 from agents.drl.training.reinforce import ReinforceLearner
 from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 
 #: The score of waiting at first, where worlds are drawn: to place is the rule, and when to wait is learned.
 _FIRST_WAIT = -2.0

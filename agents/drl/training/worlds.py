@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.drl.training.drawn import DrawnWorld, draw_world, episode_of_world
-from conf.training import DrawnSpec, TrainingSpec
+from conf.schema.training import DrawnSpec, TrainingSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.observation import features_of, observation_length
 from environment.kernel.rule_options import ObservationOptions

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
 

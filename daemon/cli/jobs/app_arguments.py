@@ -5,7 +5,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from conf.characters import visible
+from conf.util.printable import visible
 
 
 class SubmitCommand(TyperCommand):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conf.characters import visible, visible_json
+from conf.util.printable import visible, visible_json
 from daemon.cli.jobs.groups import is_group, named
 from daemon.cli.jobs.list import moment
 from daemon.cli.shared.errors import CommandError

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.characters import visible
-from conf.masking import MASK
-from conf.uploaded import uploaded
+from conf.schema.uploaded_file import uploaded
+from conf.util.printable import visible
+from conf.util.secret_masking import MASK
 from daemon.cli.jobs.groups import is_group, named
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import (

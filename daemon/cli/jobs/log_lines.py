@@ -7,7 +7,7 @@ both.
 import re
 from typing import Literal
 
-from conf.characters import visible
+from conf.util.printable import visible
 
 #: Spark's own lines that are shown: none, or those of this level and above.
 Level = Literal["off", "error", "warn", "info"]

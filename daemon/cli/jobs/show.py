@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.characters import visible_json
+from conf.util.printable import visible_json
 from daemon.cli.jobs.groups import is_group, member, named
 from daemon.cli.jobs.log_lines import Level, LogText
 from daemon.cli.shared.errors import CommandError

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.jobs.groups import wait_for
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.shared.daemon_config import (
     ConfigFile,
     Settings,

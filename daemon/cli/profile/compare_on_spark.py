@@ -15,7 +15,7 @@ from agents.experiments.comparison import Contender, contender
 from agents.experiments.real_runs import RealComparison, RealJob, RealRun
 from agents.registry import create
 from conf.loader import ConfigError, build, find
-from conf.plan import Plan
+from conf.schema.measuring_plan import Plan
 from daemon.cli.profile.measure import Bench, Progress, hold, mesos_of, own_bench
 from daemon.cli.profile.validate_simulator import check_known, for_real
 from daemon.cli.shared.errors import CommandError
@@ -26,11 +26,11 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.generators import load_workload
 from profiles.job_profile import JobProfile
 from profiles.runs import MeasuredRun, read_about, read_runs
 from profiles.summary import profiles_of, profiles_text
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 
 #: Of simulations, for each policy; each draws other durations.
 SEEDS = 20

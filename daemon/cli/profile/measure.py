@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from conf.loader import find, load
-from conf.plan import Plan
 from conf.schema import Cluster
+from conf.schema.measuring_plan import Plan
 from daemon.cli.jobs import follow
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon, end_left
 from daemon.cli.shared.client import Client

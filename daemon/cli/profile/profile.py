@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
-    from conf.plan import Plan
+    from conf.schema.measuring_plan import Plan
     from daemon.cli.profile.measure import Bench
     from daemon.cli.shared.client import Client
 
@@ -338,7 +338,7 @@ def errors() -> Iterator[None]:
     from conf.loader import ConfigError
     from daemon.store.job_store import StoreError
     from profiles.runs import ProfileError
-    from profiles.workload_files import WorkloadError
+    from profiles.workloads.workload_files import WorkloadError
 
     try:
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 from daemon.cli.shared.errors import CommandError, writing
 from daemon.maintenance.recorded_runs import History, workload_of_runs
 from daemon.store.job_store import Store
@@ -18,8 +18,8 @@ from environment.simulation.durations.fitting import fit
 from profiles.job_profile import load_profiles
 from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs
 from profiles.trajectories import write_trajectories
-from profiles.workload import Workload
-from profiles.workload_files import write_workload
+from profiles.workloads.workload import Workload
+from profiles.workloads.workload_files import write_workload
 
 #: Chosen: as many jobs as the workloads that come along have.
 _JOBS = 100

@@ -12,7 +12,7 @@ from agents.experiments.comparison import Contender, contender
 from agents.experiments.fidelity import Fidelity, pair_up
 from agents.registry import create
 from conf.loader import ConfigError, build, find
-from conf.plan import Plan
+from conf.schema.measuring_plan import Plan
 from daemon.cli.profile.measure import Bench, Progress, await_end, mesos_of, own_bench, spec_of
 from daemon.cli.shared.errors import CommandError
 from environment.clusters.cluster_files import load_cluster
@@ -23,10 +23,10 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.generators import load_workload
 from profiles.measuring_plans import app_path
 from profiles.runs import MeasuredRun, read_about, read_runs
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 
 _POLL_SECONDS = 0.5
 

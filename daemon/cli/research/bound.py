@@ -43,7 +43,7 @@ def bound(
         from agents.bound.instance import BoundError
         from agents.bound.limits import limit_of
         from environment.clusters.cluster_files import load_cluster
-        from profiles.generators import load_workload
+        from profiles.workloads.generators import load_workload
 
         vms = load_cluster(cluster)
         for each in range(seed, seed + seeds):

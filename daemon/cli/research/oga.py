@@ -242,7 +242,7 @@ def reproduce(
     """
     with _errors(), progress_bar() as progress:
         from agents.experiments.revision import sign
-        from agents.experiments.zhao2023_report import report
+        from agents.experiments.zhao2023.report import report
 
         written = report(out, seeds, alibaba, progress)
         sign(written)
@@ -308,14 +308,14 @@ def _cell(summary: "Summary") -> str:
 
 
 def _draw(summaries: "Sequence[Summary]", path: Path) -> None:
-    from agents.experiments.zhao2023_plots import draw_rewards
+    from agents.experiments.zhao2023.plots import draw_rewards
 
     with _writing(path):
         draw_rewards(summaries, path)
 
 
 def _draw_sweep(over: str, told: "Sequence[tuple[str, Sequence[Summary]]]", path: Path) -> None:
-    from agents.experiments.zhao2023_plots import draw_sweep
+    from agents.experiments.zhao2023.plots import draw_sweep
 
     with _writing(path):
         draw_sweep(over, told, path)
@@ -332,7 +332,7 @@ def _writing(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
     """What is wrong with the input, in one line."""
-    from profiles.workload_files import WorkloadError
+    from profiles.workloads.workload_files import WorkloadError
 
     try:
         yield

@@ -74,7 +74,7 @@ def islam2022(
     Example: stoker reproduce islam2022 --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.islam2022_report import report
+        from agents.experiments.islam2022.report import report
         from agents.experiments.revision import sign
 
         written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
@@ -93,7 +93,7 @@ def elastic(
     Example: stoker reproduce elastic --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.elastic_report import report
+        from agents.experiments.elastic.report import report
         from agents.experiments.revision import sign
 
         written = report(out, seeds, jobs, progress)
@@ -114,7 +114,7 @@ def decisions(
     Example: stoker reproduce decisions --seeds 2
     """
     with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.decisions_report import QUICK, Extent, report
+        from agents.experiments.decisions.report import QUICK, Extent, report
         from agents.experiments.revision import sign
 
         written = report(out, QUICK if quick else Extent(seeds=seeds), progress)
@@ -136,7 +136,7 @@ def sharing(
     """
     with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.revision import sign
-        from agents.experiments.sharing_report import report
+        from agents.experiments.sharing.report import report
 
         written = report(out, seeds, jobs, progress)
         sign(written)
@@ -155,7 +155,7 @@ def estimates(
     Example: stoker reproduce estimates --seeds 3
     """
     with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.estimates_report import report
+        from agents.experiments.estimates.report import report
         from agents.experiments.revision import sign
 
         written = report(out, seeds, jobs, every, progress)

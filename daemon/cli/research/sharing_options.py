@@ -137,7 +137,7 @@ def draw(
     runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None", path: Path
 ) -> None:
     """Draw shares over time, of each policy's first run; CommandError when the file cannot be written."""
-    from agents.experiments.shares_plot import draw_shares
+    from agents.experiments.sharing.plot import draw_shares
     from environment.simulation.results.fairness import shares_over_time
 
     queues = sharing.queues if sharing else None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conf.assumptions import SPOT_ERROR
-from conf.characters import visible
+from conf.schema.defaults import SPOT_ERROR
+from conf.util.printable import visible
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies
 from daemon.cli.shared.errors import CommandError, writing
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from environment.simulation.durations.spot_beliefs import SpotBelief
     from environment.simulation.options import SimulationOptions
     from profiles.job_profile import JobProfile
-    from profiles.varied import Varied
+    from profiles.workloads.varied import Varied
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -225,7 +225,7 @@ def spot_belief_of(text: str) -> "SpotBelief":
 
 def varied_of(text: str | None) -> "tuple[Varied, ...]":
     """What --vary says."""
-    from profiles.varied import read_varied
+    from profiles.workloads.varied import read_varied
 
     try:
         return () if text is None else read_varied(text)
@@ -351,8 +351,8 @@ def workload(
     with errors():
         from dataclasses import asdict
 
-        from profiles.generators import load_workload
-        from profiles.workload_files import write_workload
+        from profiles.workloads.generators import load_workload
+        from profiles.workloads.workload_files import write_workload
 
         found = load_workload(name, seed, jobs)
         for lost in found.left_out:
@@ -391,7 +391,7 @@ def errors() -> Iterator[None]:
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from environment.simulation.simulator import StuckError
-    from profiles.workload_files import WorkloadError
+    from profiles.workloads.workload_files import WorkloadError
 
     try:
         yield

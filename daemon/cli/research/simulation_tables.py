@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:

@@ -63,9 +63,9 @@ def train(
     """
     from agents.registry import PolicyError
     from conf.loader import ConfigError, find, load
-    from conf.training import TrainingSpec
+    from conf.schema.training import TrainingSpec
     from daemon.cli.shared.job_file import assignments
-    from profiles.workload_files import WorkloadError
+    from profiles.workloads.workload_files import WorkloadError
 
     try:
         path = find(str(config))
@@ -190,7 +190,7 @@ def evaluate(
 def _write_card(model: str, runs: "Sequence[SimulatedRun]", cluster: str, out: Path) -> None:
     """Write the comparison into the model's card, or into a copy of it when the model came by its name."""
     from agents.drl.model_folder import find_model, shipped
-    from agents.experiments.cards import write_comparison
+    from agents.experiments.model_card import write_comparison
 
     card = find_model(model) / "card.md"
     target = out / f"{model}.md" if model in shipped() else card

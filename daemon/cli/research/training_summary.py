@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conf.training import TrainingSpec
+    from conf.schema.training import TrainingSpec
 
 _BESIDE = "greedy"
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from conf.reading import read_token
+from conf.bounded_read import read_token
 from daemon.cli.shared.errors import CommandError
 
 Json = Any

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from conf.assumptions import DEFAULT_QUEUE
+from conf.schema.defaults import DEFAULT_QUEUE
 from daemon.cli.shared import render
 from daemon.schemas.next_steps import error_first
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from conf.characters import visible, visible_json
+from conf.util.printable import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conf.characters import visible
+from conf.util.printable import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conf.characters import visible
+from conf.util.printable import visible
 
 NONE = "-"
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from conf.schema import JobSpec
-from conf.uploaded import SHA256
+from conf.schema.uploaded_file import SHA256
 from daemon.auth.permits import Permit, permit_of
 from daemon.core.estimate import Estimate
 from daemon.http.routes.submissions import PATH, Login

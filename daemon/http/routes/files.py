@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from conf.described import Described
-from conf.uploaded import SHA256
+from conf.schema.documented_model import Described
+from conf.schema.uploaded_file import SHA256
 from daemon.auth.permits import permit_of
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload

@@ -1,6 +1,6 @@
 """A job as a user names it: by its id, or by its name where that says which."""
 
-from conf.characters import unseen
+from conf.util.printable import unseen
 from daemon.auth.permits import Permit, no_such_job
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.job_store import Store

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Path, Request, Response
 
-from conf.characters import LONGEST_NAME
 from conf.schema import QueueSettings
+from conf.util.printable import LONGEST_NAME
 from daemon.auth.permits import permit_of
 from daemon.http.server.scheduler_interface import Scheduler
 from daemon.schemas.queues import QueueBody, QueueList, queue_body, queue_list

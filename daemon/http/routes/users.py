@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Path, Request, Response
 from pydantic import ConfigDict, Field
 
-from conf.described import Described
+from conf.schema.documented_model import Described
 from conf.schema.users import PersonName, QueuePath, Role, UnixUser, UsersSection
 from conf.units import SECONDS_PER_DAY
 from daemon.auth.audit_log import WHO

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
-from conf.described import Described
 from conf.loader import what_is_right
+from conf.schema.documented_model import Described
 from daemon.http.server.scheduler_interface import ElsewhereError, RejectedError
 from daemon.store.job_store import IdempotencyConflictError, StoreError
 

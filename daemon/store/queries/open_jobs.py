@@ -6,7 +6,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from conf.uploaded import SCHEME, SHA256
+from conf.schema.uploaded_file import SCHEME, SHA256
 from daemon.disk.uploads import stored_name
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.damaged_rows import FoundJobs, put_aside

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from conf.accepted import accepted
 from conf.schema import JobSpec
+from conf.schema.lenient_read import accepted
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from conf.carrying import changed
+from conf.util.copy_fields import changed
 from environment.types import Job
 
 #: Above it, belief says nothing any more. Chosen: one job of six then takes more than seven times as long.

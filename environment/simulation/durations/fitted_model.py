@@ -14,14 +14,14 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from conf.assumptions import BAD_PLACEMENT_FACTOR
 from conf.loader import ConfigError, build
 from conf.schema import Name, Strict
+from conf.schema.defaults import BAD_PLACEMENT_FACTOR
 from environment.kernel.durations import is_good
 from environment.kernel.state import PREFERENCES
 from environment.resources import Resources
 from environment.types import Job
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 
 MODEL = "model.json"
 

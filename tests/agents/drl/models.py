@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agents.drl.model_folder import ModelSpec, TrainedModel, write_model
 from agents.drl.network import Flat, SharedWeights, first_flat, first_shared
-from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
+from conf.schema.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 
 #: What the networks of these tests see.
 SEEN = ObservationSpec(types=("wordcount", "sort"), upcoming=2)

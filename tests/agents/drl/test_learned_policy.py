@@ -30,7 +30,7 @@ from environment.training.episodes import episodes
 from environment.training.view_encoding import mask, observation, scene_of
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.agents.test_contract import queues, views
 from tests.builders import make_job, make_request, make_view, make_vms

@@ -18,7 +18,7 @@ from environment.simulation.simulator import simulate
 from environment.training.view_encoding import observation, scene_of
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import RunningJob
-from profiles.workload import Workload
+from profiles.workloads.workload import Workload
 from tests.agents.drl.models import NATURAL, make_folder, make_model
 from tests.builders import make_job, make_view, make_vms
 
@@ -90,7 +90,7 @@ def test_no_unit_of_time_or_money_changes_a_decision(
 ) -> None:
     """On drawn worlds, pools too, whatever is believed: the same placements and waits to the bit."""
     from agents.drl.training.drawn import draw_world
-    from conf.training import DrawnSpec
+    from conf.schema.training import DrawnSpec
 
     world = draw_world(DrawnSpec(pools=0.5, jobs=(15, 15)), 4, seed)
     options = SimulationOptions(belief=Belief("sigma", 0.3), seed=seed)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from conf.loader import build
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 from daemon.cli import main
 
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.

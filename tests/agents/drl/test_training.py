@@ -19,10 +19,10 @@ from agents.drl.model_folder import read_model
 from agents.drl.network import Flat, SharedWeights, first_flat, first_shared, network_of
 from agents.registry import PolicyError, create
 from conf.loader import SHIPPED, ConfigError, load, parse
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 from daemon.cli import main
-from profiles.workload import Workload, WorkloadJob
-from profiles.workload_files import write_workload
+from profiles.workloads.workload import Workload, WorkloadJob
+from profiles.workloads.workload_files import write_workload
 
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.
 pytestmark = [
@@ -352,7 +352,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from agents.drl.training.trainer import train
 from conf.loader import load
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 
 spec, timers = load(Path(sys.argv[1]), TrainingSpec), []
 for way in sys.argv[2:]:

@@ -1,6 +1,6 @@
 """Theorem 1, measured: regret against y* stays under its bound and grows like the square root of T."""
 
-from agents.experiments.zhao2023 import regret
+from agents.experiments.zhao2023.runs import regret
 
 
 def test_regret_is_sublinear_and_bounded() -> None:

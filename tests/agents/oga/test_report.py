@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.zhao2023 import CellOutcome, FigureCell, Regret, cells, job_cells, run_cell
-from agents.experiments.zhao2023_jobs import jobs_section
-from agents.experiments.zhao2023_report import judge_claims, write
-from agents.experiments.zhao2023_tables import by_experiment
+from agents.experiments.zhao2023.jobs_section import jobs_section
+from agents.experiments.zhao2023.report import judge_claims, write
+from agents.experiments.zhao2023.runs import CellOutcome, FigureCell, Regret, cells, job_cells, run_cell
+from agents.experiments.zhao2023.tables import by_experiment
 from daemon.cli.research.oga import SweepSetting
 
 

@@ -9,12 +9,12 @@ import yaml
 
 from agents.drl.model_folder import read_model
 from conf.loader import ConfigError, build, load
-from conf.training import TrainingSpec
+from conf.schema.training import TrainingSpec
 from daemon.cli import main
 from daemon.cli.profile.recorded_data import with_history
 from daemon.store.job_store import Store
-from profiles.generators import load_workload
-from profiles.workload_files import read_workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload_files import read_workload
 from tests.daemon.test_history import AT, add_job
 
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.

@@ -12,7 +12,7 @@ from stoker import characters
 from stoker import log_lines as of_client
 from stoker.errors import JobFailedError
 
-from conf.characters import visible
+from conf.util.printable import visible
 from daemon.cli.jobs import log_lines
 from tests.daemon.cli.conftest import Daemon
 from tests.test_packaging import REPOSITORY

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conf.loader import build, parse
-from conf.plan import Plan
 from conf.schema import Config
+from conf.schema.measuring_plan import Plan
 from daemon.cli import main
 from daemon.cli.operate.orphans import descendants
 from daemon.cli.profile.measure import mesos_of

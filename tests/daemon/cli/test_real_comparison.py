@@ -15,7 +15,7 @@ from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.daemon.cli.measured_cluster import WORKLOAD, Cluster, folder
 
 __all__ = ["folder"]

@@ -6,7 +6,7 @@ import time
 import pytest
 from rich.table import Table
 
-from conf.characters import unseen
+from conf.util.printable import unseen
 from daemon.cli.jobs import explanation_tables
 from daemon.cli.shared import job_tables, render
 from daemon.cli.shared.options import print_json

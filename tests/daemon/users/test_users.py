@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
-from conf.uploaded import Uploaded
+from conf.schema.uploaded_file import Uploaded
 from daemon.auth.audit_log import Audit
 from daemon.auth.authentication import Doorkeeper, Visitor
 from daemon.auth.permits import Permit

@@ -18,9 +18,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from conf.happenings import Kind
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Webhook
+from conf.schema.event_kinds import Kind
 from daemon.http.server.scheduler_interface import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module

@@ -20,7 +20,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.environment.simulation.reference import Machine, Reference, Work
 from tests.environment.simulation.replay import Replay, trace_from_json

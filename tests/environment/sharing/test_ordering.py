@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conf.collecting import uncollected
 from conf.schema.sharing import Criterion
+from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict
 from environment.queues.limits import Room, ShareLimits
 from environment.queues.merge_cache import Known

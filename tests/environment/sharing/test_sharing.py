@@ -16,7 +16,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Job, PlacementRequest
-from profiles.workload import WorkloadJob, workload_of
+from profiles.workloads.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_vms
 from tests.environment.world import World
 

@@ -15,7 +15,7 @@ from environment.queues.types import Most, Queue, Sharing
 from environment.simulation.results.results import Result
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from profiles.workload import WorkloadJob
+from profiles.workloads.workload import WorkloadJob
 
 #: What policies say of the room there is for the head of the queue.
 _ROOM = re.compile(r"room for (\d+) of (\d+) executors?")

@@ -21,7 +21,7 @@ from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
 from environment.types import Decision, Job, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
+from profiles.workloads.generators import load_workload
 from tests.builders import make_job, make_view, make_vms
 
 ONE = make_job("job-1", 4, 2.0, 1024, expected_duration=100.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.registry import create
-from conf.workload_file import WorkloadSpec
+from conf.schema.workload import WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.sizing import Sizes
 from environment.kernel.arrays import jobs_of
@@ -23,8 +23,8 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import play, simulate
 from environment.simulation.world import World
 from environment.types import Place, Vm
-from profiles.generators import generate
-from profiles.workload import Workload
+from profiles.workloads.generators import generate
+from profiles.workloads.workload import Workload
 from tests.builders import make_vms
 
 POLICIES = ("ff", "aep", "greedy", "reinforce", "dqn")

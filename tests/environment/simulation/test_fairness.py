@@ -17,7 +17,7 @@ from environment.simulation.results.fair_division import divided
 from environment.simulation.results.fairness import fairness, jain, shares_over_time
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 
 

@@ -20,8 +20,8 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
-from profiles.generators import load_workload
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_vms
 
 SORT = TypeModel(

@@ -13,7 +13,7 @@ from environment.simulation.faults.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 
 DAY = 86_400.0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import create
-from conf.assumptions import DRAIN_SECONDS, SPOT_ERROR
+from conf.schema.defaults import DRAIN_SECONDS, SPOT_ERROR
 from environment.clusters.price_history import PriceHistory
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.hash_random import uniform
@@ -28,8 +28,8 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.simulation.world import World
 from environment.types import MEASURED_REWORK, Place, Vm
-from profiles.generators import load_workload
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.environment.simulation.test_pools import PRICE, pooled, work
 
 NONE = Keeping("none")

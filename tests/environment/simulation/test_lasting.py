@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from agents.registry import create
-from conf.assumptions import NEVER
+from conf.schema.defaults import NEVER
 from environment.decisions.feasibility import check
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
@@ -24,7 +24,7 @@ from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import MEASURED_REWORK, Place, PlacementRequest, Rework, Vm
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view
 from tests.environment.simulation.test_pools import pooled
 

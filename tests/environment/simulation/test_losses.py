@@ -12,7 +12,7 @@ from environment.simulation.results.decision_trace import KeptDecisions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 
 VMS = make_vms(3)

@@ -14,8 +14,8 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, Vm
-from profiles.generators import load_workload
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vm
 
 #: One that decides fast for each family; all of them see what is open through the same view.

@@ -18,7 +18,7 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Wait
-from profiles.workload import WorkloadJob, workload_of
+from profiles.workloads.workload import WorkloadJob, workload_of
 from tests.builders import make_vms
 from tests.environment.simulation.reasons import Reasons, Watched
 

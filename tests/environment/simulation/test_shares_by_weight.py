@@ -14,7 +14,7 @@ from environment.queues.types import Sharing, queues_of
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.fairness import Fairness, fairness
 from environment.simulation.simulator import simulate
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 
 WEIGHTS = {f"user-{number}": 1.0 + number % 4 for number in range(10)}

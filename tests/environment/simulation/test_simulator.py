@@ -28,9 +28,9 @@ from environment.simulation.simulator import StuckError, simulate
 from environment.training.episodes import episodes
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload, WorkloadJob
 from tests.builders import make_vm, make_vms
 from tests.environment.simulation.replay import Replay, trace_from_json
 

@@ -20,9 +20,9 @@ from environment.simulation.simulator import simulate
 from environment.training.view_encoding import mask, observation, put, scene_of
 from environment.types import Decision, Job, Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
-from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload
+from profiles.workloads.generators import load_workload
+from profiles.workloads.workload import Workload
 from tests.builders import make_job, make_view, make_vms
 
 RICH = ObservationOptions("rich", ("sort", "wordcount"), upcoming=2, unknown_seconds=100.0)

@@ -19,7 +19,7 @@ from environment.training.episodes import FIRST_TRAINING_SEED, episodes, trainin
 from environment.training.gym import make_arena
 from environment.training.vector_episodes import Arena
 from environment.types import Vm
-from profiles.workload import Workload, WorkloadJob
+from profiles.workloads.workload import Workload, WorkloadJob
 
 #: What importing TensorFlow and TF-Agents says.
 QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.assumptions import DEFAULT_SPARK
+from conf.schema.defaults import DEFAULT_SPARK
 from framework.spark.install import fetch as fetching
 from framework.spark.install.fetch import FetchError, connectable, fetch, fetch_connect, fetchable, remove
 from framework.spark.install.homes import connect_path

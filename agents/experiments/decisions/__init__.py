@@ -1,0 +1,1 @@
+"""Policies on shifted cases that none was tuned on."""

@@ -1,0 +1,1 @@
+"""Policies on clusters whose VMs come and go."""

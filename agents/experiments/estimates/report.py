@@ -1,0 +1,174 @@
+"""The report on whether estimates come true: how many starts, ends and costs are within the intervals."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.experiments.comparison import Progress, Statistic
+from agents.experiments.estimates.runs import (
+    BESIDE,
+    DRAWS,
+    EVERY,
+    FIRST_SEED,
+    POLICIES,
+    SLACKS,
+    Estimated,
+    play,
+)
+
+#: Shares of the truth within intervals of 90 % that were aimed at.
+AIM = (0.85, 0.95)
+#: Seconds; who is to wait for so long is told of apart, since later ones have long to overtake.
+_LONG = 300.0
+
+
+def report(
+    folder: Path, seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
+) -> Path:
+    """Play it, write estimates.md and its picture into the folder; returns the path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = play(seeds, jobs, every, progress)
+    given = f" --jobs {jobs}" if jobs else ""
+    given += f" --every {every}" if every != EVERY else ""
+    head = _HEAD.format(
+        seeds=seeds, given=given, first=FIRST_SEED, last=FIRST_SEED + seeds - 1, every=every, draws=DRAWS
+    )
+    draw(found, folder / "estimates.png")
+    parts = [head, table(found), findings(found), _PICTURE, _LIMITS]
+    path = folder / "estimates.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def coverage(found: Sequence[Estimated], of: str, *, mended: bool) -> float:
+    """The share of the truth that is within what was told, or what was only drawn; of one job or more."""
+    number = list(SLACKS).index(of)
+    held = [
+        (each.told if mended else each.drawn)[number].holds(each.came[number], BESIDE[of]) for each in found
+    ]
+    return sum(held) / len(held)
+
+
+def over_seeds(found: Sequence[Estimated], of: str, *, mended: bool) -> Statistic | None:
+    """The mean over seeds, and the standard deviation; None where there is nothing to count."""
+    shares = [
+        coverage([each for each in found if each.seed == seed], of, mended=mended)
+        for seed in sorted({each.seed for each in found})
+    ]
+    if not shares:
+        return None
+    return Statistic(statistics.fmean(shares), statistics.stdev(shares) if len(shares) > 1 else 0.0)
+
+
+def table(found: Sequence[Estimated]) -> str:
+    """A Markdown table: a row for each policy and kind of jobs, drawn and told."""
+    lines = [
+        "| policy | jobs | number | told | start (%) | end (%) | cost (%) | start, width (s) |",
+        "|---|---|---:|---|---:|---:|---:|---:|",
+    ]
+    for policy in POLICIES:
+        own = [each for each in found if each.policy == policy]
+        for kind, chosen in (("all", own), ("that wait", [each for each in own if each.waits])):
+            for name, mended in (("as drawn", False), ("widened", True)):
+                shares = (over_seeds(chosen, of, mended=mended) for of in SLACKS)
+                cells = [
+                    "none" if s is None else f"{100 * s.mean:.1f} ± {100 * s.spread:.1f}" for s in shares
+                ]
+                widths = [
+                    interval.high - interval.low
+                    for each in chosen
+                    for interval in (each.told[0] if mended else each.drawn[0],)
+                ]
+                width = f"{statistics.median(widths):.0f}" if widths else "none"
+                row = (f"`{policy}`", kind, str(len(chosen)), name, *cells, width)
+                lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def findings(found: Sequence[Estimated]) -> str:
+    """Whether the aim is reached, by policy."""
+    lines = []
+    for policy in POLICIES:
+        own = [each for each in found if each.policy == policy]
+        kinds = {
+            "of all jobs": own,
+            "of those that wait": [each for each in own if each.waits],
+            f"of those that might wait for {_LONG:g} s or more, as drawn,": [
+                each for each in own if each.drawn[0].high >= _LONG
+            ],
+        }
+        for kind, chosen in kinds.items():
+            share = over_seeds(chosen, "start", mended=True)
+            if share is None:
+                continue
+            where = (
+                "within" if AIM[0] <= share.mean <= AIM[1] else "above" if share.mean > AIM[1] else "below"
+            )
+            lines.append(
+                f"* `{policy}`: {share.mean:.1%} of the true starts {kind} are within what was told, {where} "
+                f"the aim of {AIM[0]:.0%} to {AIM[1]:.0%}."
+            )
+    return "\n".join(lines) + "\n"
+
+
+def draw(found: Sequence[Estimated], path: Path) -> None:
+    """Draw what was told of starts beside what came, a panel for each policy, into a PNG file."""
+    from matplotlib.figure import Figure  # a second to import, and only pictures need it
+
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    panels = figure.subplots(1, len(POLICIES), squeeze=False)[0]
+    for axes, policy in zip(panels, POLICIES, strict=True):
+        chosen = [each for each in found if each.policy == policy and each.waits]
+        for label, color, held in (("within", "C0", True), ("outside", "C3", False)):
+            some = [each for each in chosen if each.told[0].holds(each.came[0], BESIDE["start"]) == held]
+            means = [max(each.told[0].mean, 1.0) for each in some]
+            lows = [mean - max(each.told[0].low, 1.0) for mean, each in zip(means, some, strict=True)]
+            highs = [max(each.told[0].high, 1.0) - mean for mean, each in zip(means, some, strict=True)]
+            errors = ([max(low, 0.0) for low in lows], [max(high, 0.0) for high in highs])
+            came = [max(each.came[0], 1.0) for each in some]
+            axes.errorbar(
+                came,
+                means,
+                errors,
+                fmt="o",
+                color=color,
+                markersize=3,
+                linewidth=0.6,
+                label=f"{label}: {len(some)}",
+            )
+        axes.axline((1.0, 1.0), slope=1.0, color="black", linewidth=0.6)
+        axes.set(xscale="log", yscale="log", title=f"{policy}: jobs that wait", xlabel="true wait (s)")
+        axes.legend(fontsize="small")
+        axes.grid(alpha=0.3)
+    panels[0].set(ylabel="wait as told at submission (s), 90 %")
+    figure.savefig(path, dpi=100)
+
+
+_HEAD = """# Whether estimates come true
+
+Made by `stoker reproduce estimates --seeds {seeds}{given}`: a day of Facebook's arrivals (5,892 jobs
+unless told otherwise, seeds {first} to {last}) on fifty of the hundred VMs under a policy, where about
+a third to a half of the jobs wait. Truth is the profiles' durations, belief has the error that was
+measured of their types (belief `spread`). Of one of {every} jobs an estimate is made when it is
+submitted, as the daemon makes it: what the policy is shown then is played forward on {draws} draws of
+what is believed, jobs that run given that they run still, and nobody else comes. *As drawn* is the
+interval between the twentieth parts of the draws at both ends; *widened* is what users are told: each
+end moved outwards by the factor by which the ends of earlier estimates were off at that time, but for
+the twentieth part of them (split conformal prediction): of those 60 of the latest 300 that foretold about
+as much, once 20 that waited are known. Of a job it is learned when it starts and ends, never before.
+
+Cells are the share of the truth within the interval, mean ± standard deviation over seeds; 2 seconds
+beside it do not count. *That wait* are the jobs that waited for more than 2 seconds, or were told that
+they might: of the others there is little to tell. The *width* is the median's.
+"""
+_PICTURE = "![What was told beside what came](estimates.png)\n"
+_LIMITS = """Draws know nothing of jobs that come later. Under `ff` these wait behind; under `greedy` they
+overtake, so that many start later than any draw says, and widening mends that at the price of
+wider intervals: the more, the longer a job is to wait. What a job pays is less than was drawn where others
+come to share its VMs.
+
+Real jobs on the embedded cluster: [estimates-live.md](estimates-live.md). Not covered: days that were
+measured; policies that learn; VMs that come and go. Only the estimated jobs are learned from here, while the
+daemon learns from all that wait: the fewer are estimated (`--every`), the more of the day is over before
+anything is widened.
+"""

@@ -1,0 +1,144 @@
+"""Whether estimates come true: made when jobs are submitted, of what is believed then, held to what comes.
+
+A day of Facebook's arrivals is simulated under a policy; of a part of the jobs it is played forward, at the
+moment of their submission, what the daemon would play forward then. Nothing of what is true is in that: view
+and queue are what the policy is shown. How it is told is in `report.py`.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from agents.experiments.comparison import Progress
+from agents.experiments.elastic.runs import facebook_day
+from agents.registry import create
+from environment.clusters.cluster_files import load_cluster
+from environment.policy import Policy
+from environment.simulation.durations.prediction_intervals import Calibration, Interval
+from environment.simulation.forecast.outlook import JobOutlook
+from environment.simulation.forecast.play_forward import play_ahead
+from environment.simulation.options import SimulationOptions
+from environment.simulation.results.results import Result
+from environment.simulation.simulator import simulate
+from environment.types import Decision, PlacementRequest
+from environment.view import ClusterView
+
+FIRST_SEED = 500
+POLICIES = ("ff", "greedy")
+#: As the daemon.
+DRAWS = 20
+#: One of so many jobs is estimated.
+EVERY = 15
+#: Every other VM of the hundred: on all of them one job of 25 waits.
+STEP = 2
+#: What is estimated, and what does not count of an error of it: seconds, and dollars.
+SLACKS = {"start": 10.0, "end": 10.0, "cost": 0.001}
+#: What does not count of an error when it is asked whether it came true; longer is a wait.
+BESIDE = {"start": 2.0, "end": 2.0, "cost": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """A job at its submission (seconds): what was drawn of it and told then, and what came, by `SLACKS`.
+
+    Starts and ends are in seconds since its submission, costs in dollars. `waits`: whether it has waited, or
+    was told that it might.
+    """
+
+    policy: str
+    seed: int
+    at: float
+    drawn: tuple[Interval, ...]
+    told: tuple[Interval, ...]
+    came: tuple[float, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether there was anything to tell of its start."""
+        return max(self.came[0], self.drawn[0].high) > BESIDE["start"]
+
+
+class _Foretelling:
+    """A policy, and what is played forward when it is first shown one of the jobs that are estimated."""
+
+    def __init__(self, name: str, every: int) -> None:
+        self._name, self._policy, self._every = name, create(name), every
+        self._seen: set[str] = set()
+        #: By job, what each draw gave.
+        self.drawn: dict[str, list[JobOutlook]] = {}
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """What the policy decides."""
+        for request in reversed(queue):  # the newest come last
+            if request.job.id in self._seen:
+                break
+            self._seen.add(request.job.id)
+            if len(self._seen) % self._every == 0:
+                self.drawn[request.job.id] = self._draws(request.job.id, view, tuple(queue))
+        return self._policy.decide(view, queue)
+
+    def _draws(self, job_id: str, view: ClusterView, queue: tuple[PlacementRequest, ...]) -> list[JobOutlook]:
+        fresh: list[Policy] = [create(self._name) for _ in range(DRAWS)]
+        played = (play_ahead(policy, view, queue, seed=draw) for draw, policy in enumerate(fresh))
+        return [found.jobs[job_id] for found in played]
+
+
+def play(
+    seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
+) -> list[Estimated]:
+    """What was estimated of the jobs of each policy and seed; a process for each core."""
+    tasks = [
+        (policy, seed, jobs, every) for policy in POLICIES for seed in range(FIRST_SEED, FIRST_SEED + seeds)
+    ]
+    found: dict[tuple[str, int], list[Estimated]] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
+        futures = {pool.submit(play_one, *task): task for task in reversed(tasks)}
+        for done, future in enumerate(as_completed(futures), 1):
+            policy, seed, *_ = futures[future]
+            found[policy, seed] = future.result()
+            if progress is not None:
+                progress(done, len(tasks), f"{policy}, seed {seed}")
+    return [each for policy, seed, *_ in tasks for each in found[policy, seed]]
+
+
+def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[Estimated]:
+    """One policy on one seed."""
+    foretelling = _Foretelling(policy, every)
+    cluster = load_cluster("hundred")[::STEP]
+    result = simulate(foretelling, facebook_day(seed, jobs), cluster, options=SimulationOptions(seed=seed))
+    return mended(policy, seed, foretelling.drawn, result)
+
+
+def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: Result) -> list[Estimated]:
+    """What the daemon would have told at each time, which learns of a job when it starts and when it ends."""
+    calibrations = [Calibration(slack) for slack in SLACKS.values()]
+    jobs = {job.name: job for job in result.jobs if job.name in drawn}
+    intervals = {
+        name: (
+            Interval.of([ahead.start for ahead in draws]),
+            Interval.of([ahead.end for ahead in draws]),
+            Interval.of([ahead.cost for ahead in draws]),
+        )
+        for name, draws in drawn.items()
+        if name in jobs
+    }
+    came = {name: (job.wait, job.completion, job.cost) for name, job in jobs.items()}
+    # At one time, what comes is known before anything is told.
+    events = sorted(
+        event
+        for name, job in jobs.items()
+        for event in ((job.submitted_at, 2, name), (job.started_at, 0, name), (job.ended_at, 1, name))
+    )
+    found = []
+    for at, kind, name in events:
+        if kind == 2:
+            told = tuple(
+                of.mended(interval) for of, interval in zip(calibrations, intervals[name], strict=True)
+            )
+            found.append(Estimated(policy, seed, at, intervals[name], told, came[name]))
+        for number in {0: (0,), 1: (1, 2), 2: ()}[kind]:
+            calibrations[number].learn(intervals[name][number], came[name][number])
+    return found

@@ -1,0 +1,1 @@
+"""Experiments of Islam 2022, section 7."""

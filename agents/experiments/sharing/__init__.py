@@ -1,0 +1,1 @@
+"""Orders of jobs compared: fairness and speed."""

@@ -1,0 +1,148 @@
+"""The report on orders of jobs: a table for each workload, and what stands out. Runs are in `sharing.py`."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agents.experiments.comparison import Progress, Statistic, knowledge
+from agents.experiments.sharing.runs import FIRST_SEED, POLICIES, SharingRun, play, scenes
+
+#: By number of a run the title and the digits.
+_TITLES = {
+    "jain": ("Jain", 3),
+    "furthest": ("furthest off", 2),
+    "slowdown": ("slowdown", 1),
+    "worst": ("slowdown, worst queue", 1),
+    "completion": ("completion (s)", 0),
+    "wait": ("longest wait (s)", 0),
+    "met": ("deadlines met (%)", 1),
+    "cost": ("cost ($)", 2),
+}
+
+#: By order and policy, the numbers.
+Found = Mapping[tuple[str, str], Mapping[str, Statistic]]
+
+
+def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress | None = None) -> Path:
+    """Run the comparison, write sharing.md into the folder; returns the path.
+
+    Runs are kept in sharing-runs.jsonl until all are done, so that a run that was stopped goes on.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "sharing-runs.jsonl"
+    runs = play(seeds, jobs, kept, progress)
+    asked = f" --jobs {jobs}" if jobs else ""
+    parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, knows=_knows())]
+    aims = {scene.name: scene.aim for scene in scenes()}
+    for name in dict.fromkeys(run.scene for run in runs):
+        of_scene = [run for run in runs if run.scene == name]
+        found = averages(of_scene)
+        count = len({run.seed for run in of_scene})
+        parts += [
+            f"## {name}\n",
+            f"{count} seed{'' if count == 1 else 's'}.\n",
+            table(found),
+            findings(found, aims[name]),
+        ]
+    path = folder / "sharing.md"
+    parts.append(measured_apart(path.read_text(encoding="utf-8")) if path.exists() else "")
+    path.write_text("\n".join(parts), encoding="utf-8")
+    kept.unlink(missing_ok=True)
+    return path
+
+
+def measured_apart(text: str) -> str:
+    """What a report says from `APART` on, which other commands have measured; empty where there is none."""
+    at = text.find(f"\n{APART}\n")
+    return text[at:] if at >= 0 else ""
+
+
+def averages(runs: Sequence[SharingRun]) -> Found:
+    """Mean and standard deviation over seeds, by order and policy."""
+    by_setup: dict[tuple[str, str], list[SharingRun]] = {}
+    for run in runs:
+        by_setup.setdefault((run.order, run.policy), []).append(run)
+    return {
+        setup: {number: _statistic([run.numbers[number] for run in of]) for number in _TITLES}
+        for setup, of in by_setup.items()
+    }
+
+
+def _statistic(values: Sequence[float]) -> Statistic:
+    return Statistic(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
+
+
+def table(found: Found) -> str:
+    """A Markdown table: a row for each order and policy."""
+    titles = [title for title, _ in _TITLES.values()]
+    lines = ["| order | policy | " + " | ".join(titles) + " |", "|---|---|" + "---:|" * len(titles)]
+    for (order, policy), numbers in found.items():
+        cells = (
+            f"{numbers[name].mean:.{digits}f} ± {numbers[name].spread:.{digits}f}"
+            for name, (_, digits) in _TITLES.items()
+        )
+        lines.append(f"| {order} | `{policy}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def findings(found: Found, aim: float | None = None) -> str:
+    """What fairness costs each policy, and how many deadlines the order of deadlines meets.
+
+    `aim` is how many of them it should meet, in per cent, where that is asked.
+    """
+    lines = []
+    for policy in dict.fromkeys(policy for _, policy in found):
+        plain, fair = found.get(("none", policy)), found.get(("fair", policy))
+        if plain and fair:
+            lines.append(
+                f"* `{policy}`: in fair order Jain's index is {fair['jain'].mean:.3f} instead of "
+                f"{plain['jain'].mean:.3f}; that changes cost by {_change(fair, plain, 'cost'):+.1%} and "
+                f"completion by {_change(fair, plain, 'completion'):+.1%}."
+            )
+        due = found.get(("deadline", policy))
+        first = found.get(("none", "ff"))
+        if due and first:
+            met = due["met"].mean
+            said = "" if aim is None else f" ({aim:g} % is {'reached' if met >= aim else 'missed'})"
+            lines.append(
+                f"* `{policy}` by deadline meets {met:.1f} % of them, where `ff` without an order meets "
+                f"{first['met'].mean:.1f} %{said}."
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _change(of: Mapping[str, Statistic], than: Mapping[str, Statistic], name: str) -> float:
+    return of[name].mean / than[name].mean - 1.0
+
+
+def _knows() -> str:
+    return "\n".join(f"* `{who.label}`: {knowledge(who.label)}" for who in POLICIES)
+
+
+#: What stands behind it is kept when the report is made again.
+APART = "## On the embedded cluster"
+
+HEAD = """# Orders of jobs, and what fairness costs
+
+Made by `stoker reproduce sharing --seeds {seeds}{asked}`: the same jobs (seeds from {first} on), in each
+order with each policy. Four users with a queue each, of the weights 4, 2, 1 and 1. In *normal*, *burst* and
+*Facebook day* each arrival is one of theirs by shares of 1, 1, 1 and 3, so that one of the least weight
+submits most; *80 % load* keeps the paper's cluster at that on average, with small jobs, and so does *80 %
+load, crowds*, where a third of that is of who needs his results soon (deadlines of 1.5 to 3 times the
+duration), and two crowds of 40 jobs come at once, which have time (10 to 30 times); in *crowd* all have more
+work than there is room for, on a hundred VMs. A fifth of the jobs have a higher priority, and each has a
+deadline of 2 to 8 times its duration after its submission where nothing else is said. Durations are believed
+with the error that was measured of their types (belief `spread`).
+
+Order *none* is first come, first served, as far as the policy keeps to it. In *fair*, jobs of others may
+overtake the first once, and then only those of its own user are shown; in *fair, overtaking free* 128 times,
+as policies do by themselves. All policies get the same orders, and are shown the order alone; beside it they
+know
+
+{knows}
+
+*Jain* is Jain's index of what queues held of their fair parts until the last arrival, 1 when all held just
+that, and *furthest off* how far the furthest is from its own (0.05: five per cent); fair parts are what
+weights give of all that was held, to nobody more than he asked for. *Slowdown* is completion over duration.
+Cells are mean ± standard deviation over seeds.
+"""

@@ -1,0 +1,1 @@
+"""Experiments of Zhao 2023, section 4."""

@@ -1,0 +1,120 @@
+"""The report's section on several jobs of a type (Zhao 2023, 3.4) and on gangs (3.5).
+
+What it says of results is computed from them; the experiments are `job_cells` of `zhao2023`.
+"""
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from agents.experiments.zhao2023.plots import draw_averages
+from agents.experiments.zhao2023.runs import POLICIES
+from agents.experiments.zhao2023.tables import Found, averages, mean, panel, spread, table
+
+#: The commands that make the section's numbers.
+_COMMANDS = """```console
+$ stoker oga sweep --seeds {seeds} --over jobs-per-type --values 1,2,4 --slots 1000
+$ stoker oga sweep --seeds {seeds} --over jobs-per-type --values 1,2,4 --slots 1000 --request total
+$ gangs="--instances 64 --slots 500 --request total --jobs-per-type 2 --tasks 4"
+$ stoker oga sweep --seeds {seeds} --over gang --values 0,1,2,3,4 $gangs --contention 3
+$ stoker oga sweep --seeds {seeds} --over contention --values 1,3,10 $gangs
+$ stoker oga sweep --seeds {seeds} --over floor --values 0.25,0.5,1 $gangs --contention 3
+```
+"""
+
+
+def jobs_section(by_name: Mapping[str, Found], seeds: int, folder: Path) -> str:
+    """The section's text; draws its picture into the folder."""
+    per_channel, total = by_name["jobs-per_channel"], by_name["jobs-total"]
+    minimum, contention = by_name["gangs-minimum"], by_name["gangs-contention"]
+    panels = {"jobs per type, requests total": panel(total), "minimum of 4 tasks": panel(minimum)}
+    panels["contention, gangs of 4"] = panel(contention)
+    draw_averages(panels, folder / "zhao2023-jobs.png")
+    settings = {
+        "up to so many jobs of a type, per_channel": per_channel,
+        "up to so many jobs of a type, total": total,
+        "a minimum of so many tasks": minimum,
+        "gangs of 4 at contention": contention,
+        "gangs of 4 at a floor of": by_name["gangs-floor"],
+    }
+    return f"""## Several jobs of a type, and gangs (3.4, 3.5)
+
+These commands make the section's averages; with `-o json` they tell how many jobs started and the share of
+tasks that were scheduled too.
+
+{_COMMANDS.format(seeds=seeds)}
+Up to so many jobs of each type come in a slot, each with probability rho, and each asks for as much as one
+does alone. Requests per channel:
+
+{averages(per_channel, "policy")}
+Requests total:
+
+{averages(total, "policy")}
+Gangs: up to two jobs of each of ten types, each of four tasks that ask for a quarter of its request, requests
+total, contention 3. So many of a job's tasks start together, or none; 0 is no gang at all. A task is
+scheduled when it gets half of what it asks of every resource. Whatever a policy answers is settled in the
+same way, as `agents/oga/port_jobs.py` says:
+
+{averages(minimum, "policy")}
+Of the jobs that came so many started, and of their tasks so many were scheduled:
+
+{_started(minimum)}
+All four tasks or none, by contention:
+
+{averages(contention, "policy")}
+{_started(contention)}
+By the floor, all four tasks or none:
+
+{averages(by_name["gangs-floor"], "policy")}
+{_started(by_name["gangs-floor"])}
+{textwrap.fill(_verdict(settings), 110, break_on_hyphens=False)}
+
+What a policy gives to a job that cannot start is handed out again for floors only; what remains of it earns
+nothing in that slot. `stationary` and `optimum`, which `stoker oga run` compares on demand, are the best
+*without* a minimum and are settled like the others; they bound nothing then.
+
+![Several jobs and gangs](zhao2023-jobs.png)
+"""
+
+
+def _started(found: Found) -> str:
+    """Policies by values: the shares of jobs that started and of tasks that were scheduled."""
+    rows = []
+    for name in POLICIES:
+        shares = [
+            (
+                np.mean([outcome.started for outcome in of[name]]),
+                np.mean([outcome.scheduled for outcome in of[name]]),
+            )
+            for of in found.values()
+        ]
+        rows.append((f"`{name}`", *(f"{started:.1%}, {scheduled:.1%}" for started, scheduled in shares)))
+    return table(("jobs, tasks", *found), rows)
+
+
+def _verdict(settings: Mapping[str, Found]) -> str:
+    """Where `oga-conserving` earns most, where another does, and where the best is nearest to the next."""
+    best, leads = {}, {}
+    for what, found in settings.items():
+        for value, of in found.items():
+            first, second, *_ = sorted(POLICIES, key=lambda name, of=of: -mean(of[name]))  # type: ignore[misc]
+            best[f"{what} {value}"] = first
+            leads[f"{what} {value}"] = (mean(of[first]) - mean(of[second]), spread(of[first]), second)
+    others = [f"{where} (`{name}`)" for where, name in best.items() if name != "oga-conserving"]
+    if others:
+        told = (
+            f"In {len(best) - len(others)} of the {len(best)} settings of this section `oga-conserving` "
+            f"earns most; another does with {'; '.join(others)}."
+        )
+    else:
+        told = f"In all {len(best)} settings of this section `oga-conserving` earns most."
+    close = [
+        f"{where} ({lead:.1f} over `{second}`)"
+        for where, (lead, wide, second) in leads.items()
+        if lead < wide
+    ]
+    if close:
+        told += f" The best leads by less than its own spread with {'; '.join(close)}."
+    return told

@@ -1,0 +1,346 @@
+"""The report on OgaSched: counterparts of Zhao 2023's figures and tables, and which of its claims hold.
+
+Everything that it says of results is computed from them. The experiments are in `zhao2023`.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.experiments.zhao2023.jobs_section import jobs_section
+from agents.experiments.zhao2023.plots import draw_averages, draw_outcomes, draw_parts, draw_regret
+from agents.experiments.zhao2023.runs import (
+    LEARNING,
+    POLICIES,
+    CellOutcome,
+    Progress,
+    Regret,
+    Results,
+    cells,
+    regret,
+    run_cells,
+)
+from agents.experiments.zhao2023.tables import (
+    Found,
+    averages,
+    by_experiment,
+    lead,
+    mean,
+    of_ceiling,
+    panel,
+    spread,
+    table,
+)
+from agents.oga.partners import LEARNERS, PARTNERS
+
+#: What the paper says OgaSched gains over its partners (Zhao 2023, abstract and 4.1).
+CLAIMS = {"drf": 0.1133, "fairness": 0.0775, "binpacking": 0.1389, "spreading": 0.1344}
+_READINGS = ("per_channel", "total")
+_SWEEPS = {"fig3-instances": "instances", "fig3-types": "job types", "fig3-contention": "contention level"}
+
+
+def report(folder: Path, seeds: int, alibaba: Path | None = None, progress: Progress | None = None) -> Path:
+    """Run all experiments over so many seeds; writes zhao2023.md and its pictures, returns the path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results = run_cells(cells(alibaba), range(seeds), progress=progress)
+    regrets = [regret(seed) for seed in range(seeds)]
+    path = folder / "zhao2023.md"
+    path.write_text(write(results, regrets, folder), encoding="utf-8")
+    return path
+
+
+def write(results: Results, regrets: Sequence[Regret], folder: Path) -> str:
+    """The report's text; draws its pictures into the folder."""
+    by_name = by_experiment(results)
+    seeds = len(regrets)
+    parts = [_HEAD.format(seeds=seeds), judge_claims(results), _headline(by_name, folder)]
+    parts += [_table3(by_name, request) for request in _READINGS]
+    parts += [_sweeps(by_name, folder), _steps(by_name, folder), _learning(by_name)]
+    parts.append(_large(by_name, folder))
+    parts += [_parts(by_name, folder), _utilities(by_name, folder), _regret(regrets, folder)]
+    parts.append(jobs_section(by_name, seeds, folder))
+    if "alibaba" in by_name:
+        parts.append(_alibaba(by_name["alibaba"]))
+    return "\n".join(parts)
+
+
+def judge_claims(results: Results) -> str:
+    """The chapter on the paper's claims: for which variant and reading of requests they hold."""
+    by_name = by_experiment(results)
+    rows = []
+    for request, found in by_name["fig2"].items():
+        for name in LEARNERS:
+            holds = all(
+                mean(found[name]) >= (1 + claim) * mean(found[partner]) for partner, claim in CLAIMS.items()
+            )
+            leads = [lead(found, name, partner) for partner in PARTNERS]
+            rows.append((f"`{name}`, {request}", *leads, "yes" if holds else "no"))
+    rows.insert(0, ("paper", *(f"{claim:+.2%}" for claim in CLAIMS.values()), ""))
+    worst = [
+        (cell, partner, value)
+        for cell, found in by_name.items()
+        if cell.startswith("table3")
+        for value, of in found.items()
+        for partner in PARTNERS
+        if mean(of["oga-conserving"]) < mean(of[partner])
+    ]
+    shares = [
+        of_ceiling(of["oga-conserving"])
+        for cell, found in by_name.items()
+        if cell.startswith("table3")
+        for of in found.values()
+    ]
+    grid = (
+        "In every cell of Table 3's grid, in both readings, `oga-conserving` is at or above every partner."
+        if not worst
+        else "In Table 3's grid `oga-conserving` is below a partner in: "
+        + "; ".join(f"{cell} {value} ({partner})" for cell, partner, value in worst)
+        + "."
+    )
+    ceiling = (
+        f"Of the per-slot optimum it earns {np.mean(shares):.2%} on average over the cells of the grid, "
+        f"{min(shares):.2%} in the least of them."
+    )
+    over_fairness = [
+        (
+            f"`{name}`, {request}",
+            *(lead(of, name, "fairness") for of in by_name[f"fig7-{request}"].values()),
+        )
+        for request in _READINGS
+        for name in LEARNERS
+    ]
+    utilities = tuple(by_name[f"fig7-{_READINGS[0]}"])
+    return f"""## What of the paper's claims holds
+
+In the setting of Fig. 2, over each partner; *holds* when all four are at least the paper's:
+
+{table(("variant, reading", *PARTNERS, "holds"), rows)}
+{textwrap.fill(grid + " " + ceiling, 110)}
+
+How much depends on the utilities: over FAIRNESS (or what FAIRNESS earned, where it lost) by utility:
+
+{table(("variant, reading", *utilities), over_fairness)}
+With linear utilities every unit of a resource is worth the same to every port, so that whoever leaves
+nothing unused earns nearly all there is, and only overheads tell policies apart. `oga` leaves unused what it
+reserved for ports without a job, about a share of 1 - rho, whatever it learns, and so does y*: there the
+definition cannot give the paper's lead. With concave utilities there is a point beyond which a unit costs
+more overhead than it gains; the partners do not know it, and where they allocate much beyond it, they lose.
+"""
+
+
+def _headline(by_name: dict[str, Found], folder: Path) -> str:
+    parts = ["## Fig. 2: average and cumulative reward\n"]
+    for request, found in by_name["fig2"].items():
+        slots = found["oga"][0].slots[-1]
+        draw_outcomes(found, f"requests {request}", folder / f"zhao2023-fig2-{request}.png")
+        parts += [
+            f"Requests {request}, T = {slots}, beta in [0.4, 0.6], contention 11:\n",
+            _policies(found),
+            f"![Fig. 2, {request}](zhao2023-fig2-{request}.png)\n",
+        ]
+    return "\n".join(parts)
+
+
+def _policies(found: dict[str, list[CellOutcome]]) -> str:
+    rows = [
+        (
+            f"`{name}`",
+            f"{mean(outcomes):.1f} ± {spread(outcomes):.1f}",
+            f"{of_ceiling(outcomes):.1%}",
+            f"{np.mean([outcome.seconds_per_slot for outcome in outcomes]) * 1e3:.3f}",
+        )
+        for name, outcomes in found.items()
+    ]
+    return table(("policy", "average reward", "of the per-slot optimum", "ms a slot"), rows)
+
+
+def _table3(by_name: dict[str, Found], request: str) -> str:
+    nested = by_name["table3-T"][request]
+    slots = nested["oga"][0].slots
+    horizons = [h for h in (1000, 2000, 5000, 10_000) if h <= slots[-1]]
+    rows = []
+    for name, outcomes in nested.items():
+        row = [f"`{name}`"]
+        for horizon in horizons:
+            at = int(np.searchsorted(slots, horizon * 0.999))
+            curves = [outcome.curve[at] for outcome in outcomes]
+            row.append(f"{np.mean(curves):.1f} ± {np.std(curves, ddof=1):.1f}")
+        rows.append(row)
+    parts = [
+        f"## Table 3, requests {request}\n",
+        "T (the average reward up to there):\n",
+        table(("policy", *(f"T = {horizon}" for horizon in horizons)), rows),
+        "Job arrival probability rho:\n",
+        averages(by_name[f"table3-rho-{request}"], "policy"),
+        "Edges per instance:\n",
+        averages(by_name[f"table3-density-{request}"], "policy"),
+    ]
+    return "\n".join(parts)
+
+
+def _sweeps(by_name: dict[str, Found], folder: Path) -> str:
+    panels = {what: panel(by_name[name]) for name, what in _SWEEPS.items()}
+    draw_averages(panels, folder / "zhao2023-fig3.png")
+    parts = ["## Fig. 3: size and contention\n"]
+    for name, what in _SWEEPS.items():
+        parts += [f"{what.capitalize()}:\n", averages(by_name[name], "policy")]
+    return "\n".join([*parts, "![Fig. 3](zhao2023-fig3.png)\n"])
+
+
+def _steps(by_name: dict[str, Found], folder: Path) -> str:
+    names = ("oga", "oga-reactive")
+    eta0, decay, size = (by_name[name] for name in ("fig4-eta0", "fig4-decay", "fig4-size"))
+    panels = {"eta_0": panel(eta0, names), "decay": panel(decay, names)}
+    draw_averages(panels, folder / "zhao2023-fig4.png")
+    best = max(eta0, key=lambda value: mean(eta0[value]["oga"]))
+    return f"""## Fig. 4: step sizes
+
+eta_0 (decay 0.9999):
+
+{averages(eta0, "policy", names)}
+Decay (eta_0 = 25):
+
+{averages(decay, "policy", names)}
+By theory, eq. 50 at every slot and Theorem 1's constant:
+
+{averages(size, "policy", names)}
+The best first step of those tried is {best} for `oga`.
+
+![Fig. 4](zhao2023-fig4.png)
+"""
+
+
+def _learning(by_name: dict[str, Found]) -> str:
+    """What `oga-conserving` earns with and without learned y."""
+    lines = ["| setting | eta_0 = 25 | eta_0 = 1e-9 | learning y is worth |", "|---|---:|---:|---:|"]
+    for name, found in by_name.items():
+        if name.startswith("learning-"):
+            averages = [[each.average for each in found[which]["oga-conserving"]] for which in LEARNING]
+            worth = [100 * (one / other - 1) for one, other in zip(*averages, strict=True)]
+            cells = (f"{np.mean(of):.1f}" for of in averages)
+            gain = f"{np.mean(worth):+.2f} ± {np.std(worth, ddof=1):.2f} %"
+            lines.append(f"| {name.removeprefix('learning-')} | {' | '.join(cells)} | {gain} |")
+    return "\n".join(["## What learning is worth", "", *lines, "", _LEARNING])
+
+
+def _large(by_name: dict[str, Found], folder: Path) -> str:
+    ((value, found),) = by_name["fig5"].items()
+    draw_outcomes(found, value, folder / "zhao2023-fig5.png")
+    return f"""## Fig. 5: large scale
+
+{value}, T = {found["oga"][0].slots[-1]}, beta in [0.01, 0.015], contention 5, three edges an instance,
+requests per channel:
+
+{_policies(found)}
+The paper needs 15 hours for this on 48 cores.
+
+![Fig. 5](zhao2023-fig5.png)
+"""
+
+
+def _parts(by_name: dict[str, Found], folder: Path) -> str:
+    found = by_name["fig3-contention"]
+    parts = {
+        name: [
+            (
+                mean(of[name]) + float(np.mean([outcome.overhead for outcome in of[name]])),
+                float(np.mean([outcome.overhead for outcome in of[name]])),
+            )
+            for of in found.values()
+        ]
+        for name in POLICIES
+    }
+    draw_parts(list(found), parts, folder / "zhao2023-fig6.png")
+    rows = [
+        (f"`{name}`", *(f"{gain:.0f} - {overhead:.0f}" for gain, overhead in row))
+        for name, row in parts.items()
+    ]
+    return f"""## Fig. 6: gain and overhead by contention
+
+Computation gain - communication overhead of a slot, on average:
+
+{table(("policy", *found), rows)}
+![Fig. 6](zhao2023-fig6.png)
+"""
+
+
+def _utilities(by_name: dict[str, Found], folder: Path) -> str:
+    draw_averages(
+        {f"utility, {request}": panel(by_name[f"fig7-{request}"]) for request in _READINGS},
+        folder / "zhao2023-fig7.png",
+    )
+    parts = ["## Fig. 7: utilities\n"]
+    for request in _READINGS:
+        found = by_name[f"fig7-{request}"]
+        shares = ", ".join(f"{value} {of_ceiling(of['oga-conserving']):.1%}" for value, of in found.items())
+        parts += [
+            f"Requests {request}; `oga-conserving` of the per-slot optimum: {shares}.\n",
+            averages(found, "policy"),
+        ]
+    return "\n".join([*parts, "![Fig. 7](zhao2023-fig7.png)\n"])
+
+
+def _regret(regrets: Sequence[Regret], folder: Path) -> str:
+    draw_regret(regrets, folder / "zhao2023-regret.png")
+    exponents = [regret.exponent for regret in regrets]
+    rows = [
+        (
+            str(slots),
+            f"{np.mean([regret.regret[i] for regret in regrets]):.0f}",
+            f"{np.mean([regret.bound[i] for regret in regrets]):.0f}",
+            f"{max(regret.unsure[i] for regret in regrets):.1f}",
+        )
+        for i, slots in enumerate(regrets[0].slots)
+    ]
+    return f"""## Theorem 1: regret
+
+`oga` at Theorem 1's step size against y*, 6 x 16 x 3, requests per channel. y* is found by a convex solver
+that also gives an upper bound; *unsure* is how much the regret may be larger for what is between the two.
+
+{table(("T", "regret", "Theorem 1", "unsure, at most"), rows)}
+Fitted exponent of T: {np.mean(exponents):.3f} (from {min(exponents):.3f} to {max(exponents):.3f}); theory: at
+most 0.5 for large T.
+
+![Regret](zhao2023-regret.png)
+"""
+
+
+def _alibaba(found: Found) -> str:
+    parts = ["## On Alibaba's cluster of 2023\n"]
+    for request, of in found.items():
+        parts += [f"Requests {request}:\n", _policies(of)]
+    return "\n".join(parts)
+
+
+_LEARNING = """With steps of 1e-9, y stays where it begins, at shares in proportion to requests: what
+`oga-conserving` earns, it earns by maximising each slot's reward once the slot's arrivals are seen, and not
+by learning y. Arrivals are independent from slot to slot, so that there is nothing about the next one to be
+learned; y helps where the maximisation is weakest, with linear utilities and requests that bound totals. What
+does go on from slot to slot are the overhead weights.
+"""
+_HEAD = """# OgaSched against its comparison partners
+
+Made by `stoker oga reproduce --seeds {seeds}`: counterparts of Fig. 2 to 7 and Table 3 of Zhao 2023, mean and
+standard deviation over {seeds} seeds. Environments are drawn by Table 2's parameters; the paper does not say
+which capacities and requests it took from Alibaba's traces, so these are drawn in the likeness of the
+cluster of 2023 (see `agents/oga/environments.py`), and rewards are to be compared with each other, not
+with the paper's.
+
+*Requests* have two readings in the paper. `per_channel`: a_l bounds each channel, as constraint (5) says.
+`total`: a_l bounds the job over all instances, as the partners read it; a job then has 8 to 24 tasks, and
+asks for so many times what a task does. Every policy gets the same reading.
+
+* `oga`: y(t) is fixed before x(t) is seen (Definition 2). `oga-reactive`: a step on x(t), then y acts.
+  `oga-conserving`: what absent ports had reserved goes to those present, by maximising the reward over them,
+  at overhead weights that go on from slot to slot, with y as the pull of what linear utilities leave open.
+  It begins with the best of nothing, shares in proportion to requests, y's for those present and, where all
+  utilities are linear, ports served in turn, so that in no slot it earns less than any of these.
+* `drf`, `fairness`, `binpacking`, `spreading` as the paper defines them. FAIRNESS shares among ports that
+  have a job (with the joined ones below the line, as printed, it would leave capacity unused). Where requests
+  are per channel, a port asks every instance for its whole bound, so that BINPACKING and SPREADING, which
+  differ in whom they ask first, are the same.
+* The per-slot optimum is computed for evenly spread slots of each cell, with a gap of at most 0.01 % in most
+  (an upper bound by duality comes with it), so *of the per-slot optimum* refers to these slots.
+"""

@@ -1,0 +1,67 @@
+"""Tables of the report on OgaSched: outcomes of seeds as means and spreads, policies by values."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.experiments.zhao2023.runs import POLICIES, CellOutcome, Results
+
+#: By value of a setting, then by policy: an outcome for each seed.
+Found = dict[str, dict[str, list[CellOutcome]]]
+
+
+def by_experiment(results: Results) -> dict[str, Found]:
+    """By experiment, what its cells found."""
+    found: dict[str, Found] = {}
+    for cell, outcomes in results.items():
+        found.setdefault(cell.experiment, {})[cell.value] = outcomes
+    return found
+
+
+def mean(outcomes: Sequence[CellOutcome]) -> float:
+    """The mean over seeds of the average reward."""
+    return float(np.mean([outcome.average for outcome in outcomes]))
+
+
+def spread(outcomes: Sequence[CellOutcome]) -> float:
+    """The standard deviation over seeds of the average reward."""
+    return float(np.std([outcome.average for outcome in outcomes], ddof=1))
+
+
+def of_ceiling(outcomes: Sequence[CellOutcome]) -> float:
+    """The share of the per-slot optimum that was earned, mean over seeds."""
+    return float(np.mean([outcome.of_ceiling for outcome in outcomes]))
+
+
+def lead(found: dict[str, list[CellOutcome]], name: str, partner: str) -> str:
+    """By how much a policy earns more than a partner; where that lost, what both earned."""
+    own, other = mean(found[name]), mean(found[partner])
+    return f"{own / other - 1:+.1%}" if other > 0 else f"({own:.0f}; partner {other:.0f})"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, numbers to the right."""
+    head = "| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1) + "\n"
+    return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def averages(found: Found, what: str, names: Sequence[str] = POLICIES) -> str:
+    """Policies by values: mean ± spread, the best in bold."""
+    best = {value: max(mean(of[name]) for name in names) for value, of in found.items()}
+    rows = []
+    for name in names:
+        row = [f"`{name}`"]
+        for value, of in found.items():
+            reward = mean(of[name])
+            cell = f"{reward:.1f} ± {spread(of[name]):.1f}"
+            row.append(f"**{cell}**" if reward >= best[value] else cell)
+        rows.append(row)
+    return table((what, *found), rows)
+
+
+def panel(
+    found: Found, names: Sequence[str] = POLICIES
+) -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
+    """What `draw_averages` draws: values, and for each policy mean and spread at each."""
+    cells = {name: [(mean(of[name]), spread(of[name])) for of in found.values()] for name in names}
+    return list(found), cells

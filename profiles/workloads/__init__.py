@@ -1,0 +1,1 @@
+"""Workloads: jobs and their arrivals, generated or read from files and traces."""

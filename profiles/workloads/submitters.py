@@ -1,0 +1,146 @@
+"""Whose jobs a workload's are, where its description names users: when each of them submits, and which jobs.
+
+The jobs themselves are drawn in `generators`. Every user draws from streams of his own, so that what one does
+changes nothing of the others' jobs.
+"""
+
+import heapq
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conf.schema.workload import Mix, User
+from conf.units import SECONDS_PER_HOUR
+from profiles.workloads.workload import Workload, WorkloadJob
+from profiles.workloads.workload_files import WorkloadError
+
+#: Jobs of a mix that arrive at these times, drawn from that source.
+Draw = Callable[[Mix, NDArray[np.float64], np.random.SeedSequence], Sequence[WorkloadJob]]
+
+#: Of so many jobs, always the same, it is found how many cores a job of a mix takes for how long.
+_SAMPLE = 4000
+#: So many gaps, and so many jobs, are drawn at once.
+_DRAWN = 64
+#: What users draw from streams of their own.
+_TIMES, _JOBS = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """One user of a description, where `count` of them are alike."""
+
+    name: str
+    said: User
+
+
+def jobs_of_users(
+    users: Mapping[str, User],
+    mix: Mix,
+    jobs: int,
+    seed: np.random.SeedSequence,
+    draw: Draw,
+    times: NDArray[np.float64] | None = None,
+) -> Workload:
+    """The first jobs of all users; with `times`, [jobs], jobs that arrive then, by the users' shares.
+
+    `mix` is that of users who have none of their own.
+    """
+    everyone = _everyone(users)
+    if times is None:
+        who, times = _coming(everyone, mix, jobs, seed, draw)
+    else:
+        who = _shared(everyone, len(times), seed)
+    found: list[WorkloadJob] = []
+    for number in np.unique(who).tolist():
+        user = everyone[number]
+        own = _jobs(user.said.mix or mix, _stream(seed, _JOBS, number), draw)
+        found += [
+            replace(job, submitted_at=at, owner=user.name, queue=user.said.queue)
+            for at, job in zip(times[who == number].tolist(), own, strict=False)
+        ]
+    found.sort(key=lambda job: job.submitted_at)
+    return Workload(tuple(replace(job, name=f"job-{number}") for number, job in enumerate(found, 1)))
+
+
+def split(workload: Workload, users: Mapping[str, User]) -> Workload:
+    """The jobs of a trace, each given to a user by a hash of its name (CRC-32), by the users' shares.
+
+    Without users they are as they were.
+    """
+    if not users:
+        return workload
+    everyone = _everyone(users)
+    edges = np.cumsum([user.said.share or 1.0 for user in everyone])
+    at = np.array([zlib.crc32(job.name.encode()) for job in workload.jobs]) / 2**32 * edges[-1]
+    whose = (everyone[number] for number in np.searchsorted(edges, at, "right").tolist())
+    jobs = zip(workload.jobs, whose, strict=True)
+    owned = tuple(replace(job, owner=user.name, queue=user.said.queue) for job, user in jobs)
+    return replace(workload, jobs=owned)
+
+
+def _everyone(users: Mapping[str, User]) -> list[_One]:
+    return [
+        _One(name if user.count == 1 else f"{name}-{number}", user)
+        for name, user in users.items()
+        for number in range(1, user.count + 1)
+    ]
+
+
+def _shared(users: Sequence[_One], arrivals: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
+    """Whose each arrival is, by their shares."""
+    shares = np.array([user.said.share or 1.0 for user in users])
+    drawn = np.random.default_rng(seed).choice(len(users), arrivals, p=shares / shares.sum())
+    return drawn.astype(np.int64)
+
+
+def _coming(
+    users: Sequence[_One], mix: Mix, jobs: int, seed: np.random.SeedSequence, draw: Draw
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Whose the first jobs are that come, and when; WorkloadError where fewer ever do."""
+    gaps = {id(user.said): _mean_gap(user.said, mix, draw) for user in users}
+    streams = (
+        zip(_times(user.said, gaps[id(user.said)], _stream(seed, _TIMES, number)), repeat(number))
+        for number, user in enumerate(users)
+    )
+    first = list(islice(heapq.merge(*streams), jobs))
+    if len(first) < jobs:
+        raise WorkloadError(f"users: submit {len(first)} jobs, {jobs} are asked for")
+    times, who = zip(*first, strict=True)
+    return np.array(who, np.int64), np.array(times, np.float64)
+
+
+def _times(user: User, gap: float, seed: np.random.SeedSequence) -> Iterator[float]:
+    """When jobs of a user come."""
+    if user.at_once is not None:
+        yield from repeat(user.after, user.at_once)
+        return
+    at, random = user.after, np.random.default_rng(seed)
+    while True:
+        for seconds in random.exponential(gap, _DRAWN).tolist():
+            at += seconds
+            yield at
+
+
+def _jobs(mix: Mix, seed: np.random.SeedSequence, draw: Draw) -> Iterator[WorkloadJob]:
+    """Jobs without end: the first are the same however many of them are taken."""
+    for part in count():
+        yield from draw(mix, np.zeros(_DRAWN), _stream(seed, part))
+
+
+def _mean_gap(user: User, mix: Mix, draw: Draw) -> float:
+    """Seconds between two jobs of a user, on average."""
+    if user.jobs_per_hour is not None:
+        return SECONDS_PER_HOUR / user.jobs_per_hour
+    if user.cores is None:
+        return 0.0
+    sample = draw(user.mix or mix, np.zeros(_SAMPLE), np.random.SeedSequence(0))
+    return sum(job.cpus * job.executors * job.duration for job in sample) / _SAMPLE / user.cores
+
+
+def _stream(seed: np.random.SeedSequence, *of: int) -> np.random.SeedSequence:
+    """The stream of a user, or a part of it."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *of))
