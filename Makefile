@@ -44,7 +44,7 @@ test: $(READY)  ## Pass the tests, on up to four cores
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos.stopped
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1) $(if $(RESUME),--resume)
-	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
+	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/end_to_end/test_hostile_jobs.py -q
 
 soak: $(READY)  ## Kill everything around interactive sessions of real Spark, then count (ROUNDS, SESSIONS, SEED)
 	$(BIN)/python -m tests.doors.soak --rounds $(or $(ROUNDS),50) --sessions $(or $(SESSIONS),4) --seed $(or $(SEED),1)
@@ -84,7 +84,7 @@ bench: $(READY)  ## Print the benchmarks, with ratios to their references
 # Spark's jars have a compiler, so that a Java runtime is enough.
 filter: $(READY)  ## Compile the filter that keeps strangers from drivers' UIs
 	$(BIN)/stoker spark add 3.5
-	$(BIN)/python -m tests.framework.spark.key_filter
+	$(BIN)/python -m tests.framework.spark.driver.key_filter
 
 # Not among our packages: it needs others of what we need, and hundreds of megabytes. Newer ones are tried by AIRFLOW=.
 AIRFLOW ?= apache-airflow==3.3.2 apache-airflow-providers-apache-spark==6.3.4

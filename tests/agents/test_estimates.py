@@ -7,7 +7,7 @@ import pytest
 from agents.experiments.estimates import report, runs
 from agents.experiments.estimates.runs import Estimated, play_one
 from environment.simulation.durations.prediction_intervals import Interval
-from tests.profiles.test_traces import needs_traces
+from tests.profiles.workloads.test_traces import needs_traces
 
 
 @needs_traces

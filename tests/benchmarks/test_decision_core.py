@@ -19,7 +19,7 @@ from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import fastest, timed
 from tests.benchmarks.reference import PlainCluster
 from tests.builders import make_job, make_vm, make_vms
-from tests.environment.world import World
+from tests.environment.two_worlds.world import World
 
 JOBS = 10_000
 

@@ -19,7 +19,7 @@ from environment.view import ClusterView
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import timed
 from tests.builders import make_job
-from tests.environment.model.elastic_world import ElasticWorld, closes, opens, places
+from tests.environment.model.walks.elastic_world import ElasticWorld, closes, opens, places
 
 PLACES = 1000
 Found = TypeVar("Found")

@@ -11,7 +11,7 @@ from environment.queues.running_usage import Holders
 from environment.queues.types import Queue, Queues
 from environment.resources import NOTHING, Resources
 from tests.builders import make_vms
-from tests.environment.sharing.holding import asks, holder, job, sharing, view_of
+from tests.environment.queues.holding import asks, holder, job, sharing, view_of
 
 #: A gang of so many executors of so many cpus; the first finds room among elastic jobs alone.
 CASES = {"elastic, 8 of 4 cpus": (8, 4.0), "whole, 8 of 8 cpus": (8, 8.0), "whole, 64 of 8 cpus": (64, 8.0)}

@@ -14,7 +14,7 @@ from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
 from framework.providers.interface import ProviderError
-from tests.daemon.scripted_provider import Fate, ScriptedProvider
+from tests.daemon.vms.scripted_provider import Fate, ScriptedProvider
 
 BOOT, WORK, KEEP, STEP = 5.0, 8.0, 4.0, 1.0  # seconds of the played time
 PLACES = tuple(

@@ -36,7 +36,7 @@ from environment.types import Job
 from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.chaos.played import KEEP, PLACES, InTurn, Points, StoppedError, World
-from tests.daemon.scripted_provider import Fate
+from tests.daemon.vms.scripted_provider import Fate
 
 #: Steps after which a story that has not ended is stuck.
 MOST_STEPS = 600

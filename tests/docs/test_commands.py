@@ -26,7 +26,7 @@ from daemon.cli import main
 from daemon.cli.profile import validate_simulator
 from environment.simulation.durations.fitted_model import write_model
 from profiles.runs import write_runs
-from tests.agents.test_fidelity import MODEL, fidelity
+from tests.agents.experiments.test_fidelity import MODEL, fidelity
 from tests.daemon.cli.conftest import Cast, Daemon, cast, daemon
 from tests.docs.pages import PAGES, REPOSITORY, commands, files, is_collected, programs
 from tests.profiles.measured import make_run
@@ -41,18 +41,18 @@ ASKED = {"elastic.md": ("stoker bill",), "sharing.md": ("stoker queue",)}
 #: Where those of other pages are run: by page and what they begin with, the test that reads them there.
 PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
     "elastic.md": {
-        "stoker simulate": "tests/daemon/cli/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
-        "sed": "tests/daemon/cli/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        "stoker simulate": "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        "sed": "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
         "stoker reproduce elastic": (
-            "tests/agents/test_elastic_report.py::test_a_scene_is_played_by_all_its_setups_alike"
+            "tests/agents/experiments/elastic/test_report.py::test_a_scene_is_played_by_all_its_setups_alike"
         ),
         **dict.fromkeys(
             ("stoker config", "stoker up", "stoker submit", "stoker cluster", "stoker explain"),
-            "tests/daemon/test_elastic.py::test_the_commands_for_operators",
+            "tests/daemon/end_to_end/test_elastic.py::test_the_commands_for_operators",
         ),
     },
     "sharing.md": {
-        "stoker user": "tests/daemon/users/test_page.py::test_its_commands",
+        "stoker user": "tests/daemon/auth/test_page.py::test_its_commands",
         **dict.fromkeys(
             (
                 "stoker simulate",
@@ -69,7 +69,7 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
     "submit.md": {
         "python -m stoker": "tests/client/test_submit_page.py::test_commands",
         "stoker spark-conf": "tests/doors/test_client_mode.py::test_the_settings_are_as_documented",
-        "stoker prune": "tests/daemon/cli/test_upkeep.py::test_pruning_says_what_would_go_and_then_does_it",
+        "stoker prune": "tests/daemon/cli/operate/test_maintenance.py::test_pruning_says_what_would_go_and_then_does_it",
         "spark-submit": "tests/doors/test_spark_submit.py::test_python_with_all_that_it_brings",
         "pyspark": "tests/doors/test_client_mode.py::test_a_shell_outlives_executors_and_the_daemon",
         **dict.fromkeys(
@@ -90,12 +90,12 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
 #: Where these are run: by what they begin with, the test, or what every run of the tests does first.
 ELSEWHERE = {
     "make install": "Makefile",
-    "make demo": "tests/daemon/cli/test_demo.py::test_its_page_stays_where_commands_ask",
-    "stoker demo": "tests/daemon/cli/test_demo.py::test_its_page_stays_where_commands_ask",
-    "stoker up": "tests/daemon/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
-    "stoker profile run": "tests/daemon/cli/test_profile.py::test_a_plan_is_measured_and_taken_up",
+    "make demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
+    "stoker demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
+    "stoker up": "tests/daemon/end_to_end/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
+    "stoker profile run": "tests/daemon/cli/profile/test_profile.py::test_a_plan_is_measured_and_taken_up",
     "stoker profile compare": (
-        "tests/daemon/cli/test_real_comparison.py::test_every_policy_has_its_turn_and_what_is_done_is_kept"
+        "tests/daemon/cli/profile/test_compare_on_spark.py::test_every_policy_has_its_turn_and_what_is_done_is_kept"
     ),
 }
 #: What a file of a page is, by its name.

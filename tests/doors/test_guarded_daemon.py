@@ -9,7 +9,7 @@ import yaml
 
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
 from daemon.cli.shared.client import Client
-from tests.daemon.test_tls import certify
+from tests.daemon.core.test_tls import certify
 from tests.doors.submitting import SparkSubmit
 from tests.real_daemon import APP, PATIENCE, QUICK_JAVA
 

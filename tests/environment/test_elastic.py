@@ -18,7 +18,7 @@ from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from profiles.workloads.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_view, make_vms
-from tests.environment.world import World, launched
+from tests.environment.two_worlds.world import World, launched
 
 #: Policies that make executors smaller have reasons of their own to wait, which these options take away.
 _OPTIONS: dict[str, dict[str, object]] = {

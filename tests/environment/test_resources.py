@@ -15,7 +15,7 @@ from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from environment.types import Place, Wait
 from tests.builders import make_job, make_offer, make_request, make_view, make_vm
-from tests.environment.world import World
+from tests.environment.two_worlds.world import World
 
 PLAIN, ONE, FOUR = make_vm("vm-1"), make_vm("vm-2", gpus=1, disk=100), make_vm("vm-3", gpus=4)
 VMS = (PLAIN, ONE, FOUR)

@@ -330,7 +330,7 @@ _LIMITS = """## Where rules are broken, and why
 * `reinforce:beta=1.0` is beaten in both by little: in normal by 0.1 % in cost and 1 s. With either
   beta it is 7 to 11 % dearer in light load on other VM types, which training drew at random.
 * `dqn` was trained on the paper's cluster alone, and its network sees times and prices on fixed
-  scales (`tests/agents/test_scales.py` expects it to depend on both): elsewhere it waits where it
+  scales (`tests/agents/baselines/test_scales.py` expects it to depend on both): elsewhere it waits where it
   should not. Take `reinforce`.
 * `ogasched` gives executors less than they ask for, which pays where many wait, and costs where
   nobody does.

@@ -16,7 +16,7 @@ from agents.oga.environments import (
     save_environment,
 )
 from tests.arrays import same
-from tests.profiles.test_traces import ALIBABA, PODS, needs_traces
+from tests.profiles.workloads.test_traces import ALIBABA, PODS, needs_traces
 
 SMALL = EnvironmentOptions(types=6, instances=40, resources=4, slots=200)
 

@@ -13,7 +13,7 @@ from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from tests.builders import make_job, make_offer, make_vm, make_vms
-from tests.environment.world import World, costs, killed, launched, names
+from tests.environment.two_worlds.world import World, costs, killed, launched, names
 
 VMS = make_vms(3, cpus=4)
 ONE, TWO, THREE = VMS

@@ -15,8 +15,8 @@ from environment.model.messages import events as ev
 from environment.pools import Keeping
 from environment.resources import Resources
 from tests.builders import make_job, make_vm, make_vms
-from tests.environment.model.random_walks import Chaos
-from tests.environment.world import World
+from tests.environment.model.walks.random_walks import Chaos
+from tests.environment.two_worlds.world import World
 
 # Amounts are dictionaries, whoever makes them; no resource is called as memory was at first.
 NAMES = st.text().filter(lambda name: name != "memory_mib")

@@ -6,8 +6,8 @@ from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import decode, encode
 from environment.model.messages import events as ev
 from tests.builders import make_job
-from tests.environment.model.elastic_world import ElasticWorld, opens, places
-from tests.environment.world import launched
+from tests.environment.model.walks.elastic_world import ElasticWorld, opens, places
+from tests.environment.two_worlds.world import launched
 
 #: It takes the whole of a VM for each of its executors.
 LARGE = replace(make_job("job-1", 2), size=places()[0].resources)

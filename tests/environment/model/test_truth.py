@@ -24,7 +24,7 @@ from environment.model.messages.snapshot import Offer, VmSize
 from environment.resources import Resources, total
 from environment.types import Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_vm
-from tests.environment.model.random_walks import ACTIONS, Chaos
+from tests.environment.model.walks.random_walks import ACTIONS, Chaos
 
 VMS = (make_vm("vm-1", 4, 8192), make_vm("vm-2", 4, 4096), make_vm("vm-3", 8, 2048), make_vm("vm-4", 2, 2048))
 _ASKED = r"of (?P<asked>\d+) executors? of (?P<cpus>[\d.]+) cpus and (?P<memory>\d+) MiB"

@@ -1,0 +1,368 @@
+"""`stoker simulate` and `stoker reproduce`, as a user runs them."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agents.drl.model_folder import SHIPPED
+from daemon.cli import main
+
+
+def test_policies_are_compared_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each policy, in the order asked for, with spreads when there are several seeds."""
+    assert (
+        main(["simulate", "--policy", "rr,ff", "--policy", "random:seed=1", "--jobs", "5", "--seeds", "2"])
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["rr", "ff", "random:seed=1"]
+    assert "±" in lines[2]
+
+
+def test_a_policy_that_fails_is_not_taken_for_a_good_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers are the fallback's: a column says so, stderr names file and line, the exit code is 1."""
+    own = tmp_path / "broken_policies.py"
+    own.write_text(
+        "from environment.types import Place\n"
+        "from agents.registry import create\n"
+        "first, asked = create('ff'), []\n"
+        "def always(view, queue):\n"
+        "    return {}['price']\n"
+        "def once(view, queue):\n"
+        "    asked.append(view)\n"
+        "    return first.decide(view, queue) if len(asked) % 3 else {}['price']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = ["simulate", "--workload", "burst", "--jobs", "8", "--policy"]
+    assert main([*command, "ff,broken_policies:always,broken_policies:once"]) == 1
+    printed = capsys.readouterr()
+    head, _, *rows = printed.out.splitlines()
+    column = re.split(r"\s{2,}", head).index("fallback")
+    shares = [float(re.split(r"\s{2,}", row)[column].removesuffix(" %")) for row in rows[:3]]
+    assert (shares[0], shares[1], 0 < shares[2] < 50) == (0.0, 100.0, True)
+    (told,) = (line for line in printed.err.splitlines() if "decisions: its numbers are" in line)
+    assert told.startswith("stoker: broken_policies:always failed in ")
+    assert "its numbers are those of ff" in told
+    assert told.endswith(f"KeyError: 'price' ({own}, line 5, in always)")
+    assert main([*command, "ff,broken_policies:once", "-o", "json"]) == 0
+    ff, once = json.loads(capsys.readouterr().out)
+    assert ff["fallback_share"] == 0
+    assert once["fallback_share"] == pytest.approx(once["violations"] / len(once["decisions"]))
+    assert once["violations"] > 0
+
+
+OWN = """submitted_at,type,cpus,memory_mib,executors,duration,name
+0,etl,2,2048,2,120,a
+10,sort,1,2048,4,120,b
+30,etl,2,2048,2,100,c
+31,wordcount,2,2048,8,100,d
+"""
+
+
+def test_seeds_by_which_nothing_is_drawn_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A file is the same whatever the seed: there is no spread to show, unless it is varied."""
+    own = tmp_path / "own.csv"
+    own.write_text(OWN)
+    command = ["simulate", "--workload", str(own), "--seeds", "3", "--policy", "ff,rr"]
+    assert main(command) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "±" not in told
+    assert "All 3 seeds are the same run with ff, rr: nothing of the workload is drawn" in told
+    assert (
+        "No profile of type etl (2 of 4 jobs): they take the same time wherever a policy places them" in told
+    )
+    assert main([*command, "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert "All 3 seeds are the same run" in printed.err
+    assert len({run["cost"] for run in json.loads(printed.out) if run["policy"] == "ff"}) == 1
+    assert main([*command, "--vary", "durations,arrivals"]) == 0
+    told = capsys.readouterr().out
+    assert "±" in told
+    assert "the same run" not in told
+    assert main([*command, "--vary", "sizes"]) == 2
+    assert (
+        "--vary: should be durations, arrivals or both by a comma, found 'sizes'" in capsys.readouterr().err
+    )
+    assert main(["simulate", "--jobs", "5", "--seeds", "2", "--policy", "ff"]) == 0
+    told = capsys.readouterr().out
+    assert "±" in told
+    assert "No profile" not in told
+
+
+def test_what_is_left_out_of_a_workload_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In a line each: below the table, on stderr beside JSON, and by `stoker workload`."""
+    trace, spec = tmp_path / "fb.tsv", tmp_path / "mine.yaml"
+    trace.write_text("job0\t1\t1\t2267942\t0\t1937944\tinputPath1\t\t\n")
+    spec.write_text(f"jobs: 1\narrivals: {{kind: facebook, window: normal, path: {trace}}}\n")
+    told = f"{trace}: 1 path of inputs and outputs"
+    assert main(["simulate", "--workload", str(spec), "--policy", "ff"]) == 0
+    assert f"Left out of the workload: {told}." in capsys.readouterr().out
+    assert main(["simulate", "--workload", str(spec), "--policy", "ff", "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert f"Left out of the workload: {told}." in printed.err
+    assert json.loads(printed.out)[0]["left_out"] == [told]
+    assert main(["workload", str(spec)]) == 0
+    assert f"stoker: left out: {told}" in capsys.readouterr().err
+
+
+def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """-o json has a record for each run, with jobs, costs and decisions."""
+    assert main(["simulate", "--policy", "ff", "--workload", "normal", "--jobs", "4", "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["policy"], run["workload"], run["seed"], len(run["jobs"])) == ("ff", "normal", 0, 4)
+    assert sum(job["cost"] for job in run["jobs"]) == pytest.approx(run["cost"])
+
+
+def test_policies_are_held_against_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of few jobs in any case, of more with --bound, and said where none is known; ogasched shrinks jobs."""
+    few = ["simulate", "--policy", "ff,ogasched", "--jobs", "5", "--seeds", "2", "--belief", "exact"]
+    assert main(few) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith("Limit: ") for line in lines)
+    assert any(re.match(r"Above it: ff \d+\.\d %, ogasched ", line) for line in lines)
+    assert "ogasched gave jobs less than they ask for: no limit holds for that." in lines
+    assert main([*few, "-o", "json"]) == 0
+    run = json.loads(capsys.readouterr().out)[0]
+    assert run["limit"]["lower_bound"] <= run["limit"]["best"]["cost"] <= run["cost"]
+    assert main(["simulate", "--policy", "ff", "--cluster", "elastic", "--jobs", "3", "--bound"]) == 0
+    assert "No limit: the cluster has pools" in capsys.readouterr().out
+
+
+def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each seed, or all of it as JSON; what has no limit is one line and exit code 2."""
+    assert main(["bound", "burst", "--jobs", "3", "--seeds", "2", "--tries", "50"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
+    assert main(["bound", "burst", "--jobs", "3", "--tries", "50", "--beta", "0.5", "-o", "json"]) == 0
+    (limit,) = json.loads(capsys.readouterr().out)
+    assert limit["packing_bound"] <= limit["lower_bound"] <= limit["best"]["cost"] + 1e-9
+    assert [job["job"] for job in limit["schedule"]] == ["job-1", "job-2", "job-3"]
+    assert main(["bound", "burst", "--cluster", "elastic", "--jobs", "3"]) == 2
+    assert "pools" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("belief", [None, "exact", "0.2", "constant"])
+def test_tables_and_json_say_what_is_believed(belief: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what is true; a spread that was measured where nothing else is asked for."""
+    command = ["simulate", "--policy", "ff", "--jobs", "3", *(["--belief", belief] if belief else [])]
+    assert main(command) == 0
+    told = f"Durations: truth profile; belief {belief or 'spread'}."
+    assert capsys.readouterr().out.splitlines()[-1].strip() == told
+    assert main([*command, "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["truth"], run["belief"]) == ("profile", belief or "spread")
+
+
+def test_vms_that_come_and_go_have_a_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of docs/elastic.md on fewer jobs of a workload that needs no trace."""
+    root = Path(__file__).parents[4]
+    page = (root / "docs" / "elastic.md").read_text().replace("\\\n", "")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").symlink_to(root / "conf")
+    for written in re.findall(r"\$ (sed .* > \S+\.yaml)", page):
+        subprocess.run(written, shell=True, check=True)  # noqa: S602 (as the page has it)
+    commands = re.findall(r"\$ \.venv/bin/stoker (simulate .*)", page)
+    assert len(commands) == 6
+    for command in commands:
+        words = command.replace("facebook-day", "burst").split()
+        assert main([*words, "--jobs", "4"]) == 0
+        told = capsys.readouterr().out
+        if "--cluster elastic" in command:
+            assert told.split()[:4] == ["policy", "knows", "bill", "$"]
+    assert main([*words, "--jobs", "4", "-o", "json"]) == 0
+    for run in json.loads(capsys.readouterr().out):
+        parts = {name: dollars for name, dollars in run["bill_for"].items() if name != "openings"}
+        assert sum(parts.values()) == pytest.approx(run["bill"])
+        assert run["bill"] >= run["cost"] - 1e-9
+
+
+@pytest.mark.parametrize("command", ["simulate", "evaluate", "reproduce baselines", "train --config x.yaml"])
+def test_other_beliefs_are_told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In one line, with what would be right."""
+    config = tmp_path / "x.yaml"
+    config.write_text("algorithm: dqn\niterations: 1\n")
+    words = [str(config) if word == "x.yaml" else word for word in command.split()]
+    assert main([*words, "--belief", "much"]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert "--belief: should be exact, spread, constant or a number such as 0.2, found 'much'" in complaint
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    """--plot writes a PNG file."""
+    picture = tmp_path / "plot.png"
+    assert main(["simulate", "--policy", "ff", "--jobs", "3", "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_curves_may_be_those_that_were_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Jobs whose half takes twice as long are not worth shrinking; those that lose nothing are."""
+
+    def cost(law: str) -> float:
+        types = "\n".join(
+            f"  {kind}: {{bound_by: cpu, prefers: spread, work: 100, startup: 0, {law}}}"
+            for kind in ("wordcount", "pagerank", "sort")
+        )
+        path = tmp_path / f"{law[-1]}.yaml"
+        path.write_text(f"types:\n{types}\n")
+        words = ["--workload", "burst", "--jobs", "40", "--sizes", "floor=0.5", "--profiles", str(path)]
+        assert main(["simulate", "--policy", "greedy", *words, "-o", "json"]) == 0
+        return float(json.loads(capsys.readouterr().out)[0]["cost"])
+
+    assert cost("serial: 1") < 0.8 * cost("serial: 0")
+
+
+def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A job that fits no VM is refused with its name, and the others run."""
+    workload = tmp_path / "jobs.csv"
+    header = "submitted_at,type,cpus,memory_mib,executors,duration,name"
+    workload.write_text(f"{header}\n0,sort,2,1024,1,10,small\n1,sort,99,1024,1,10,giant\n")
+    assert main(["simulate", "--policy", "ff", "--workload", str(workload)]) == 0
+    assert "giant" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--policy", "zork"], "zork"),
+        (["--policy", "ff", "--workload", "zork"], "zork"),
+        (["--policy", "ff", "--cluster", "zork"], "zork"),
+        (["--policy", "ff", "--jobs", "2", "--plot", "/nowhere/x.png"], "--plot"),
+        (["--policy", "ff:x=1"], "unknown option; known options: overtake"),
+        (["--policy", "ff", "--keep", "long"], "--keep: should be none, break_even, forecast, planned"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong goes to stderr in one line, and the exit code is 2."""
+    assert main(["simulate", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error
+    assert len(error.splitlines()) == 1
+
+
+def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`reproduce baselines` writes tables, plots and findings; here with quick policies alone."""
+    from agents.experiments import reports
+    from agents.experiments.comparison import Contender
+
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
+    monkeypatch.setattr(reports, "BASELINES", (Contender("rr"), Contender("ff")))
+    quick = tuple(who for who in reports.OVERTAKING if who.name == "ff" or who.label == "aep:overtake=best")
+    monkeypatch.setattr(reports, "OVERTAKING", quick)
+    monkeypatch.setattr(reports, "OF_THEIR_OWN", (Contender("greedy", {"beta": 0.5}),))
+    assert main(["reproduce", "baselines", "--out", str(tmp_path / "results"), "--seeds", "2"]) == 0
+    text = (tmp_path / "results" / "baselines.md").read_text()
+    assert "| `ff` |" in text
+    against = [line.split(" | ")[:2] for line in text.splitlines() if line.count("%") == 4]
+    assert against == [
+        *([f"| `ff:overtake={way}`", "`ff`"] for way in ("first_fit", "easy", "best")),
+        ["| `greedy:beta=0.5`", "`aep:overtake=best`"],
+    ]
+    assert text.count("Durations: truth profile; belief spread.") == 3
+    assert "* Cheapest: `" in text
+    assert {path.name for path in (tmp_path / "results").glob("*.png")} == {
+        "baselines-normal.png",
+        "baselines-burst.png",
+    }
+
+
+def test_a_workload_is_written_and_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `workload --out` writes, in either format, is the same workload to `simulate`."""
+    costs = []
+    for path in (tmp_path / "jobs.csv", tmp_path / "jobs.parquet"):
+        assert main(["workload", "burst", "--seed", "3", "--jobs", "6", "--out", str(path)]) == 0
+        assert "6 jobs" in capsys.readouterr().out
+        assert main(["simulate", "--policy", "ff", "--workload", str(path), "-o", "json"]) == 0
+        costs.append(json.loads(capsys.readouterr().out)[0]["cost"])
+    assert main(["simulate", "--policy", "ff", "--seed", "3", "--jobs", "6", "-o", "json"]) == 0
+    assert costs == [json.loads(capsys.readouterr().out)[0]["cost"]] * 2
+
+
+def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each job; a file that cannot be written is one line."""
+    assert main(["workload", "normal", "--jobs", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+    assert main(["workload", "normal", "--out", "/nowhere/jobs.csv"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`evaluate --card` leaves what training wrote, and replaces the comparison before it."""
+    folder = tmp_path / "trained"
+    shutil.copytree(SHIPPED / "reinforce-worlds", folder)
+    (folder / "card.md").write_text("# A policy\n\nLearned.\n", encoding="utf-8")
+    command = ["evaluate", str(folder), "--policy", "rr", "--workload", "burst", "--seeds", "1", "--card"]
+    for seed in ("100", "101"):
+        assert main([*command, "--seed", seed]) == 0
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    assert card.startswith("# A policy\n\nLearned.\n\n## Compared")
+    assert card.count("## Compared") == card.count("| `rr` |") == card.count("| `reinforce:model=") == 1
+    assert "seeds 101 to 101" in card
+    (folder / "card.md").unlink()
+    capsys.readouterr()
+    assert main([*command, "--seed", "100"]) == 2
+    assert "card.md: No such file" in capsys.readouterr().err
+
+
+def test_a_card_that_ships_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The comparison of a model given by its name goes into a copy, which is named."""
+    monkeypatch.chdir(tmp_path)
+    shipped = SHIPPED / "reinforce-worlds" / "card.md"
+    before = shipped.read_text(encoding="utf-8")
+    assert main(["evaluate", "reinforce-worlds", "--policy", "rr", "--seeds", "1", "--card"]) == 0
+    assert "stoker-results/reinforce-worlds.md" in capsys.readouterr().err
+    assert shipped.read_text(encoding="utf-8") == before
+    copy = (tmp_path / "stoker-results" / "reinforce-worlds.md").read_text(encoding="utf-8")
+    assert copy.startswith(before.partition("## Compared")[0].rstrip())
+    assert "seeds 100 to 100" in copy
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("reproduce", "baselines"),
+        ("reproduce", "belief"),
+        ("reproduce", "islam2022"),
+        ("oga", "reproduce"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_one_line(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is simulated."""
+    assert main([*command, "--out", "/dev/null/results", "--seeds", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "/dev/null/results" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_narrow_terminal_gets_whole_numbers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns are left out and named, and a pipe has all; what the bound is, and what is good, is said."""
+    command = ["simulate", "--workload", "burst", "--jobs", "5", "--policy", "ff"]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(command) == 0
+    narrow = capsys.readouterr().out
+    assert "decision µs" not in narrow.splitlines()[0]
+    assert "Left out, as there is no room for it: 95 % s, longest wait s" in narrow
+    assert "of the 5 jobs are placed as their type prefers" in narrow
+    assert "no schedule costs less" in narrow.replace("\n", " ")
+    monkeypatch.delenv("COLUMNS")
+    assert main(command) == 0
+    piped = capsys.readouterr().out
+    assert piped.splitlines()[0].endswith("decision µs")
+    assert "Left out" not in piped

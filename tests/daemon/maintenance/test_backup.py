@@ -1,0 +1,130 @@
+"""Copies of a store that is written to: each is one state of it, and becomes the store again."""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.maintenance.backup import BackupError, back_up, check, restore
+from daemon.store.job_store import Store
+from environment.model.cluster_model import Changes
+from tests.daemon.store.test_job_store import make_task, submit, url_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store with three jobs, one of them over."""
+    with contextlib.closing(Store(url_of(tmp_path), at=1.0)) as store:
+        records = [submit(store, f"key-{n}") for n in range(3)]
+        over = replace(records[0], state="finished", finished_at=9.0, cost=0.5)
+        store.save(Changes((over,), (make_task("job-1", 0, state="finished"),)))
+        yield store
+
+
+def test_a_copy_of_a_busy_store_is_one_state_of_it(store: Store, tmp_path: Path) -> None:
+    """However much is written meanwhile: the copy has a job if it has all before it, and it reads well."""
+    stopping = threading.Event()
+
+    def write() -> None:
+        while not stopping.is_set():
+            record = submit(store)
+            store.save(Changes((replace(record, state="running"),), (make_task(record.job.id, 0),)))
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    told: list[tuple[int, int]] = []
+    try:
+        for n in range(5):
+            target = tmp_path / f"copy-{n}.db"
+            copied = back_up(tmp_path / "stoker.db", target, progress=lambda *so_far: told.append(so_far))
+            assert copied == check(target)
+            assert target.stat().st_mode & 0o077 == 0
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    assert all(0 <= done <= total for done, total in told)
+    assert not list(tmp_path.glob(".copy*")), "no draft is left"
+    (tmp_path / "alone").mkdir()
+    target.rename(tmp_path / "alone" / "stoker.db")
+    with contextlib.closing(Store(url_of(tmp_path / "alone"))) as copy:
+        jobs = copy.jobs(limit=10**6, newest_first=False)
+        assert [job.job.id for job in jobs] == [f"job-{n}" for n in range(1, len(jobs) + 1)]
+        running = [job.job.id for job in jobs if job.state == "running"]
+        assert all(len(copy.executors(job_id)) == 1 for job_id in running)
+        assert copy.damaged() == ()
+
+
+def test_a_copy_does_not_replace_anything_unasked(store: Store, tmp_path: Path) -> None:
+    """Nor is half a copy ever under the name."""
+    target = tmp_path / "copy.db"
+    target.write_text("mine")
+    with pytest.raises(BackupError, match="exists already"):
+        back_up(tmp_path / "stoker.db", target)
+    assert target.read_text() == "mine"
+    assert back_up(tmp_path / "stoker.db", target, replace=True).jobs == 3
+    with pytest.raises(BackupError, match="cannot be written: No such file"):
+        back_up(tmp_path / "stoker.db", tmp_path / "nowhere" / "copy.db")
+    with pytest.raises(BackupError, match="there is no job store"):
+        back_up(tmp_path / "other.db", tmp_path / "copy-2.db")
+
+
+def test_a_restored_store_goes_on_where_the_copy_was_made(store: Store, tmp_path: Path) -> None:
+    """Numbers are not given again that a lost job had; what was there before is kept."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    for _ in range(4):
+        submit(store)  # job-4 to job-7 are in no copy
+    (tmp_path / "jobs" / "job-9").mkdir(parents=True)  # nor is this one, of which only a folder is left
+    store.close()
+    copied, aside = restore(target, tmp_path / "stoker.db", tmp_path)
+    assert copied.jobs == 3
+    assert aside is not None
+    with contextlib.closing(Store(url_of(tmp_path))) as restored:
+        assert [job.state for job in restored.jobs()] == ["queued", "queued", "finished"]
+        assert len(restored.executors("job-1")) == 1
+        assert submit(restored).job.id == "job-10"
+    with contextlib.closing(sqlite3.connect(aside)) as before:
+        assert before.execute("SELECT count(*) FROM jobs").fetchone() == (7,)
+
+
+def test_a_store_is_restored_over_whatever_is_there(store: Store, tmp_path: Path) -> None:
+    """Nothing, or rubbish with a log beside it, which must not be played into the copy."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    store.close()
+    path = tmp_path / "stoker.db"
+    path.unlink()
+    assert restore(target, path, tmp_path)[1] is None
+    path.write_bytes(b"")
+    (tmp_path / "stoker.db-wal").write_bytes(os.urandom(10_000))
+    restore(target, path, tmp_path)
+    assert not (tmp_path / "stoker.db-wal").exists()
+    with contextlib.closing(Store(url_of(tmp_path))) as restored:
+        assert len(restored.jobs()) == 3
+
+
+def test_a_store_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None:
+    """A daemon would go on writing into the old one."""
+    target = tmp_path / "copy.db"
+    back_up(tmp_path / "stoker.db", target)
+    store.lock()
+    with pytest.raises(BackupError, match=f"in use by a daemon .*pid {os.getpid()}"):
+        restore(target, tmp_path / "stoker.db", tmp_path)
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"SQLite format 3\0" + bytes(5000), b"text"])
+def test_only_a_good_copy_is_restored(store: Store, tmp_path: Path, rubbish: bytes) -> None:
+    """Whatever else is refused, and the store is as it was."""
+    store.close()
+    (tmp_path / "copy.db").write_bytes(rubbish)
+    before = (tmp_path / "stoker.db").read_bytes()
+    with pytest.raises(BackupError, match=r"copy\.db"):
+        restore(tmp_path / "copy.db", tmp_path / "stoker.db", tmp_path)
+    assert (tmp_path / "stoker.db").read_bytes() == before

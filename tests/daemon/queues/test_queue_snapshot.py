@@ -1,0 +1,68 @@
+"""What users are told of a job that waits among queues: behind how many it is, or for which limit."""
+
+from dataclasses import replace
+
+import pytest
+
+from conf.loader import build
+from conf.schema import SharingFile
+from daemon.queues.queue_snapshot import QueueSight, next_look
+from environment.model.messages.records import JobRecord
+from environment.queues.types import queues_of
+from environment.resources import Resources
+from tests.builders import make_job
+from tests.daemon.queues.snapshots import seen
+
+QUEUES = queues_of(
+    build(
+        SharingFile,
+        {
+            "queues": {
+                "prod": {"queues": {"etl": {"most": {"cpus": 4}}, "ml": {}}},
+                "dev": {"most": {"running": 1}},
+            }
+        },
+        "queues",
+    ).queues
+)
+HOLDS = (("prod.etl", "ann", Resources.of(3.0, 1024)), ("dev", "bob", Resources.of(1.0, 1024)))
+
+
+def job(name: str, queue: str, executors: int = 1) -> JobRecord:
+    """A job of executors with one cpu."""
+    return JobRecord(replace(make_job(name, executors), queue=queue, owner="ann"))
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "executors", "why"),
+    [
+        ("first", "prod.etl", 1, ""),
+        ("second", "prod.ml", 1,
+         "1 job is before it (order: priority, fair); queue prod has had 1.5 times its share by weight"),
+        ("third", "default", 1, "2 jobs are before it (order: priority, fair)"),
+        ("other", "prod.etl", 2,
+         "queue prod.etl may have 4 cpus at most and has 3; this takes 2; jobs behind it do not wait for it"),
+        ("other", "dev", 1,
+         "queue dev may have 1 running jobs at most and has 1; jobs behind it do not wait for it"),
+        ("other", "prod.etl", 1, ""),
+    ],
+)  # fmt: skip
+def test_why_a_job_waits(name: str, queue: str, executors: int, why: str) -> None:
+    """The limit where one is in the way; of who came a moment ago nothing is known yet."""
+    sight = seen(QUEUES, *HOLDS, first=["first", "second", "third"])
+    assert sight.why(job(name, queue, executors)) == why
+
+
+def test_only_the_first_have_places() -> None:
+    """Who is behind all of them is told that it is more than so many."""
+    sight = seen(QUEUES, first=["first", "second"], window=2, order=["shortest"])
+    assert [sight.place(name) for name in ("first", "second", "third")] == [0, 1, None]
+    assert sight.why(job("third", "prod.ml")) == "more than 2 jobs are before it (order: shortest)"
+    assert QueueSight(sight.standings).why(job("third", "prod.ml")) == ""
+
+
+def test_dear_looks_are_rare() -> None:
+    """They take a fortieth of the time, as long as what is seen is not too old."""
+    assert next_look(10.0, 10.001) == pytest.approx(10.501)
+    assert next_look(10.0, 10.03) == pytest.approx(11.23)
+    assert next_look(10.0, 20.0) == pytest.approx(25.0)

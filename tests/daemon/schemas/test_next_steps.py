@@ -1,0 +1,96 @@
+"""What users read of a failure: the error before boilerplate, and what to do about it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from daemon.launch.driver_failures import ended, failure_line
+from daemon.schemas.next_steps import error_first, next_step
+from framework.spark.driver.exit_codes import exit_words
+
+#: The page's own script, which has the same rule.
+SCRIPT = Path(__file__).parents[3] / "daemon/page/files/format.js"
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("its driver exited with code 1: ValueError: no", "ValueError: no (its driver exited with code 1)"),
+        (
+            "its driver exited with code 137 (SIGKILL: by kill -9): a.B: c",
+            "a.B: c (its driver exited with code 137 (SIGKILL: by kill -9))",
+        ),
+        ("its driver exited with code 1; it printed last: no", "no (its driver exited with code 1)"),
+        (
+            "its driver on vm-1 ended: Command exited with status 1: KeyError: 'a'",
+            "KeyError: 'a' (its driver on vm-1 ended: Command exited with status 1)",
+        ),
+        (
+            "its driver on vm-1 ended: Command terminated with signal Killed (SIGKILL: usually): x: y",
+            "x: y (its driver on vm-1 ended: Command terminated with signal Killed (SIGKILL: usually))",
+        ),
+        ("its driver exited with code 3", "its driver exited with code 3"),
+        ("waits for its turn", "waits for its turn"),
+        ("", ""),
+    ],
+)
+def test_the_error_comes_first(reason: str, shown: str) -> None:
+    """Where lists cut a reason, the error is what is left of it."""
+    assert error_first(reason) == shown
+
+
+def test_the_page_has_the_same_rule() -> None:
+    """It shows what the API says of one job, and rows of the daemon's for all."""
+    (rule,) = re.findall(r"^const FAILED = /\^(.*)/;$", SCRIPT.read_text(), re.MULTILINE)
+    assert re.match(rule, "its driver on vm-1 ended: Command exited with status 1: x")
+    from daemon.schemas import next_steps
+
+    assert next_steps._ENDED.pattern == rule
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (1, "1"), (137, "137 (SIGKILL: usually sent by the kernel when memory is"), (143, "143 (SIGTERM: "),
+        (139, "139 (SIGSEGV: "), (134, "134 (SIGABRT: "), (129, "129 (SIGHUP: "), (130, "130 (SIGINT: sent"),
+        (52, "52 (Spark's code for OutOfMemoryError"), (255, "255"), (128, "128"), (146, "146 (SIGCONT)"),
+    ],
+)  # fmt: skip
+def test_an_exit_code_says_what_it_means(code: int, says: str) -> None:
+    """The signal by its name, and what usually sends it."""
+    assert exit_words(code).startswith(says)
+    assert says.isdecimal() is (exit_words(code) == str(code))
+
+
+def test_a_driver_that_was_killed_quotes_no_banner() -> None:
+    """It had no time to say why; an error that it did say is told."""
+    banner = b"Welcome to\nmy program\n"
+    assert failure_line(banner, b"row 4711\n", None, code=137) == ""
+    assert failure_line(banner, b"row 4711\n", None, code=1) == "; it printed last: my program"
+    said = failure_line(b"ValueError: x\n", b"", None, code=137)
+    assert ended(137, said).endswith("or by kill -9): ValueError: x")
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("its driver exited with code 137 (SIGKILL: usually)", "more memory"),
+        ("its driver exited with code 1: java.lang.OutOfMemoryError: Java heap space", "more memory"),
+        ("its driver exited with code 1: ModuleNotFoundError: No module named 'x'", "py_files"),
+        ("its driver exited with code 1: x: [unresolved dependency: a#b;1: not found]", "coordinates"),
+        ("its driver exited with code 1: ValueError: no", "stoker logs job-7 --stderr"),
+        ("its driver could not be started: /a.py: no such file", "doctor"),
+        ("its driver vanished: nobody saw how it ended", "daemon's log"),
+        ("this host failed its driver 3 times; the last time: x", "operator"),
+        ("lost 4 executors; the last, executor 2: Command exited with status 1", "--executor N"),
+        ("it ran for longer than its max_runtime, 60 s", "max_runtime"),
+        ("never began: it comes after job-3, which failed", "comes after"),
+        ("its driver (http://h:1) was not heard of for 30 s", "log of the driver"),
+        ("something new", "stoker explain job-7"),
+    ],
+)
+def test_each_reason_has_a_next_step(reason: str, says: str) -> None:
+    """Of a job that failed; others need none."""
+    assert says in next_step("job-7", "failed", reason)
+    assert next_step("job-7", "finished", reason) == next_step("job-7", "queued", reason) == ""

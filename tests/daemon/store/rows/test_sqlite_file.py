@@ -1,0 +1,82 @@
+"""A job store's file that is not what it was: refused in words, never taken for a new store."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from daemon.store.job_store import Store, StoreError
+from tests.daemon.store.test_job_store import submit, url_of
+
+
+def make(folder: Path, jobs: int = 100) -> Path:
+    """A store with jobs; its file."""
+    with contextlib.closing(Store(url_of(folder))) as store:
+        for _ in range(jobs):
+            submit(store)
+    return folder / "stoker.db"
+
+
+def test_a_store_that_was_emptied_is_refused(tmp_path: Path) -> None:
+    """0 bytes are no new store where one was made, and stay 0 bytes; without the note a new one begins."""
+    path = make(tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(
+        StoreError, match=r"stoker\.db is empty, but had been made .* restore a backup"
+    ) as error:
+        Store(url_of(tmp_path))
+    assert path.stat().st_size == 0
+    note = tmp_path / "stoker.db.made"
+    assert f"or remove {note} to begin with no jobs" in str(error.value)
+    assert note.stat().st_mode & 0o077 == 0
+    note.unlink()
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        assert store.jobs() == []
+
+
+def test_a_store_that_is_gone_is_refused(tmp_path: Path) -> None:
+    """A file that was removed is not made anew without a word."""
+    make(tmp_path).unlink()
+    with pytest.raises(StoreError, match=r"stoker\.db is gone, but had been made"):
+        Store(url_of(tmp_path))
+    assert not (tmp_path / "stoker.db").exists()
+
+
+@pytest.mark.parametrize("left", [1, 50, 4096, 5000, 20_480])
+def test_a_store_that_was_cut_off_is_refused(tmp_path: Path, left: int) -> None:
+    """A file that is shorter than it says it is."""
+    path = make(tmp_path)
+    assert path.stat().st_size > 20_480
+    with path.open("r+b") as file:
+        file.truncate(left)
+    with pytest.raises(StoreError, match="corrupt: cut off after" if left >= 4096 else "corrupt"):
+        Store(url_of(tmp_path))
+    assert path.stat().st_size == left
+
+
+def test_a_store_of_another_kind_is_refused(tmp_path: Path) -> None:
+    """A file of zeros is no store either."""
+    path = make(tmp_path)
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(StoreError, match="corrupt, or no SQLite file"):
+        Store(url_of(tmp_path))
+
+
+def test_a_daemon_that_died_at_its_very_first_start_starts_again(tmp_path: Path) -> None:
+    """A file of 0 bytes where nothing was ever kept is a new store."""
+    (tmp_path / "stoker.db").touch()
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        assert submit(store).job.id == "job-1"
+
+
+def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> None:
+    """What is not yet in the file itself is no sign of damage: as after kill -9."""
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        for _ in range(100):
+            submit(store)
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for name in ("stoker.db", "stoker.db-wal", "stoker.db.made"):
+            (copy / name).write_bytes((tmp_path / name).read_bytes())
+    with contextlib.closing(Store(url_of(copy))) as store:
+        assert len(store.jobs(limit=1000)) == 100
