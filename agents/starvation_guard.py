@@ -3,7 +3,8 @@
 A network that meets what it never saw may wait for ever, or nearly so. The guard needs no learning: it sees
 for how long each job of the queue has fitted without being placed. Where the policy waits, and one has done
 so for longer than its patience while at least a share of the cluster's cpus is idle, a fallback places it.
-The policy itself may be any. The oldest job is overtaken no more often for that: `environment.decisions.starvation`.
+The policy itself may be any. The oldest job is overtaken no more often for that:
+`environment.decisions.starvation`.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from environment.decisions.decision_round import beside_driver, which_have_room
-from environment.decisions.starvation import Patience
+from environment.decisions.starvation import StarvationGuard
 from environment.policy import Policy
 from environment.resources import CPUS
 from environment.types import Decision, Place, PlacementRequest
@@ -27,7 +28,7 @@ class Guard:
     """A policy that decides as another does, but for jobs that have fitted for too long."""
 
     def __init__(
-        self, policy: Policy, fallback: Policy, name: str, patience: Patience, idle: float | None
+        self, policy: Policy, fallback: Policy, name: str, patience: StarvationGuard, idle: float | None
     ) -> None:
         """`name` is the fallback's, for explanations. It is told of whom the policy places by `patience`.
 

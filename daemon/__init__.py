@@ -1,1 +1,1 @@
-"""The daemon: starts, wires the components together, serves and stops. Each folder is a layer; setup.cfg orders them."""
+"""The daemon: starts, wires the components together, serves and stops. Folders are layers, see setup.cfg."""

@@ -14,29 +14,33 @@ from typing import Any
 import structlog
 
 from daemon.core.cluster_status import ClusterStatus
-from daemon.core.estimate import Coverage, Estimate
-from daemon.disk.uploads import Uploads
-from daemon.http.server.scheduler_interface import (
-    Admission,
-    BudgetStatus,
+from daemon.core.errors import (
     ElsewhereError,
+)
+from daemon.core.estimate import Coverage, Estimate
+from daemon.core.status import (
+    BudgetStatus,
     Health,
     LogChunk,
     PolicyStatus,
-    Standing,
+    QueuePositions,
 )
+from daemon.disk.uploads import Uploads
 from daemon.leadership.election import Election
-from daemon.notifications.notification_service import Office
-from daemon.queues.queue_service import QueueDesk
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.notifications.notification_service import NotificationService
+from daemon.queues.queue_service import QueueService
+from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.service import Service
 from daemon.scheduler.stage_timings import Stages
 from daemon.schemas.applications import ApplicationDoor
 from daemon.store.job_store import Store, StoreError
-from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Admission,
+    SubmittedSpec,
+)
 from daemon.store.rows.terms import Term
-from daemon.vms.termination_endpoint import VmDoor
-from daemon.what_if.what_if import Foresight, JobAhead
+from daemon.vms.termination_endpoint import TerminationEndpoint
+from daemon.what_if.what_if import JobForecast, WhatIfService
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverUi
@@ -187,22 +191,22 @@ class Candidate:
         return self._leader().applications
 
     @property
-    def vms(self) -> VmDoor:
+    def vms(self) -> TerminationEndpoint:
         """See `Scheduler.vms`."""
         return self._leader().vms
 
     @property
-    def queues(self) -> QueueDesk:
+    def queues(self) -> QueueService:
         """See `Scheduler.queues`."""
         return self._leader().queues
 
     @property
-    def foresight(self) -> Foresight:
+    def foresight(self) -> WhatIfService:
         """See `Scheduler.foresight`."""
         return self._leader().foresight
 
     @property
-    def webhooks(self) -> Office:
+    def webhooks(self) -> NotificationService:
         """See `Scheduler.webhooks`."""
         return self._leader().webhooks
 
@@ -225,12 +229,12 @@ class Candidate:
         service = self._service
         return {} if service is None else service.due()
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> QueuePositions | None:
         """See `Scheduler.standing`."""
         service = self._service
         return None if service is None else service.standing()
 
-    def sight(self) -> QueueSight | None:
+    def sight(self) -> QueueSnapshot | None:
         """See `Scheduler.sight`."""
         service = self._service
         return None if service is None else service.sight()
@@ -245,7 +249,7 @@ class Candidate:
         service = self._service
         return "" if service is None else service.no_estimate(record)
 
-    def mended(self, drawn: JobAhead) -> JobAhead:
+    def mended(self, drawn: JobForecast) -> JobForecast:
         """See `Scheduler.mended`."""
         return self._leader().mended(drawn)
 

@@ -1,7 +1,8 @@
 """`stoker up`: begins, serves until it is told to stop, and takes everything apart again.
 
 Here is what a daemon has whether it leads or not: its folder, its store, its threads. What it schedules with
-is put together in `wiring.py`, where it listens is in `http/server/listen_address.py`, the HTTP server in `http/server/uvicorn_server.py`.
+is put together in `wiring.py`, where it listens is in `http/server/listen_address.py`, the HTTP server in
+`http/server/uvicorn_server.py`.
 """
 
 import gc
@@ -24,11 +25,10 @@ from conf.util.gc_pause import uncollected
 from daemon.auth.audit_log import Audit
 from daemon.auth.user_directory import Directory
 from daemon.auth.users_file import users_path
-from daemon.core.forced_exit import end_within
 from daemon.core.logging import configure_logging, say_suppressed
 from daemon.core.tls import Certificate
 from daemon.disk.crash_mark import RunningMark
-from daemon.disk.run_as import Rights, rights_of
+from daemon.disk.run_as import RunAs, rights_of
 from daemon.http.app import create_app
 from daemon.http.server.listen_address import listen, say_who_may_ask, token_of, url_of
 from daemon.http.server.uvicorn_server import serve
@@ -37,7 +37,8 @@ from daemon.maintenance.systemd import Notifier
 from daemon.maintenance.user_checks import lacks_admin
 from daemon.store.job_store import Store, StoreFullError
 from daemon.wiring import DaemonSetting, candidacy
-from framework.host.stop_signals import Sender, told_of
+from framework.host.forced_exit import end_within
+from framework.host.stop_signals import SignalSender, told_of
 from framework.spark import SparkHomes
 
 log = structlog.get_logger("daemon")
@@ -113,7 +114,7 @@ def _end_mark(mark: RunningMark, failures: Sequence[BaseException]) -> None:
         mark.end()
 
 
-def _told_to_stop(mark: RunningMark, sender: Sender) -> None:
+def _told_to_stop(mark: RunningMark, sender: SignalSender) -> None:
     """Log the sender, so that an order differs from a crash, and see to it that the daemon ends in time."""
     failed = sender.pid == os.getpid()
     end_within(code=1 if failed else 0)
@@ -156,7 +157,7 @@ def _opened(url: str) -> Store:
             signal.signal(signal.SIGTERM, before)
 
 
-def _rights(config: Config, data_dir: Path) -> Rights:
+def _rights(config: Config, data_dir: Path) -> RunAs:
     homes = SparkHomes(config.spark, os.environ)
     try:
         homes.named(None)

@@ -16,19 +16,19 @@ import structlog
 
 from conf.loader import ConfigError, find, secret_in
 from conf.schema import Config
-from daemon.disk.run_as import Rights
+from daemon.disk.run_as import RunAs
 from daemon.disk.uploads import Uploads
 from daemon.launch.host_drivers import sweep
 from daemon.launch.launcher import Launcher
 from daemon.leader_or_standby import Candidate
 from daemon.leadership.election import election_on
 from daemon.maintenance.pruning import retention
-from daemon.notifications.notification_service import Office, telling
+from daemon.notifications.notification_service import NotificationService, telling
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import is_full
 from daemon.store.rows.terms import Term
-from daemon.vms.embedded_mesos import Embedded, start_embedded
+from daemon.vms.embedded_mesos import EmbeddedMesos, start_embedded
 from daemon.vms.embedded_supervisor import EmbeddedWatch
 from daemon.vms.host_capacity import jvms_at_once
 from daemon.vms.provider_setup import places_of, provider_of
@@ -48,7 +48,7 @@ class DaemonSetting:
     config: Config
     config_dir: Path
     data_dir: Path
-    rights: Rights
+    rights: RunAs
     url: str
 
 
@@ -64,7 +64,7 @@ def candidacy(
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
     uploads = Uploads(setting.data_dir / "uploads", config.uploads)
     launcher = _launcher(setting, uploads, None)
-    Office(
+    NotificationService(
         config.webhooks, store, telemetry=config.telemetry
     )  # whose secrets should be there before all else
     election = election_on(store, config.leader)
@@ -120,7 +120,7 @@ def _stands(candidate: Candidate) -> bool:
         return False
 
 
-def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOptions:
+def _session(setting: DaemonSetting, embedded: EmbeddedMesos | None) -> SessionOptions:
     """As whom the master is asked for what; an embedded one has told its address and a secret."""
     mesos, account = setting.config.mesos, setting.rights.account
     principal, secret = mesos.principal, None
@@ -144,7 +144,7 @@ def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOption
 
 
 def _launcher(
-    setting: DaemonSetting, uploads: Uploads, store: Store | None, embedded: Embedded | None = None
+    setting: DaemonSetting, uploads: Uploads, store: Store | None, embedded: EmbeddedMesos | None = None
 ) -> Launcher:
     """For an embedded Mesos, or for the master that the config names."""
     config = setting.config
@@ -183,7 +183,7 @@ def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWa
         return
     isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
 
-    def start(port: int) -> Embedded:
+    def start(port: int) -> EmbeddedMesos:
         cluster = cluster_file(mesos.cluster, setting.config_dir)
         return start_embedded(cluster, port, setting.data_dir, isolation if mesos.isolation == "vm" else None)
 
@@ -199,7 +199,7 @@ def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWa
         leave_embedded(watch.stop(), store)
 
 
-def leave_embedded(embedded: Embedded, store: Store) -> None:
+def leave_embedded(embedded: EmbeddedMesos, store: Store) -> None:
     """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
     try:
         jobs, _ = store.open_jobs.unfinished()

@@ -13,7 +13,7 @@ EXECUTOR_PORTS = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Offered:
+class OfferedResources:
     """What is offered of each VM; arrays are indexed like the view's VMs and read-only.
 
     `there` tells of which VMs anything is offered, `ports` counts the ports. What is offered may be less than
@@ -33,10 +33,10 @@ class Offered:
         lacks: NDArray[np.bool_] = self.there & (self.ports < ports)
         return lacks
 
-    def of_vms(self, vms: NDArray[np.int64]) -> "Offered":
+    def of_vms(self, vms: NDArray[np.int64]) -> "OfferedResources":
         """The same of the VMs with these indices alone."""
-        return Offered(self.there[vms], self.resources.of_vms(vms), self.ports[vms])
+        return OfferedResources(self.there[vms], self.resources.of_vms(vms), self.ports[vms])
 
-    def without(self, taken: ResourceArrays, ports: NDArray[np.int64]) -> "Offered":
+    def without(self, taken: ResourceArrays, ports: NDArray[np.int64]) -> "OfferedResources":
         """What is left of it when so much of each VM was used."""
         return replace(self, resources=self.resources - taken, ports=self.ports - ports)

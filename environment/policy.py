@@ -1,8 +1,8 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
 A policy that learns may be an `Observer` too, who is told how jobs ended, and a `Keeper`;
-one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one behind a guard `Guarded`, one
-that can play a whole simulation in compiled code `Compiled`.
+one that has a clock is `TimedPolicy`, one that chooses sizes of jobs a `Sizer`, one behind a guard
+`GuardedPolicy`, one that can play a whole simulation in compiled code `CompiledPolicy`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.play_loop import Trace
-    from environment.kernel.resized_jobs import Spared
+    from environment.kernel.resized_jobs import SparedResources
     from environment.kernel.state import Batch
 
 #: A policy's one method, for those who need no more of it.
@@ -60,7 +60,7 @@ class Keeper(Protocol):
 
 
 @runtime_checkable
-class Timed(Protocol):
+class TimedPolicy(Protocol):
     """A policy whose decisions depend on a clock in one case: when a safety stop cuts one short.
 
     What it may do for a decision is bounded in work, so that the same view and queue give the same decision
@@ -84,7 +84,7 @@ class Sizer(Protocol):
 
 
 @runtime_checkable
-class Turning(Protocol):
+class StatefulPolicy(Protocol):
     """A policy that each placement moves on, so that the next one may be another: to ask it without effect.
 
     Its decisions are what they would have been once its turn is set back.
@@ -94,7 +94,7 @@ class Turning(Protocol):
 
 
 @runtime_checkable
-class Guarded(Protocol):
+class GuardedPolicy(Protocol):
     """A policy behind a guard, which decides in its place where jobs that fit wait for too long."""
 
     @property
@@ -111,7 +111,7 @@ class Player(Protocol):
         """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
         ...
 
-    def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
+    def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
         """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
         ...
 
@@ -125,7 +125,7 @@ class Player(Protocol):
 
 
 @runtime_checkable
-class Compiled(Protocol):
+class CompiledPolicy(Protocol):
     """A policy that decides the same in compiled code; it never waits while nothing runs and nobody comes."""
 
     def player(

@@ -63,7 +63,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class IdleTimeout:
     """How long a VM of a pool is kept when it is idle, from its last executor's end on.
 
     `none`: not at all. `timeout`: for `seconds`. `break_even`: for as long as opening it again would be paid
@@ -82,7 +82,7 @@ class Keeping:
             raise ValueError(f"seconds: should be 0 or more, found {self.seconds}")
 
     @classmethod
-    def read(cls, text: str) -> "Keeping":
+    def read(cls, text: str) -> "IdleTimeout":
         """What `none`, `break_even`, `timeout` or `timeout:90` say; ValueError names what is wrong."""
         right = "none, break_even, forecast, planned, timeout or timeout:SECONDS"
         wrong = ValueError(f"keep: should be {right}, found {text!r}")
@@ -138,7 +138,7 @@ class Keeping:
         return max(closes, opened_at + terms.charged(closes - opened_at))
 
 
-BREAK_EVEN = Keeping()
+BREAK_EVEN = IdleTimeout()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -17,7 +17,7 @@ _SLOTS_PER_DAY = int(SECONDS_PER_DAY / _LATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PriceObservations:
     """All that a forecast is made of: times of late, and counts of ten minutes by their number."""
 
     late: tuple[tuple[str, tuple[float, ...]], ...] = ()
@@ -28,18 +28,18 @@ class Seen:
 class Forecast:
     """Counts VMs that were taken, by pool."""
 
-    def __init__(self, seen: Seen | None = None) -> None:
-        seen = seen or Seen()
+    def __init__(self, seen: PriceObservations | None = None) -> None:
+        seen = seen or PriceObservations()
         self._late = {pool: deque(times) for pool, times in seen.late}
         #: By pool and number of the ten minutes.
         self._slots = Counter({(pool, slot): count for pool, slot, count in seen.slots})
         self._first = seen.first
 
-    def seen(self) -> Seen:
+    def seen(self) -> PriceObservations:
         """What another needs to forecast the same."""
         late = tuple((pool, tuple(times)) for pool, times in sorted(self._late.items()))
         slots = tuple(sorted((pool, slot, count) for (pool, slot), count in self._slots.items()))
-        return Seen(late, slots, self._first)
+        return PriceObservations(late, slots, self._first)
 
     def taken(self, pool: str, at: float) -> None:
         """An idle or a closed VM of the pool is used from now on, in seconds; times do not fall."""

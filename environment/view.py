@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from environment.barred_vms import ANYWHERE, Bars
 from environment.expected_end import expected_end
 from environment.last_resort import extras_of, last_resort
-from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
+from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, OfferedResources
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
@@ -93,7 +93,7 @@ class ClusterView:
     free: ResourceArrays
     executors: IntArray
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
-    offered: Offered | None = None
+    offered: OfferedResources | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     leaves_at: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class MeasuredSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Halving:
+class HalvingCheck:
     """What half the cores did: half the executors, or half the cpus of each.
 
     `longer` and `saved` are shares of the seconds and core-seconds on all of them; `by_curve` and
@@ -66,7 +66,7 @@ class MeasuredCurve:
     type: str
     curve: Curve
     sizes: tuple[MeasuredSize, ...]
-    halvings: tuple[Halving, ...]
+    halvings: tuple[HalvingCheck, ...]
 
     @property
     def law(self) -> str:
@@ -113,12 +113,12 @@ def _size(
     )
 
 
-def _halvings(sizes: Sequence[MeasuredSize], curve: Curve) -> list[Halving]:
+def _halvings(sizes: Sequence[MeasuredSize], curve: Curve) -> list[HalvingCheck]:
     pairs = [(whole, half) for whole in sizes for half in sizes if half.cores == whole.cores / 2]
     pairs = [(whole, half) for whole, half in pairs if _one_differs(whole, half)]
     bare = curve._replace(startup=0.0, warming=0.0)
     return [
-        Halving(
+        HalvingCheck(
             whole.executors,
             whole.cpus,
             half.executors,

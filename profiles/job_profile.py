@@ -71,11 +71,11 @@ class JobProfile(Strict):
         )
 
 
-class _File(Strict):
+class _ProfileFile(Strict):
     types: Annotated[Mapping[Name, JobProfile], Field(min_length=1)]
 
 
 @lru_cache(maxsize=16)
 def load_profiles(name: str = PAPER) -> Mapping[str, JobProfile]:
     """Profiles by job type, from a YAML file in the working folder or shipped; ConfigError on bad ones."""
-    return load(find(name), _File).types
+    return load(find(name), _ProfileFile).types

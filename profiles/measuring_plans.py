@@ -1,4 +1,4 @@
-"""Which runs a plan of measurements comes to, and in which order. Who runs them is `daemon.cli.profile.measure`."""
+"""Runs of a measuring plan, in order; `daemon.cli.profile.measure` executes them."""
 
 import random
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pathlib import Path
 import profiles.apps
 from conf.loader import ConfigError
 from conf.schema import Cluster
-from conf.schema.measuring_plan import Grid, Plan
+from conf.schema.measuring_plan import Grid, MeasuringPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def app_path(app: str) -> Path:
     return folder / f"{app}.py"
 
 
-def runs_of(plan: Plan, cluster: Cluster) -> tuple[PlannedRun, ...]:
+def runs_of(plan: MeasuringPlan, cluster: Cluster) -> tuple[PlannedRun, ...]:
     """All runs of a plan: one repeat after the other, each in an order of its own drawn by the plan's seed.
 
     So what changes on the machine over time falls on all alike, and a plan that is cut short has measured a

@@ -24,10 +24,10 @@ def unpacked(file: BinaryIO, suffix: str) -> BinaryIO:
     One that was cut short ends there.
     """
     codec = CODECS.get(suffix)
-    return file if codec is None else cast(BinaryIO, io.BufferedReader(_Unpacked(codec(file))))
+    return file if codec is None else cast(BinaryIO, io.BufferedReader(_PieceStream(codec(file))))
 
 
-class _Unpacked(io.RawIOBase):
+class _PieceStream(io.RawIOBase):
     """Pieces as a stream."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

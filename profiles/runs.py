@@ -1,8 +1,8 @@
 """Measured runs of jobs, kept as Parquet: a folder with `runs.parquet` and `about.json`.
 
 Every row of the table is one job. The schema has a version, which stands in the file; `about.json` tells the
-plan, the machine and the versions. How runs are measured is in `daemon.cli.profile.measure`, what is made of them
-in `environment.simulation.durations.fitting`.
+plan, the machine and the versions. How runs are measured is in `daemon.cli.profile.measure`, what is made of
+them in `environment.simulation.durations.fitting`.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Decisions with what followed, as Parquet: what a daemon decided when, what it saw, what came of the job.
 
-A row is one decision about one job. Who makes rows of what a daemon has recorded is `daemon.maintenance.recorded_runs`.
+A row is one decision about one job. Who makes rows of what a daemon has recorded is
+`daemon.maintenance.recorded_runs`.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.play_loop import Trace
-    from environment.kernel.resized_jobs import Spared
+    from environment.kernel.resized_jobs import SparedResources
     from environment.kernel.state import Batch
 
 
@@ -68,7 +68,7 @@ class AdaptivePlayer:
         self._cheapest = np.argsort([vm.price_per_hour for vm in vms], kind="stable")
         self._room, self._used = np.zeros((2, len(vms)), np.int64)
 
-    def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
+    def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
         """Play row 0 until so many jobs are placed."""
         from agents.baselines.kernel.adapting import play_adaptive  # here, since it brings numba
 

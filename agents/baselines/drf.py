@@ -13,7 +13,7 @@ from agents.baselines.scored import LeastAllocated
 from agents.estimates import check_limit
 from environment.decisions.decision_round import room_for_driver
 from environment.decisions.feasibility import shortage
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.types import Decision, Place, PlacementRequest, Wait
@@ -63,7 +63,10 @@ class DominantResourceFairness:
 
     def __init__(self, options: DrfOptions) -> None:
         self._within: Policy = _PLACEMENTS[options.placement]()
-        self._window, self._patience = options.window, Patience(PatienceLimits(options.overtaken_at_most))
+        self._window, self._patience = (
+            options.window,
+            StarvationGuard(PatienceLimits(options.overtaken_at_most)),
+        )
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the oldest job of the first type, by share, of which that has room, or wait."""

@@ -12,7 +12,7 @@ from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from environment.kernel.play_loop import Trace
-    from environment.kernel.resized_jobs import Spared
+    from environment.kernel.resized_jobs import SparedResources
     from environment.kernel.state import Batch
 
 
@@ -47,7 +47,7 @@ class FirstFitPlayer:
         self.order: IntArray = np.arange(jobs)
         self._vms = vms
 
-    def play(self, batch: "Batch", spared: "Spared", trace: "Trace", until: int) -> bool:
+    def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
         """Play row 0 until so many jobs are placed."""
         from agents.baselines.kernel.filling import play_first_fit  # here, since it brings numba
 

@@ -82,7 +82,7 @@ class OfflineSchedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ScheduleCost:
     """What a schedule costs, dollars (eq. 4), and seconds from submission to end of its jobs on average."""
 
     cost: float
@@ -135,7 +135,7 @@ def instance_of(
     )
 
 
-def play(instance: Instance, schedule: OfflineSchedule) -> Played:
+def play(instance: Instance, schedule: OfflineSchedule) -> ScheduleCost:
     """What becomes of a schedule by the kernel's rules; BoundError where it breaks one.
 
     Jobs start when it says, whatever else happens then; one of a policy starts when something happens.
@@ -164,4 +164,4 @@ def play(instance: Instance, schedule: OfflineSchedule) -> Played:
     rules.finish(batch, 0)
     cost = float(batch.state.used[0, : len(instance.vms)] @ instance.price)
     ends = batch.state.end[0, : len(order)]
-    return Played(cost, float((ends - instance.arrival[order]).mean()))
+    return ScheduleCost(cost, float((ends - instance.arrival[order]).mean()))

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.bound.configurations import lower_bound
 from agents.bound.exact import MOST_JOBS, NODES, solve
-from agents.bound.instance import Instance, OfflineSchedule, Played, instance_of, play
+from agents.bound.instance import Instance, OfflineSchedule, ScheduleCost, instance_of, play
 from agents.bound.offline import aim_for, search
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.lower_bound import perfect_packing_bound
@@ -35,7 +35,7 @@ class Limit:
     beta: float
     packing: float
     lower: float
-    best: Played
+    best: ScheduleCost
     schedule: OfflineSchedule
     proven: bool
     instance: Instance

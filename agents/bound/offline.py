@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.bound.instance import Instance, OfflineSchedule, Played
+from agents.bound.instance import Instance, OfflineSchedule, ScheduleCost
 from agents.bound.kernel.listing import BAD, CHEAPEST, GOOD, ON, ListedInstance, play
 from environment.types import FloatArray
 
@@ -32,7 +32,7 @@ class OfflineAim:
     dollars: float
     seconds: float
 
-    def of(self, played: Played) -> float:
+    def of(self, played: ScheduleCost) -> float:
         """The value of a schedule."""
         return self.beta * played.cost / self.dollars + (1 - self.beta) * played.completion / self.seconds
 
@@ -53,11 +53,11 @@ def least_costs(instance: Instance) -> FloatArray:
 
 def search(
     instance: Instance, aim: OfflineAim, tries: int, seed: int = 0, told: Told | None = None
-) -> tuple[OfflineSchedule, Played]:
+) -> tuple[OfflineSchedule, ScheduleCost]:
     """The best of so many schedules, and what it costs."""
     given, draw = listed(instance), np.random.default_rng(seed)
     jobs = len(instance.jobs)
-    best: tuple[float, OfflineSchedule, Played] | None = None
+    best: tuple[float, OfflineSchedule, ScheduleCost] | None = None
     value, begin = np.inf, 0
     for number in range(tries):
         share = number / max(tries - 1, 1)
@@ -67,7 +67,7 @@ def search(
         else:
             _vary(given, draw, jobs)
         cost, seconds = play(given)
-        found = Played(cost, seconds / jobs)
+        found = ScheduleCost(cost, seconds / jobs)
         new = aim.of(found)
         temperature = aim.of(best[2]) * _HOT * (_COLD / _HOT) ** share if best else np.inf
         if best is None or new < best[0]:

@@ -27,7 +27,7 @@ class BoundProgram:
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class ProgramSolution:
     """What was found: the value and v (none where nothing was found), what no v is below, and rows' duals."""
 
     value: float
@@ -76,7 +76,7 @@ class BoundSolver:
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
 
-    def solve(self, given: BoundProgram, begin: FloatArray | None = None) -> Solved:
+    def solve(self, given: BoundProgram, begin: FloatArray | None = None) -> ProgramSolution:
         """The best v; ProgramError when HiGHS fails or no v can be. The search may `begin` at a v."""
         highs, highspy = self._highs, self._highspy
         if highs.passModel(self._model(given)) == highspy.HighsStatus.kError:
@@ -94,7 +94,7 @@ class BoundSolver:
             raise ProgramError(f"HiGHS ended with: {highs.modelStatusToString(status)}")
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         value = float(info.objective_function_value) if feasible else float("inf")
-        return Solved(
+        return ProgramSolution(
             value=value,
             values=np.array(highs.getSolution().col_value) if feasible else np.zeros(0),
             limit=float(info.mip_dual_bound) if given.whole else value,

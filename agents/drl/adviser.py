@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from environment.kernel.scene import Scene
 
 
-class Scored(NamedTuple):
+class ScoredPlacement(NamedTuple):
     """What a network makes of a job's next executor."""
 
     #: By how much the best VM scores better than waiting.
@@ -55,7 +55,7 @@ class Adviser:
 
     def score(
         self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int = 0
-    ) -> Scored | None:
+    ) -> ScoredPlacement | None:
         """What it makes of placing the job of that number in the queue, or waiting, as the next step.
 
         None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
@@ -63,7 +63,7 @@ class Adviser:
         from agents.drl.kernel.placing import gain_of
 
         gain = gain_of(self._scene(view, queue, number, counted), self._layout, self.network, self._desk)
-        return None if gain == -math.inf else Scored(float(gain), self._desk.scores)
+        return None if gain == -math.inf else ScoredPlacement(float(gain), self._desk.scores)
 
     def gains(
         self,

@@ -27,7 +27,7 @@ from environment.kernel.state import (
     longest,
     make_batch,
 )
-from environment.kernel.threads import Threaded
+from environment.kernel.threads import ThreadedRows
 from environment.types import FloatArray, IntArray
 
 #: Steps of a trial until its first job is placed; where there are more, it ends.
@@ -46,7 +46,7 @@ class EpisodeOutcome(NamedTuple):
     gained: FloatArray  # sum of the rewards
 
 
-class Rollouts(Threaded):
+class Rollouts(ThreadedRows):
     """Rows of episodes that a network plays. Close it when done, or use it in a `with`.
 
     Nothing depends on the number of threads: each row has its own random numbers, by its seed.

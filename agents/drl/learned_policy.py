@@ -13,7 +13,7 @@ from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, tol
 from agents.estimates import check_share
 from agents.starvation_guard import Guard
 from environment.decisions.feasibility import check, shortage
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.number_format import times
 from environment.policy import Policy
 from environment.types import Decision, Job, Place, PlacementRequest, Vm, Wait
@@ -43,7 +43,8 @@ class LearnedOptions:
     #: How many later jobs may be placed before one while it is the oldest, by the guard too; 0 is first come,
     #: first served. Without it, as many as in training.
     overtaken_at_most: int | None = None
-    #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.starvation_guard` has it.
+    #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.starvation_guard`
+    #: has it.
     guard: bool = True
     #: For how long a job may fit and wait: in seconds, or times what it is expected to take.
     patience: float | str = "1x"
@@ -92,7 +93,7 @@ class LearnedPolicy:
         if most is None:
             most = model.spec.overtaken_at_most if model.spec.considered > 1 else _OVERTAKEN
         #: What the jobs have borne, which the guard minds too.
-        self.patience = Patience(
+        self.patience = StarvationGuard(
             PatienceLimits(most, _WAIT_LIMIT if limit is None else limit, options.patience)
         )
         self._fallback: Policy = create(options.fallback)
@@ -223,7 +224,7 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     return [number for number, request in enumerate(shown) if rooms[number] >= request.count]
 
 
-class _Learned(Guard):
+class _LearnedPolicy(Guard):
     """A learned policy behind its guard."""
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
@@ -250,14 +251,14 @@ class _Learned(Guard):
         return LearnedPlayer(self, policy, jobs, vms, running, exact=exact)
 
 
-class Reinforce(_Learned):
+class Reinforce(_LearnedPolicy):
     """REINFORCE: a trained network gives each VM a probability; the likeliest takes the executor."""
 
     def __init__(self, options: LearnedOptions) -> None:
         super().__init__("reinforce", options)
 
 
-class Dqn(_Learned):
+class Dqn(_LearnedPolicy):
     """DQN: a trained network estimates what comes of each VM; the best takes the executor."""
 
     def __init__(self, options: LearnedOptions) -> None:

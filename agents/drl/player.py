@@ -9,12 +9,12 @@ from agents.baselines.scored import LEAST_FREE, why_filled
 from agents.drl.adviser import Adviser
 from agents.drl.kernel.placing import Choices, QueuedJobs, make_desk, make_draft
 from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
-from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, Means, Said, Space
+from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, DecisionNotes, Means, Space
 from agents.drl.play.playing import play_learned
 from agents.starvation_guard import WATCHED, Guard
 from environment.decisions.starvation import PatienceLimits
 from environment.kernel.play_loop import Trace
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import PREFERENCES, Batch
 from environment.types import IntArray, Job, Place, Vm, Wait
 from environment.view import RunningJob
@@ -78,7 +78,7 @@ class LearnedPlayer:
         """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
         return self._borne.order
 
-    def play(self, batch: Batch, spared: Spared, trace: Trace, until: int) -> bool:
+    def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
         """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
         adviser, before = self._adviser, int(self._said.counts[1])
         done = play_learned(
@@ -168,9 +168,9 @@ def _blank(jobs: int) -> QueuedJobs:
     )
 
 
-def _nothing_said(decisions: int, executors: int) -> Said:
+def _nothing_said(decisions: int, executors: int) -> DecisionNotes:
     most = executors + decisions
-    return Said(
+    return DecisionNotes(
         by=np.empty(decisions, np.int32),
         oldest=np.empty(decisions, np.int64),
         passed=np.empty(decisions, np.int64),

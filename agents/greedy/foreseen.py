@@ -16,7 +16,7 @@ from conf.schema.defaults import MEASURED_SPREAD
 from environment.expected_end import EARLY
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
 
@@ -140,7 +140,7 @@ def held_for(batch: Batch, foreseen: Foreseen, vm: int, step: float) -> float:
 
 @njit()
 def ends_within(
-    batch: Batch, spared: Spared, foreseen: Foreseen, seconds: float, beyond: float, most: int
+    batch: Batch, spared: SparedResources, foreseen: Foreseen, seconds: float, beyond: float, most: int
 ) -> Ends:
     """The executors whose jobs are believed to end within so many seconds, in that order.
 
@@ -196,7 +196,7 @@ def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int, 
 
 
 @njit()
-def _executors_of(batch: Batch, spared: Spared, foreseen: Foreseen, count: int, told: float) -> Ends:
+def _executors_of(batch: Batch, spared: SparedResources, foreseen: Foreseen, count: int, told: float) -> Ends:
     """The executors of the first so many jobs in `foreseen.some`."""
     state, jobs, number = batch.state, batch.jobs, 0
     at, vm, size, _ = foreseen.ends

@@ -29,7 +29,7 @@ from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.barred_vms import ANYWHERE as ANY_USE
 from environment.decisions.feasibility import shortage
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS
 from environment.types import Decision, FloatArray, IntArray, Job, Place, PlacementRequest, Vm, Wait
@@ -91,7 +91,7 @@ class GreedyOptions:
         return PatienceLimits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
-class _Waiting(NamedTuple):
+class _WaitingRequest(NamedTuple):
     """What of a request stays the same."""
 
     executors: int
@@ -108,7 +108,7 @@ class _Waiting(NamedTuple):
     plain: bool
 
 
-class _Running(NamedTuple):
+class _RunningExecutors(NamedTuple):
     """What each executor of a running job takes, and where."""
 
     vms: tuple[int, ...]
@@ -124,7 +124,7 @@ class Greedy:
 
         self._options = options
         self._asked, self._pricing = asked, pricing
-        self._patience = Patience(options.limits)
+        self._patience = StarvationGuard(options.limits)
         self._kinds: dict[object, int] = {}
         self._waiting = Columns(self._read, self._kinds.clear)
         #: Where each VM stands, of the views that running jobs were read of.
@@ -184,10 +184,10 @@ class Greedy:
             np.arange(len(view.vms)),
         )
 
-    def _read(self, request: PlacementRequest) -> _Waiting:
+    def _read(self, request: PlacementRequest) -> _WaitingRequest:
         size, job, unknown = request.size, request.job, self._options.unknown_duration
         anywhere = request.joins or request.count == 1
-        return _Waiting(
+        return _WaitingRequest(
             request.count,
             size.get(CPUS),
             request.memory_mib,
@@ -199,17 +199,17 @@ class Greedy:
             size.thousandths.keys() <= _BASIC and not request.avoided and job.uses == ANY_USE,
         )
 
-    def _read_running(self, running: RunningJob) -> _Running:
+    def _read_running(self, running: RunningJob) -> _RunningExecutors:
         on = zip(running.vm_ids, running.taken, strict=False)
         found = [(self._index[vm_id], size) for vm_id, size in on if vm_id in self._index]
-        return _Running(
+        return _RunningExecutors(
             tuple(vm for vm, _ in found),
             tuple(size.get(CPUS) for _, size in found),
             tuple(size.memory_mib for _, size in found),
         )
 
     def _ends(
-        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]
+        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_WaitingRequest]
     ) -> "Ends":
         """The executors that are believed to end soon enough for somebody to wait for them.
 
@@ -234,7 +234,7 @@ class Greedy:
         return self._pricing.Ends(left[order], vm[order], np.column_stack(size)[order], np.inf)
 
     def _jobs(
-        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]
+        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_WaitingRequest]
     ) -> "Jobs":
         unknown, columns = self._options.unknown_duration, list(zip(*waiting, strict=True))
         patience, joins, kinds, plain = columns[5:]

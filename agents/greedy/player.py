@@ -13,7 +13,7 @@ from agents.greedy.pricing import Ends
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.starvation import PatienceLimits
 from environment.kernel.play_loop import Trace
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, MEMORY, THOUSANDTHS
@@ -77,7 +77,7 @@ class GreedyPlayer:
         """The numbers by arrival of the jobs, by those of the kernel; int64 [M]."""
         return self._borne.order
 
-    def play(self, batch: Batch, spared: Spared, trace: Trace, until: int) -> bool:
+    def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
         """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
         while batch.state.head[0] < until:
             if not play_greedy(

@@ -1,8 +1,8 @@
 """Greedy in compiled code: a simulation played as `greedy_policy` decides, without asking Python for more.
 
 What placements add is `pricing`'s, as ever; here are its arrays made of the kernel's, and what jobs bear is
-counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the kernel's, which changes
-while they wait and others are placed before them.
+counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the kernel's, which
+changes while they wait and others are placed before them.
 """
 
 import math
@@ -28,15 +28,15 @@ from environment.kernel.play_loop import (
     wait_for_event,
     waiting,
 )
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.rules import put_executor, start_head
 from environment.kernel.state import ANYWHERE, Batch, BoolArray
 from environment.types import FloatArray, IntArray
 
 #: Jobs last for so many seconds at least.
 LEAST = 0.001
-#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it; how far is looked ahead for
-#: the first job, and for how long VMs are kept, as the policy has it.
+#: What is lost of a time when it is computed, as `environment.decisions.starvation` has it; how far is looked
+#: ahead for the first job, and for how long VMs are kept, as the policy has it.
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 
 
@@ -99,7 +99,7 @@ class Borne(NamedTuple):
 @njit(entry=True)
 def play_greedy(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     trace: Trace,
     until: int,
     believed: Believed,
@@ -183,7 +183,7 @@ def _place(
 @njit()
 def _choose(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     trace: Trace,
     window: int,
     believed: Believed,

@@ -19,7 +19,7 @@ from agents.estimates import (
 from agents.lookahead.draws import Draws
 from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.decisions.feasibility import shortage
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -117,7 +117,7 @@ class Lookahead:
             model=_model(options),
             draws=Draws(options.draws, options.seed, options.unknown_duration),
         )
-        self._patience = Patience(options.limits)
+        self._patience = StarvationGuard(options.limits)
 
     @property
     def cut_short(self) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from agents.oga.bipartite import Model, ModelError
 from agents.oga.kernel import ascent
 from agents.oga.maximiser import Maximiser
-from environment.kernel.threads import Threaded
+from environment.kernel.threads import ThreadedRows
 from environment.types import FloatArray
 
 #: When y is decided, and what becomes of what absent ports had reserved.
@@ -102,7 +102,7 @@ class _Buffers:
     tries: FloatArray
 
 
-class AllocationLearner(Threaded):
+class AllocationLearner(ThreadedRows):
     """Allocates slot by slot and learns from what arrives.
 
     `y` [K, E] is the learned allocation, always feasible; `gains` [L] say how much more a port's jobs achieve

@@ -16,7 +16,7 @@ import numpy as np
 from agents.estimates import check_share
 from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
 from environment.decisions.feasibility import shortage
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.resources import LEAST, MEMORY, Resources, total
 from environment.types import Decision, EndedJob, FloatArray, Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
@@ -93,7 +93,7 @@ class OgaSched:
         self._vms: tuple[Vm, ...] = ()
         #: The types that waited when the slot began.
         self._present: frozenset[str] = frozenset()
-        self._patience = Patience(PatienceLimits(options.overtaken_at_most, options.wait_limit))
+        self._patience = StarvationGuard(PatienceLimits(options.overtaken_at_most, options.wait_limit))
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a type's oldest job, the first that the slot's allocation carries, or wait."""

@@ -17,9 +17,9 @@ from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from conf.schema.defaults import UNKNOWN_DURATION
 from environment.decisions.decision_round import beside_driver
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.number_format import clock
-from environment.policy import Policy, Timed, Turning
+from environment.policy import Policy, StatefulPolicy, TimedPolicy
 from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -74,7 +74,7 @@ class OvertakingOptions:
                 )
 
 
-class _Asked(NamedTuple):
+class _Decision(NamedTuple):
     """What the policy decided about a request, and what its turn was after that."""
 
     request: PlacementRequest
@@ -88,12 +88,12 @@ class Overtaking:
     def __init__(self, policy: Policy, options: OvertakingOptions, *, by_duration: bool) -> None:
         """`by_duration` says that where the policy places a job depends on how long that takes."""
         self._policy, self._options, self._by_duration = policy, options, by_duration
-        self._patience = Patience(options.limits)
+        self._patience = StarvationGuard(options.limits)
 
     @property
     def cut_short(self) -> int:
         """How many decisions a safety stop of the policy cut short."""
-        return self._policy.cut_short if isinstance(self._policy, Timed) else 0
+        return self._policy.cut_short if isinstance(self._policy, TimedPolicy) else 0
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a job of the window, the head if it fits and nobody is better, or wait."""
@@ -125,7 +125,7 @@ class Overtaking:
     def _best(self, view: ClusterView, shown: Sequence[PlacementRequest]) -> Decision:
         """The job whose placement is the best of all that fit, the oldest of several."""
         worth: dict[int, Worth] = {}
-        best: tuple[float, int, _Asked] | None = None
+        best: tuple[float, int, _Decision] | None = None
         fits = 0
         for number, asked in self._that_fit(view, shown):
             fits += 1
@@ -144,13 +144,13 @@ class Overtaking:
 
     def _that_fit(
         self, view: ClusterView, shown: Sequence[PlacementRequest], first: int = 0
-    ) -> Iterator[tuple[int, _Asked]]:
+    ) -> Iterator[tuple[int, _Decision]]:
         """The numbers of those that could be placed now, with what was decided about one that is alike.
 
         The policy is asked about each kind once, and its turn is then what it was.
         """
         rooms: dict[object, IntArray] = {}
-        known: dict[object, _Asked | None] = {}
+        known: dict[object, _Decision | None] = {}
         for number, request in enumerate(islice(shown, first, None), first):
             kind = (request.kind, request.job.expected_duration) if self._by_duration else request.kind
             if kind not in known:
@@ -161,7 +161,7 @@ class Overtaking:
 
     def _try(
         self, view: ClusterView, request: PlacementRequest, rooms: dict[object, IntArray]
-    ) -> _Asked | None:
+    ) -> _Decision | None:
         """What the policy would do with the request; None when it would have it wait."""
         size = (request.size, request.avoided, request.job.uses)
         if view.leaves_at or view.extras or size not in rooms:
@@ -170,7 +170,7 @@ class Overtaking:
             return None
         turn = self._turn
         decision = self._ask(view, request)
-        asked = _Asked(request, decision, self._turn) if isinstance(decision, Place) else None
+        asked = _Decision(request, decision, self._turn) if isinstance(decision, Place) else None
         self._turn = turn
         return asked
 
@@ -183,7 +183,7 @@ class Overtaking:
         return Wait(found) if isinstance(found, str) else found
 
     def _placed(
-        self, view: ClusterView, shown: Sequence[PlacementRequest], number: int, asked: _Asked, said: str
+        self, view: ClusterView, shown: Sequence[PlacementRequest], number: int, asked: _Decision, said: str
     ) -> Decision:
         """Take what was decided about a request, or decide so about one that is alike."""
         if asked.request is shown[number]:
@@ -198,11 +198,11 @@ class Overtaking:
 
     @property
     def _turn(self) -> object:
-        return self._policy.turn if isinstance(self._policy, Turning) else None
+        return self._policy.turn if isinstance(self._policy, StatefulPolicy) else None
 
     @_turn.setter
     def _turn(self, turn: object) -> None:
-        if isinstance(self._policy, Turning):
+        if isinstance(self._policy, StatefulPolicy):
             self._policy.turn = turn
 
 

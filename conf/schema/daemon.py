@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from conf.schema.defaults import DEFAULT_SPARK, RESOURCE_WEIGHT
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import (
     SPARK_VERSION,
     Name,
@@ -36,7 +36,7 @@ from conf.schema.webhooks import Webhooks
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
 
-class PolicyChoice(Described):
+class PolicyChoice(DocumentedModel):
     """Who decides: `name`, and whatever options that policy takes."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 
-class Described(BaseModel):
+class DocumentedModel(BaseModel):
     """A model whose JSON schema says what stands below its fields."""
 
     @classmethod

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
 from conf.util.printable import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 
@@ -287,7 +287,7 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 SpotUse = Literal["never", "allowed", "only"]
 
 
-class Strict(Described):
+class Strict(DocumentedModel):
     """Frozen; a key that is not known is an error; a text is no number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -34,7 +34,7 @@ class Grid(Strict):
     args: Arguments = ()
 
 
-class Plan(Strict):
+class MeasuringPlan(Strict):
     """A plan file: which jobs are measured, and on what."""
 
     cluster: Text = "clusters/testbed.yaml"

@@ -30,7 +30,7 @@ Url = Annotated[Text, AfterValidator(like(_URL, "should be a URL: https://HOST:P
 _Texts = Annotated[tuple[Annotated[Text, Field(min_length=1)], ...], Field(strict=False)]
 
 
-class _Joining(Strict):
+class _JoinSettings(Strict):
     """What VMs have to know of this cluster to join it."""
 
     master: Text | None = None
@@ -46,7 +46,7 @@ class EmbeddedProvider(Strict):
     """Which kind of provider this is."""
 
 
-class CommandProvider(_Joining):
+class CommandProvider(_JoinSettings):
     """Programs of the operator: JSON on stdin, JSON on stdout."""
 
     name: Literal["command"]
@@ -65,7 +65,7 @@ class CommandProvider(_Joining):
     """Seconds after which a program is killed."""
 
 
-class Ec2Provider(_Joining):
+class Ec2Provider(_JoinSettings):
     """EC2, or a cloud that speaks its language. Credentials are found as boto3 finds them."""
 
     name: Literal["ec2"]

@@ -21,7 +21,7 @@ _REFERENCE = re.compile(rf"{SCHEME}:(?P<sha256>{SHA256})/(?P<name>[^#]*)(?P<alia
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
+class UploadedFile:
     """A file by its content and the name that it has in a job's folder; `alias` is empty or begins with #."""
 
     sha256: str
@@ -29,7 +29,7 @@ class Uploaded:
     alias: str = ""
 
 
-def uploaded(reference: str) -> Uploaded | None:
+def uploaded(reference: str) -> UploadedFile | None:
     """The uploaded file that a reference names; None for a path or any other URI.
 
     ValueError when it names one in a way that none can have.
@@ -39,7 +39,7 @@ def uploaded(reference: str) -> Uploaded | None:
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         raise ValueError(f"{reference}: should be {SCHEME}:SHA256/NAME, with 64 small hexadecimal digits")
-    file = Uploaded(found["sha256"], found["name"], found["alias"] or "")
+    file = UploadedFile(found["sha256"], found["name"], found["alias"] or "")
     if why := unfit_name(file.name):
         raise ValueError(f"{reference}: {file.name!r} cannot be a file's name in a job's folder: {why}")
     return file

@@ -1,4 +1,4 @@
-"""What may stand in a workload file, as frozen types. What is made of them is in `profiles.workloads.generators`."""
+"""Workload files as frozen types; `profiles.workloads.generators` generates jobs from them."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -56,7 +56,7 @@ class Alibaba(Strict):
     gpus: bool = False
 
 
-class Recorded(Strict):
+class RecordedArrivals(Strict):
     """Jobs like those that were recorded: each is one of a workload file, the gaps between them too."""
 
     #: A .csv or .parquet file, such as `stoker profile ingest` writes.
@@ -163,7 +163,7 @@ class WorkloadSpec(Strict):
     """When they come."""
     mix: Mix | None = None
     alibaba: Alibaba | None = None
-    recorded: Recorded | None = None
+    recorded: RecordedArrivals | None = None
     users: Mapping[Name, User] = {}
     """Whose they are, by name."""
 

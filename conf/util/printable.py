@@ -40,3 +40,8 @@ def visible_json(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape", "surrogatepass").decode()
+
+
+def escape_surrogates(text: str) -> str:
+    """The text with halves of surrogate pairs, which JSON cannot hold, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

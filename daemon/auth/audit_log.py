@@ -16,7 +16,7 @@ import structlog
 
 from conf.util.secret_masking import masked_text
 from daemon.core.logging import Throttle
-from daemon.disk.event_log import Journal
+from daemon.disk.event_log import EventLog
 
 #: Records that wait to be written; Chosen: a second's worth under full load, and little memory.
 _MOST_WAITING = 10_000
@@ -51,7 +51,7 @@ class Audit:
 
     def __init__(self, path: Path, *, size: int, earlier: int) -> None:
         """Open the log; OSError when that cannot be."""
-        self._journal = Journal(path, size=size, earlier=earlier, without="they are nowhere else")
+        self._journal = EventLog(path, size=size, earlier=earlier, without="they are nowhere else")
         self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST_WAITING)
         self._dropped = 0
         self._throttle = Throttle(_REFUSALS)

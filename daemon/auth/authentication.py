@@ -49,7 +49,7 @@ class Visitor:
 ANYBODY = Visitor(EVERYBODY)
 
 
-class Doorkeeper:
+class Authenticator:
     """Says who asks, or why nobody does. For one thread, the event loop's."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Literal
 
 from starlette.types import Scope
 
-from daemon.auth.authentication import Doorkeeper, Visitor
+from daemon.auth.authentication import Authenticator, Visitor
 from daemon.auth.permits import PERMIT, Permit, changes, no_unix_user
 from daemon.auth.route_roles import Permissions, Rule
 from daemon.auth.sessions import forged
@@ -14,13 +14,13 @@ from framework.host.request_guard import Denial, RequestGuard
 from framework.spark.submit_properties import TOKEN
 
 
-class Entrance:
+class Authorizer:
     """Guard, doorkeeper and permissions together. For one thread, the event loop's."""
 
     def __init__(
         self,
         guard: RequestGuard,
-        doorkeeper: Doorkeeper,
+        doorkeeper: Authenticator,
         permissions: Permissions,
         directory: Directory | None = None,
         see: Literal["own", "all"] = "all",

@@ -11,8 +11,10 @@ from starlette.types import Scope
 
 from conf.schema import JobSpec
 from daemon.auth.route_roles import Rule
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import EVERYBODY, Person, Submitter
-from daemon.http.server.scheduler_interface import RejectedError
 from environment.model.messages.records import JobRecord
 
 #: Where an ASGI scope holds the permit; the gate puts it there once somebody is known.

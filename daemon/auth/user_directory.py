@@ -17,11 +17,13 @@ import structlog
 from conf.loader import ConfigError
 from conf.schema.users import Role
 from daemon.auth.users_file import read_users
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import Person, UserRecord
 from daemon.core.tokens import TokenRecord, is_it, make_token, token_id
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.rows.database import StoreError
-from daemon.store.rows.users import Users
+from daemon.store.rows.users import UserRows
 
 log = structlog.get_logger("users")
 
@@ -43,7 +45,7 @@ class Directory:
     """Users of a store, and of a file where there is one. From any thread; `close` ends its own."""
 
     def __init__(
-        self, users: Users, file: Path | None = None, *, now: Callable[[], float] = time.time
+        self, users: UserRows, file: Path | None = None, *, now: Callable[[], float] = time.time
     ) -> None:
         """ConfigError when the file cannot be used, StoreError when the store cannot be read."""
         self._store, self._file, self._now = users, file, now

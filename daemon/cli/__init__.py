@@ -19,8 +19,8 @@ from daemon.cli.jobs import (
     events,
     groups,
     history_server,
+    job_list,
     kill_retry,
-    list,
     show,
     spark_conf,
     spark_ui,
@@ -126,7 +126,7 @@ def version() -> None:
 
 app.command()(up.up)
 app.command(cls=SubmitCommand)(submit.submit)
-app.command()(list.jobs)
+app.command()(job_list.jobs)
 app.command()(show.job)
 app.command()(show.logs)
 app.command()(show.explain)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import structlog
 
-from daemon.store.rows.terms import boot_seconds
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.vms.vm_accounts import Account
 from environment.number_format import times
@@ -21,6 +20,11 @@ log = structlog.get_logger("clock")
 
 #: Seconds by which two readings may differ without a word: they are not taken at the same moment.
 _JUMP = 1.0
+
+
+def boot_seconds() -> float:
+    """Seconds since this machine has started, those in which it slept included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Clock:

@@ -11,7 +11,7 @@ SECONDS_BESIDE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class EstimateOutcome:
     """Where what came is beside what was told; None where it has not come, or never will."""
 
     start: Where | None = None
@@ -32,12 +32,14 @@ class Estimate:
     cost: Interval
     draws: int = 0
 
-    def came(self, record: JobRecord) -> Came:
+    def came(self, record: JobRecord) -> EstimateOutcome:
         """What came of it: a start once the job has places, end and cost once it has finished."""
         start = None if record.placed_at is None else self.start.where(record.placed_at, SECONDS_BESIDE)
         if record.state != "finished" or record.finished_at is None:
-            return Came(start)
-        return Came(start, self.end.where(record.finished_at, SECONDS_BESIDE), self.cost.where(record.cost))
+            return EstimateOutcome(start)
+        return EstimateOutcome(
+            start, self.end.where(record.finished_at, SECONDS_BESIDE), self.cost.where(record.cost)
+        )
 
 
 #: So many starts have to be known for intervals to be corrected by them.
@@ -95,14 +97,14 @@ class KeptEstimates:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class IntervalCounts:
     """How many true values were within the first interval of 90 % that was given, before it, and after it."""
 
     within: int = 0
     before: int = 0
     after: int = 0
 
-    def counting(self, came: Where | None) -> "Held":
+    def counting(self, came: Where | None) -> "IntervalCounts":
         """With one more, if it came."""
         return self if came is None else replace(self, **{came: getattr(self, came) + 1})
 
@@ -111,6 +113,6 @@ class Held:
 class Coverage:
     """How starts, ends and costs were held to what was told of them first, since the daemon began."""
 
-    start: Held = field(default_factory=Held)
-    end: Held = field(default_factory=Held)
-    cost: Held = field(default_factory=Held)
+    start: IntervalCounts = field(default_factory=IntervalCounts)
+    end: IntervalCounts = field(default_factory=IntervalCounts)
+    cost: IntervalCounts = field(default_factory=IntervalCounts)

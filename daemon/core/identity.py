@@ -1,5 +1,6 @@
 """Who asks: a person with a role, as the rest of the daemon sees one. By what they are known is elsewhere."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import get_args
 
@@ -64,3 +65,8 @@ class Submitter:
 
 #: Whoever submits where no users are configured.
 NOBODY = Submitter()
+
+
+def stored_name(sha256: str, user: str) -> str:
+    """What a file of a user's with that hash is called here; of nobody's in particular, as its hash."""
+    return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256

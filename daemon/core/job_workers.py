@@ -16,7 +16,7 @@ log = structlog.get_logger("crew")
 Work = Callable[[], None]
 
 
-class Crew:
+class JobWorkers:
     """So many threads, and the work that waits for them. From any thread."""
 
     def __init__(self, threads: int, patience: float) -> None:

@@ -45,7 +45,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PricedComparison:
     """A comparison with the dollars of each side; None for one that waits, or while no duration is known.
 
     `duration` (seconds) is the job's own once it has finished, else what its profile expects.
@@ -78,7 +78,7 @@ class ComparisonReport:
     """Everything that is kept: totals for each pair of policies, and the latest differences, newest first."""
 
     totals: list[ComparisonTotals] = field(default_factory=list)
-    differences: list[Priced] = field(default_factory=list)
+    differences: list[PricedComparison] = field(default_factory=list)
 
 
 def outcome_of(verdict: Verdict, policy: str) -> Outcome:
@@ -107,7 +107,7 @@ def report(found: Iterable[tuple[Comparison, JobRecord]], limit: int) -> Compari
     return made
 
 
-def _price(comparison: Comparison, job: JobRecord) -> Priced:
+def _price(comparison: Comparison, job: JobRecord) -> PricedComparison:
     duration, known_from = _duration(job)
 
     def cost(outcome: Outcome) -> float | None:
@@ -115,7 +115,9 @@ def _price(comparison: Comparison, job: JobRecord) -> Priced:
             return None
         return outcome.price_per_hour * duration / SECONDS_PER_HOUR
 
-    return Priced(comparison, duration, known_from, cost(comparison.acting), cost(comparison.shadow))
+    return PricedComparison(
+        comparison, duration, known_from, cost(comparison.acting), cost(comparison.shadow)
+    )
 
 
 def _duration(job: JobRecord) -> tuple[float | None, Literal["run", "profile", "nothing"]]:
@@ -125,7 +127,7 @@ def _duration(job: JobRecord) -> tuple[float | None, Literal["run", "profile", "
     return (None, "nothing") if expected is None else (expected, "profile")
 
 
-def _add(totals: ComparisonTotals, priced: Priced) -> None:
+def _add(totals: ComparisonTotals, priced: PricedComparison) -> None:
     comparison = priced.comparison
     totals.compared += 1
     totals.different += comparison.differs

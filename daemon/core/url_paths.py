@@ -1,4 +1,4 @@
-"""Paths of URLs that are passed on: which all servers read alike, and what one of them might read.
+"""Paths of URLs: forwarded ones, judged as any server may read them, and those of Spark's REST protocol.
 
 Servers differ in path parameters, backslashes, dots, case, and in what is encoded twice. A path is checked as
 the most generous of them would read it, and passed on only where all of them read it alike.
@@ -7,6 +7,12 @@ the most generous of them would read it, and passed on only where all of them re
 import re
 import unicodedata
 from urllib.parse import unquote
+
+#: Version of Spark's REST protocol, and the status by which Spark's own servers refuse another one.
+VERSION = "v1"
+UNKNOWN_VERSION = 468
+#: Path on which submissions are created.
+CREATE = f"/{VERSION}/submissions/create"
 
 _SEPARATORS = re.compile(r"[/\\]")
 

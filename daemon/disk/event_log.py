@@ -12,7 +12,7 @@ from pathlib import Path
 _PATIENCE = 16 << 20
 
 
-class Journal:
+class EventLog:
     """An event log that is appended to; for one thread, but for `trouble`.
 
     The log is at `path`; when `full` it is to be turned, and what was written is kept as `NAME.1` (the

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import Uploaded, uploaded
+from conf.schema.uploaded_file import UploadedFile, uploaded
 from daemon.disk.uploads import Uploads
 from framework.host.unix_users import UnixAccount
 from framework.spark import alias_parts
@@ -23,15 +23,15 @@ from framework.spark import alias_parts
 PATH = "/v1/fetch/"
 
 
-def files_of(spec: JobSpec) -> dict[str, Uploaded]:
+def files_of(spec: JobSpec) -> dict[str, UploadedFile]:
     """The uploaded files that a job names, by how it does, but for the name behind a #.
 
     ValueError where one cannot be had so, or two of them could not be in one folder.
     """
     named = (*spec.py_files, *spec.files, *spec.jars, *spec.archives)
     references = (spec.app, *(alias_parts(each)[0] for each in named))
-    found: dict[str, Uploaded] = {}
-    names: dict[str, Uploaded] = {}
+    found: dict[str, UploadedFile] = {}
+    names: dict[str, UploadedFile] = {}
     for reference in references:
         if (file := uploaded(reference)) is None:
             continue
@@ -45,37 +45,37 @@ def files_of(spec: JobSpec) -> dict[str, Uploaded]:
     return found
 
 
-def archives_of(spec: JobSpec) -> dict[str, Uploaded]:
+def archives_of(spec: JobSpec) -> dict[str, UploadedFile]:
     """The uploaded archives that a job names, by how it does, but for the folder behind a #."""
     places = (alias_parts(archive)[0] for archive in spec.archives)
     return {place: file for place in places if (file := uploaded(place)) is not None}
 
 
-def plain_of(spec: JobSpec) -> dict[str, Uploaded]:
+def plain_of(spec: JobSpec) -> dict[str, UploadedFile]:
     """The uploaded files that a job names otherwise than as archives."""
     named = (*spec.py_files, *spec.files, *spec.jars)
     plain = {spec.app, *(alias_parts(each)[0] for each in named)}
     return {reference: file for reference, file in files_of(spec).items() if reference in plain}
 
 
-def key(secret: str, file: Uploaded) -> str:
+def key(secret: str, file: UploadedFile) -> str:
     """What opens this file of the job with this secret, and nothing else."""
     return hmac.new(secret.encode(), f"{file.sha256}/{file.name}".encode(), hashlib.sha256).hexdigest()
 
 
-def url(base: str, job_id: str, secret: str, file: Uploaded) -> str:
+def url(base: str, job_id: str, secret: str, file: UploadedFile) -> str:
     """Where a driver of the job fetches the file; `base` is where the daemon's API is."""
     return f"{base}{PATH}{job_id}/{key(secret, file)}/{quote(file.name, safe='')}"
 
 
-def wanted(files: Iterable[Uploaded], secret: str, given: str) -> Uploaded | None:
+def wanted(files: Iterable[UploadedFile], secret: str, given: str) -> UploadedFile | None:
     """Which of a job's files a key opens; None for a key that opens none."""
     asked = given.encode("utf-8", "replace")
     return next((file for file in files if hmac.compare_digest(key(secret, file).encode(), asked)), None)
 
 
 def copy_in(
-    uploads: Uploads, files: Collection[Uploaded], owner: str, folder: Path, account: UnixAccount | None
+    uploads: Uploads, files: Collection[UploadedFile], owner: str, folder: Path, account: UnixAccount | None
 ) -> None:
     """Put files of an owner's into a driver's folder under their names, for `account` to read and write.
 

@@ -30,7 +30,7 @@ _PASSAGE = 0o711
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class RunAs:
     """`account` is whom jobs run as, None for the daemon's own user; `own` is what belongs to the daemon.
 
     `needed` is what a job must be able to read besides its folder, `jobs` where those folders are. With
@@ -45,7 +45,7 @@ class Rights:
     root: bool = False
     files: UserFiles = field(default_factory=UserFiles)
 
-    def of(self, unix_user: str, *, here: bool = True) -> "Rights":
+    def of(self, unix_user: str, *, here: bool = True) -> "RunAs":
         """The rights of jobs that run as this user (empty: as all whose users have none).
 
         ValueError when jobs cannot run as that user. With `here`, their driver or executors are processes of
@@ -142,7 +142,7 @@ def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
+def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> RunAs:
     """Who runs jobs, and which files they may name; closes what is the daemon's when that is another user.
 
     `needed` is what a job must be able to read besides its folder: Spark, Java, Python.
@@ -158,7 +158,7 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
     return replace(rights, account=account)
 
 
-def own_rights(config: Config, data_dir: Path) -> Rights:
+def own_rights(config: Config, data_dir: Path) -> RunAs:
     """As `rights_of`, for jobs that run as the daemon's own user."""
     key = None if config.tls is None else config.tls.key or config.tls.cert
     users = config.users
@@ -167,7 +167,7 @@ def own_rights(config: Config, data_dir: Path) -> Rights:
     allowed = config.allowed_paths
     folders = None if allowed is None else tuple(Path(one).expanduser().resolve() for one in allowed)
     root = users is not None and users.root
-    return Rights(None, tuple(path.resolve() for path in own), folders, root=root)
+    return RunAs(None, tuple(path.resolve() for path in own), folders, root=root)
 
 
 @lru_cache(maxsize=1024)

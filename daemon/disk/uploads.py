@@ -19,9 +19,12 @@ from pathlib import Path
 import structlog
 
 from conf.schema import UploadsSection
-from conf.schema.uploaded_file import SHA256, Uploaded
+from conf.schema.uploaded_file import SHA256, UploadedFile
 from conf.units import SECONDS_PER_DAY
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.identity import stored_name
 from daemon.store.rows.database import is_full
 
 log = structlog.get_logger("uploads")
@@ -98,7 +101,7 @@ class Uploads:
                 detail = f"the daemon's disk does not take it: {error.strerror or error}"
                 raise RejectedError(status, title, detail, {"Retry-After": "30"}) from error
 
-    def use(self, file: Uploaded, user: str = "", owner: str = "") -> None:
+    def use(self, file: UploadedFile, user: str = "", owner: str = "") -> None:
         """Note that a job of the owner's is to have this file of the user's, which keeps it for now.
 
         ValueError when the user has sent no such file.
@@ -112,7 +115,7 @@ class Uploads:
                     os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
                     self._count((self._folder / name).stat().st_size)
 
-    def look(self, file: Uploaded, user: str = "") -> Path:
+    def look(self, file: UploadedFile, user: str = "") -> Path:
         """Where a file of the user's is, which is kept no longer for that; ValueError as of `use`."""
         path = self._folder / stored_name(file.sha256, user)
         if not path.is_file():
@@ -128,7 +131,7 @@ class Uploads:
             there_already = (each for each in (self._folder, *self._folder.parents) if each.is_dir())
             self._check_room(missing, next(there_already))
 
-    def path(self, file: Uploaded, owner: str = "") -> Path:
+    def path(self, file: UploadedFile, owner: str = "") -> Path:
         """Where the daemon has this file of a job of the owner's; ValueError when it is not there (any more).
 
         Not for who asks: it is theirs by `use`, which was asked when the job was taken.
@@ -248,15 +251,10 @@ class Uploads:
         return self._locks[int(name[:8], 16) % _LOCKS]
 
 
-def _not_sent(file: Uploaded) -> ValueError:
+def _not_sent(file: UploadedFile) -> ValueError:
     return ValueError(
         f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
     )
-
-
-def stored_name(sha256: str, user: str) -> str:
-    """What a file of a user's with that hash is called here; of nobody's in particular, as its hash."""
-    return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256
 
 
 def _write(file: int, offset: int, data: bytes) -> None:

@@ -1,8 +1,8 @@
 """The HTTP API as one app: all its routes, what stands before them, and those of VMs, policies, operators.
 
 A route asks the scheduler or the store and answers with a body of `schemas.py` or a module beside it. The
-routes of jobs are in `http/routes/jobs.py`, others in modules named likewise. Who may ask is in `gate.py`, what is
-answered when something is wrong in `http/server/problem_details.py`.
+routes of jobs are in `http/routes/jobs.py`, others in modules named likewise. Who may ask is in `gate.py`,
+what is answered when something is wrong in `http/server/problem_details.py`.
 """
 
 import os
@@ -17,13 +17,16 @@ from agents.registry import list_policies
 from conf.schema import Driver, JobSpec, PolicyChoice, Spark
 from conf.schema.users import UsersSection
 from daemon.auth.audit_log import Audit
-from daemon.auth.authentication import Doorkeeper
-from daemon.auth.authorization import Entrance
+from daemon.auth.authentication import Authenticator
+from daemon.auth.authorization import Authorizer
 from daemon.auth.permits import permit_of
 from daemon.auth.route_roles import Permissions
 from daemon.auth.sessions import Sessions
 from daemon.auth.user_directory import Directory
 from daemon.core.shadow_comparison import report
+from daemon.core.status import (
+    PolicyStatus,
+)
 from daemon.http.metrics import Metrics
 from daemon.http.openapi import describe
 from daemon.http.routes.applications import add_applications
@@ -40,7 +43,9 @@ from daemon.http.routes.webhooks import add_webhooks
 from daemon.http.routes.what_if import add_foresight
 from daemon.http.server.gate import Gate
 from daemon.http.server.problem_details import handle_problems
-from daemon.http.server.scheduler_interface import PolicyStatus, Scheduler
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.page.routes import add_page
 from daemon.schemas import (
     bill as bill_schemas,
@@ -96,7 +101,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header)
+    doorkeeper = Authenticator(token, directory, None if users is None else users.header)
     metrics = Metrics(scheduler, store, lambda: doorkeeper.failed)
     submissions = Submissions(scheduler)
     _add_submissions(app, submissions)
@@ -115,12 +120,12 @@ def create_app(
     add_users(app, directory, users, lambda paths: scheduler.queues.check(paths))
     _add_operations(app, scheduler, metrics, version, audit, directory)
     sessions = Sessions()
-    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header, sessions)
+    doorkeeper = Authenticator(token, directory, None if users is None else users.header, sessions)
     index = cluster_schemas.IndexBody(name="stoker", version=version, links=_LINKS)
     app.state.stream = add_page(app, scheduler, store, doorkeeper, sessions, index)
     guard = RequestGuard(hosts, any_name=doorkeeper.wants_somebody)
     see = "all" if users is None else users.see
-    entrance = Entrance(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
+    entrance = Authorizer(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
     app.add_middleware(ShortWay, submissions=submissions)
     app.add_middleware(Gate, entrance=entrance, observe=metrics.observe, most=max_requests, audit=audit)
     app.add_middleware(SparkErrors, spark_version=version_teller(homes))

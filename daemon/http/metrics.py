@@ -12,8 +12,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from daemon.core.cluster_status import ClusterStatus, OpenState
+from daemon.core.errors import (
+    ElsewhereError,
+)
+from daemon.core.status import (
+    ShadowStatus,
+)
 from daemon.http.queue_metrics import of_queues
-from daemon.http.server.scheduler_interface import ElsewhereError, Scheduler, ShadowStatus
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_EXECUTOR
 from environment.model.messages.states import JobState
@@ -32,7 +40,7 @@ class Metrics:
     ) -> None:
         """`wrong_tokens` says how many have come that are none."""
         self._registry = CollectorRegistry()
-        self._registry.register(_State(scheduler, store, wrong_tokens))
+        self._registry.register(_StateCollector(scheduler, store, wrong_tokens))
         self._requests = prometheus_client.Counter(
             "stoker_http_requests",
             "HTTP requests answered",
@@ -54,7 +62,7 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _State(Collector):
+class _StateCollector(Collector):
     """Reads store and scheduler whenever somebody asks."""
 
     def __init__(self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int]) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 import httpx
 import structlog
 
-from daemon.core.job_workers import Crew
+from daemon.core.job_workers import JobWorkers
 from daemon.store.job_store import StoreError
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.spark import UI_HAS_NO_TLS, DriverUi
@@ -39,7 +39,7 @@ def are_late(since: Iterable[float], now: float) -> bool:
 
 
 @dataclass(slots=True)
-class _Leaving:
+class _DepartingExecutors:
     """The executors of a job that are to go, and when its driver is told (again), in monotonic seconds."""
 
     record: JobRecord
@@ -49,15 +49,15 @@ class _Leaving:
     told: tuple[int, ...] = ()
 
 
-class Draining:
+class Decommissioning:
     """Tells drivers which executors are to go. For the loop's thread; never waits."""
 
     def __init__(self, ui: Callable[[JobRecord], DriverUi | None], now: Callable[[], float]) -> None:
         """`ui` says where the UI of a job's driver is, from any thread; None where it has none now."""
         self._ui = ui
         self._now = now
-        self._crew = Crew(_THREADS, _PATIENCE)
-        self._leaving: dict[str, _Leaving] = {}
+        self._crew = JobWorkers(_THREADS, _PATIENCE)
+        self._leaving: dict[str, _DepartingExecutors] = {}
 
     def observe(self, executors: Iterable[ExecutorRecord], job: Callable[[str], JobRecord | None]) -> None:
         """Note which executors are to go, and which are gone."""
@@ -68,7 +68,7 @@ class Draining:
             if task.decommissioned_at is None or task.ended:
                 self._gone(task.job_id, task.number)
             elif (record := job(task.job_id)) is not None and _is_told_here(record):
-                leaving = self._leaving.setdefault(task.job_id, _Leaving(record))
+                leaving = self._leaving.setdefault(task.job_id, _DepartingExecutors(record))
                 if task.number not in leaving.numbers:
                     leaving.numbers[task.number] = task.decommissioned_at
                     leaving.due = 0.0
@@ -100,7 +100,7 @@ class Draining:
             if not leaving.numbers:
                 del self._leaving[job_id]
 
-    def _tell(self, leaving: _Leaving, numbers: tuple[int, ...], *, alone: bool) -> None:
+    def _tell(self, leaving: _DepartingExecutors, numbers: tuple[int, ...], *, alone: bool) -> None:
         job_id = leaving.record.job.id
         try:
             ui = self._ui(leaving.record)

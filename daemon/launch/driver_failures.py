@@ -31,8 +31,9 @@ def failure_line(
     """What a reason says, behind the exit code, of what a driver printed last; empty when that is nothing.
 
     It is a single line in which nothing is hidden from its reader, cut where it is long. Neither `secrets`
-    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.util.secret_masking` finds. Of a
-    driver that a signal ended (by its exit `code`) only an error is told: it had no time to say why.
+    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.util.secret_masking`
+    finds. Of a driver that a signal ended (by its exit `code`) only an error is told: it had no time to say
+    why.
     """
     if spec is not None:
         secrets = (*secrets, *secrets_in({**spec.conf, **spec.env}, spec.args))

@@ -23,7 +23,7 @@ _HEAD = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class EventLog:
+class SparkEventLog:
     """A job's event log: its files, below `folder`, and the application's id as Spark gave it."""
 
     job_id: str
@@ -35,17 +35,17 @@ class EventLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedLogs:
     """What came of copying: logs by the id under which their applications are shown, and those left out."""
 
-    logs: dict[str, EventLog]
-    left_out: tuple[EventLog, ...]
+    logs: dict[str, SparkEventLog]
+    left_out: tuple[SparkEventLog, ...]
 
 
-def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[EventLog]:
+def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[SparkEventLog]:
     """The event logs that are there, of one job or of all, the newest first; what cannot be read is not."""
     wanted = job_id or "*"
-    found: list[EventLog] = []
+    found: list[SparkEventLog] = []
     for folder in (*data_dir.glob(f"jobs/{wanted}/driver*"), *data_dir.glob(f"records/{wanted}/logs/*")):
         with contextlib.suppress(OSError):
             found += _logs_in(folder, folder.relative_to(data_dir).parts[1])
@@ -53,14 +53,14 @@ def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[EventLog]
 
 
 def copy_event_logs(
-    logs: list[EventLog], to: Path, most: int, progress: Callable[[int, int], None] = lambda *_: None
-) -> Copied:
+    logs: list[SparkEventLog], to: Path, most: int, progress: Callable[[int, int], None] = lambda *_: None
+) -> CopiedLogs:
     """Copy logs, at most `most` bytes of all; what fits no more, or cannot be read, is left out.
 
     Two applications of one id become two. `progress` takes how many were copied, and how many there are.
     """
-    copied: dict[str, EventLog] = {}
-    left_out: list[EventLog] = []
+    copied: dict[str, SparkEventLog] = {}
+    left_out: list[SparkEventLog] = []
     for number, log in enumerate(logs):
         shown = log.application if log.application not in copied else f"{log.application}-{log.job_id}"
         try:
@@ -69,10 +69,10 @@ def copy_event_logs(
         except (OSError, ValueError):
             left_out.append(log)
         progress(number + 1, len(logs))
-    return Copied(copied, tuple(left_out))
+    return CopiedLogs(copied, tuple(left_out))
 
 
-def _logs_in(folder: Path, job_id: str) -> Iterator[EventLog]:
+def _logs_in(folder: Path, job_id: str) -> Iterator[SparkEventLog]:
     files: dict[str, list[str]] = {}
     for name in list_beneath(folder, "events"):
         if not Path(name).name.startswith("."):  # checksums, which nobody asks for
@@ -80,10 +80,10 @@ def _logs_in(folder: Path, job_id: str) -> Iterator[EventLog]:
     for top, names in files.items():
         if match := _NAME.fullmatch(top):
             written_at = (folder / names[0]).lstat().st_mtime
-            yield EventLog(job_id, match["application"], folder, tuple(sorted(names)), written_at)
+            yield SparkEventLog(job_id, match["application"], folder, tuple(sorted(names)), written_at)
 
 
-def _copy(log: EventLog, to: Path, shown: str, most: int) -> int:
+def _copy(log: SparkEventLog, to: Path, shown: str, most: int) -> int:
     """Copy one log, or nothing of it; its bytes. ValueError when it cannot be."""
     opened = [(name, open_beneath(log.folder, name)) for name in log.files]
     try:

@@ -16,12 +16,14 @@ from typing import get_args
 import structlog
 
 from conf.schema import JobSpec
-from daemon.core.job_workers import Crew
+from daemon.core.clock import (
+    boot_seconds,
+)
+from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchLostError
 from daemon.launch.driver_failures import ended
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.terms import boot_seconds
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.tasks.task_loss import FRESH_STARTS
@@ -98,7 +100,7 @@ class HostDrivers:
         self._closing = threading.Event()
         self._retries_left = retries_left
         self._requeue = requeue
-        self._crew = Crew(THREADS, PATIENCE)
+        self._crew = JobWorkers(THREADS, PATIENCE)
         #: Jobs whose driver is to be started when the store can be read again.
         self._late: dict[str, Job] = {}
         self._specs: dict[str, JobSpec] = {}

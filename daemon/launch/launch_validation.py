@@ -11,7 +11,7 @@ from conf.schema.uploaded_file import uploaded
 from conf.util.secret_masking import masked_urls
 from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of
-from daemon.disk.run_as import Rights
+from daemon.disk.run_as import RunAs
 from daemon.disk.uploads import Uploads
 from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
@@ -62,7 +62,7 @@ class LaunchCheck:
 
     config: Config
     homes: SparkHomes
-    rights: Rights
+    rights: RunAs
     uploads: Uploads
     reachable: bool
     backend_jar: Callable[[str], Path]

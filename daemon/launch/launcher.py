@@ -20,7 +20,7 @@ from conf.schema.uploaded_file import PACKED
 from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import archives_of, copy_in, files_of, plain_of, url, wanted
 from daemon.disk.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
-from daemon.disk.run_as import Rights, own_rights
+from daemon.disk.run_as import RunAs, own_rights
 from daemon.disk.uploads import Uploads
 from daemon.launch.application_records import ApplicationRecords, launched_key
 from daemon.launch.driver_failures import failure_line
@@ -34,11 +34,11 @@ from framework.host.untrusted_files import read_tail
 from framework.spark import (
     TAIL,
     Application,
-    Asking,
     DriverEndpoint,
     DriverPlace,
     DriverStatus,
     DriverUi,
+    DynamicAllocation,
     ExecutorPlace,
     HostError,
     ProcessSpec,
@@ -70,7 +70,7 @@ class Launcher:
         config: Config,
         data_dir: Path,
         driver_host: str,
-        rights: Rights | None = None,
+        rights: RunAs | None = None,
         uploads: Uploads | None = None,
         url: str = "",
         url_here: str = "",
@@ -335,7 +335,7 @@ class Launcher:
         self._launches.forget(job_id)
         self.applications.forget(job_id)
 
-    def _asking(self, job: Job, launch: LaunchRecord, *, here: bool) -> Asking | None:
+    def _asking(self, job: Job, launch: LaunchRecord, *, here: bool) -> DynamicAllocation | None:
         """How a driver that is started here asks for executors while it runs; None when it does not."""
         if job.dynamic is None:
             return None
@@ -348,7 +348,7 @@ class Launcher:
             raise ValueError(str(error)) from error
         bounds = (job.dynamic.min, job.begins_with, job.executors)
         trusted = tls.cert if tls is not None and here else ""
-        return Asking(url, jar, job.id, launched_key(job.id, launch), bounds, trusted)
+        return DynamicAllocation(url, jar, job.id, launched_key(job.id, launch), bounds, trusted)
 
     def backend_jar(self, name: str) -> Path:
         """The jar by which the Spark of this name knows our masters, made when it is not there yet.

@@ -12,7 +12,7 @@ from functools import partial
 
 import structlog
 
-from daemon.core.job_workers import Crew
+from daemon.core.job_workers import JobWorkers
 from daemon.disk.log_archive import KeptLogs
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
@@ -62,7 +62,7 @@ class LogKeeper:
         self._store = store
         self._sandbox_of = sandbox_of
         self._emit = emit
-        self._crew = Crew(_THREADS, _PATIENCE)
+        self._crew = JobWorkers(_THREADS, _PATIENCE)
         self._lock = threading.Lock()
         #: Ends of drivers that are held back: until when (monotonic), and what the master told.
         self._held: dict[str, tuple[float, ev.TaskChanged, Json | None]] = {}

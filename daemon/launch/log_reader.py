@@ -6,13 +6,18 @@ the end of which is kept here when the task has ended (`disk/log_archive.py`).
 
 from pathlib import Path
 
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.status import (
+    LogChunk,
+)
 from daemon.disk.log_archive import KeptLog, KeptLogs
-from daemon.http.server.scheduler_interface import LogChunk, RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.host.untrusted_files import UntrustedFileError, read_part
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
 
 #: An agent that does not answer now may do so later.
@@ -25,7 +30,7 @@ class Sandboxes:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         #: Set before it is asked for anything: the link is made with what is made with this.
-        self.link: MesosLink
+        self.link: MasterLink
 
     def of(self, task: ExecutorRecord) -> Sandbox:
         """The sandbox of a task; OSError when nobody knows where it is."""

@@ -12,8 +12,10 @@ import anyio
 import httpx
 from starlette.responses import RedirectResponse, Response
 
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.url_paths import ambiguous, names_segment
-from daemon.http.server.scheduler_interface import RejectedError
 from framework.spark import UI_HAS_NO_TLS, DriverUi
 
 #: Seconds within which the driver has to answer with all that it has to say, and bytes of that.

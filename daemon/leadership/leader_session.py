@@ -13,7 +13,7 @@ import structlog
 
 from daemon.store.job_store import DeposedError, Store, StoreError
 from daemon.store.rows.bill import BATCH
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.terms import Term
 from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
@@ -26,7 +26,7 @@ RENEWAL = 0.2
 _SAVE_AGAIN = 1.0
 
 
-class Tenure:
+class LeaderSession:
     """One term as the loop lives through it: from its first beat until it is deposed or told to stop.
 
     `beat`, `renew`, `sure`, `await_certainty` and `save` are for the loop's thread, the rest for any.
@@ -97,7 +97,7 @@ class Tenure:
         changes: Changes,
         explanations: Sequence[Explanation],
         facts: Mapping[str, str],
-        happened: Sequence[Happening] = (),
+        happened: Sequence[HistoryEvent] = (),
     ) -> bool:
         """Store these, however long that takes; False when another daemon leads, or when stopping.
 

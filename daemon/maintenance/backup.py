@@ -14,10 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from daemon.core.job_ids import (
+    job_number,
+)
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import sqlite_file
-from daemon.store.rows.tables import job_number
 
 #: Pages that are copied at once: 16 MiB.
 _STEP = 4096

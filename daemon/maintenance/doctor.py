@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daemon.core import job_ids
 from daemon.maintenance.doctor_report import DoctorReport, Examination
 from daemon.maintenance.host_checks import (
     look_at_event_logs,
@@ -21,7 +22,7 @@ from daemon.maintenance.host_checks import (
     look_at_provider,
 )
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
-from daemon.store.rows import job_rows, sqlite_file, tables
+from daemon.store.rows import job_rows, sqlite_file
 from daemon.store.rows.damaged_rows import Damages, put_aside
 from daemon.store.rows.database import Database
 from daemon.store.rows.leases import put_leases_aside, read_lease
@@ -133,7 +134,7 @@ class Doctor:
             states["jobs", row.state] += 1
             record = damages.job_record(number, row.record)
             if row.spec is not None:
-                damages.read("specs", tables.job_id(number), number, job_rows.read_spec, row.spec)
+                damages.read("specs", job_ids.job_id(number), number, job_rows.read_spec, row.spec)
             if record is not None:
                 right = job_rows.job_row(record)
                 if any(getattr(row, name) != value for name, value in right.items() if name != "record"):
@@ -173,7 +174,7 @@ class Doctor:
 
     def _tell_of_rows(self, database: Database, damages: Damages, wrong_columns: list[int]) -> None:
         found = damages.all()
-        numbers = sorted({tables.job_number(damage.job_id) or 0 for damage in found})
+        numbers = sorted({job_ids.job_number(damage.job_id) or 0 for damage in found})
         leased = [damage.key for damage in found if damage.table == leases.name]
 
         def aside(connection: Connection) -> None:
@@ -196,7 +197,7 @@ class Doctor:
             mended = self._exam.mend(lambda: database.write(aside))
             self._exam.find_all("rows", [f"{damage}" for damage in found], advice, mended)
         if wrong_columns:
-            what = [f"{tables.job_id(n)}: its columns are not those of its record" for n in wrong_columns]
+            what = [f"{job_ids.job_id(n)}: its columns are not those of its record" for n in wrong_columns]
             advice = "`stoker doctor --repair` makes them anew"
             self._exam.find_all("columns", what, advice, self._exam.mend(lambda: database.write(columns)))
 

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from conf.loader import ConfigError
+from daemon.core import job_ids
 from daemon.disk.job_folders import Folders
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport, Examination
-from daemon.store.rows import tables
 from environment.model.event_log import decode
 from framework.providers.interface import Provider, ProviderError
 from framework.spark import SparkHomes
@@ -27,7 +27,7 @@ def look_at_folders(exam: Examination, known: set[int]) -> None:
     newest = max(known, default=0)
     # A job that was submitted since its row was looked for is newer than all.
     strange = [
-        name for name in names if (n := tables.job_number(name)) is None or (n not in known and n <= newest)
+        name for name in names if (n := job_ids.job_number(name)) is None or (n not in known and n <= newest)
     ]
     if strange:
         advice = f"`stoker doctor --repair` moves it to {exam.data_dir / 'lost'}"

@@ -18,7 +18,7 @@ from conf.units import SECONDS_PER_DAY
 from daemon.disk.job_folders import Folders, measure, remove
 from daemon.disk.uploads import Uploads
 from daemon.store.job_store import Store
-from daemon.store.queries.ended_jobs import Past
+from daemon.store.queries.ended_jobs import EndedJobs
 from daemon.store.rows.bill import DETAILED
 from daemon.store.rows.database import DeposedError, StoreError
 from environment.model.vms.vm_accounts import day_of
@@ -38,15 +38,15 @@ _SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruningResult:
     """What came of it: jobs that went, bytes of theirs that were measured, and what could not be removed."""
 
     jobs: int = 0
     size: int = 0
     troubles: tuple[str, ...] = ()
 
-    def __add__(self, other: "Pruned") -> "Pruned":
-        return Pruned(self.jobs + other.jobs, self.size + other.size, self.troubles + other.troubles)
+    def __add__(self, other: "PruningResult") -> "PruningResult":
+        return PruningResult(self.jobs + other.jobs, self.size + other.size, self.troubles + other.troubles)
 
 
 class Pruner:
@@ -70,9 +70,9 @@ class Pruner:
         #: Jobs whose folders cannot be removed.
         self._stuck: set[str] = set()
 
-    def step(self, now: float) -> Pruned:
+    def step(self, now: float) -> PruningResult:
         """Remove some of what is to go at that time (seconds); neither job nor trouble when nothing is."""
-        gone: list[Past] = []
+        gone: list[EndedJobs] = []
         troubles: list[str] = []
         for job in next(self.due(now), ()):
             if self._stopped():
@@ -86,7 +86,7 @@ class Pruner:
             else:
                 gone.append(job)
         number = self._store.past.prune([job.job_id for job in gone])
-        return Pruned(number, sum(job.size or 0 for job in gone), tuple(troubles))
+        return PruningResult(number, sum(job.size or 0 for job in gone), tuple(troubles))
 
     def measure(self) -> int:
         """Measure some jobs that were not yet, when the rules are about bytes; how many."""
@@ -97,12 +97,12 @@ class Pruner:
         self._store.past.measured(sizes)
         return len(sizes)
 
-    def due(self, now: float, page_size: int = _STEP) -> Iterator[list[Past]]:
+    def due(self, now: float, page_size: int = _STEP) -> Iterator[list[EndedJobs]]:
         """All that is to go at that time, in parts, the oldest first."""
         rules, kept, last = self._rules, self._store.past.kept(), None
         number, size = kept.jobs, kept.size
         while page := self._store.past.oldest(page_size, last):
-            part: list[Past] = []
+            part: list[EndedJobs] = []
             for job in page:
                 old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
                 many = rules.jobs is not None and number > rules.jobs
@@ -123,12 +123,12 @@ class Pruner:
         return self._folders.of(job_id, (task.task_id for task in self._store.executors(job_id)))
 
 
-def prune_all(pruner: Pruner, now: float, progress: Callable[[Pruned], None]) -> Pruned:
+def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], None]) -> PruningResult:
     """Remove all that is to go at that time, or that nothing could be done about."""
     while pruner.measure():
         pass
-    total = Pruned()
-    while (pruned := pruner.step(now)) != Pruned():
+    total = PruningResult()
+    while (pruned := pruner.step(now)) != PruningResult():
         total += pruned
         progress(total)
     return total
@@ -152,7 +152,7 @@ def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) 
 
 def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: threading.Event) -> None:
     pause, swept = 1.0, -_SWEEP
-    total = Pruned()
+    total = PruningResult()
     while not stopping.wait(pause):
         began = time.monotonic()
         try:
@@ -174,7 +174,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
         busy += pruned.jobs
         if total.troubles or (total.jobs and not pruned.jobs):
             log.info("pruned", jobs=total.jobs, bytes=total.size, troubles=list(total.troubles[:3]))
-            total = Pruned()
+            total = PruningResult()
         pause = max(0.05, (time.monotonic() - began) / _SHARE) if busy else _PAUSE
 
 

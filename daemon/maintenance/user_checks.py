@@ -8,7 +8,7 @@ from conf.schema import Config
 from conf.schema.users import UsersSection
 from daemon.auth.users_file import read_users, users_path
 from daemon.core.identity import UserRecord
-from daemon.disk.run_as import Rights, own_rights
+from daemon.disk.run_as import RunAs, own_rights
 from daemon.maintenance.doctor_report import DoctorFinding, DoctorReport
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.database import Database, StoreError
@@ -77,7 +77,7 @@ def _of_store(url: str) -> dict[str, UserRecord]:
         database.close()
 
 
-def cannot_run(users: Iterable[UserRecord], rights: Rights, *, here: bool) -> Iterator[str]:
+def cannot_run(users: Iterable[UserRecord], rights: RunAs, *, here: bool) -> Iterator[str]:
     """Whose jobs will be refused since they cannot run as the user's Unix user, and why."""
     for user in users:
         try:

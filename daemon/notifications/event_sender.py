@@ -1,7 +1,7 @@
 """Follows what happens, in order, and has each event of some kinds told again and again until it is taken.
 
-What is told, and to whom, says who inherits it: `webhook_sender.py` for webhooks, `telemetry/tracer.py` for traces.
-Who runs them, and keeps how far they are, is in `notification_service.py`.
+What is told, and to whom, says who inherits it: `webhook_sender.py` for webhooks, `telemetry/tracer.py` for
+traces. Who runs them, and keeps how far they are, is in `notification_service.py`.
 """
 
 import asyncio
@@ -17,10 +17,15 @@ from typing import Protocol, TypeVar, get_args
 import structlog
 
 from conf.schema.event_kinds import Kind
-from daemon.notifications.signed_post import Came, PostOutcome
+from daemon.core.status import (
+    DeliveryOutcome,
+)
+from daemon.notifications.signed_post import (
+    PostOutcome,
+)
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import DeposedError
-from daemon.store.rows.events import Numbered
+from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("webhooks")
@@ -39,7 +44,7 @@ _LOOK = 0.5
 _AGAIN = 2.0
 
 
-class Sender(Protocol):
+class EventTransport(Protocol):
     """What has connections to a receiver."""
 
     async def close(self) -> None:
@@ -60,20 +65,20 @@ class Source:
     first_pause: float = FIRST_PAUSE
 
 
-class Follower(ABC):
+class EventSender(ABC):
     """For one event loop. `done` is the number of the last event it is done with."""
 
     #: Who is told, in a log.
     whom = "a webhook"
 
-    def __init__(self, name: str, source: Source, sender: Sender, done: int) -> None:
+    def __init__(self, name: str, source: Source, sender: EventTransport, done: int) -> None:
         self.name, self.done = name, done
         self._store, self._readers = source.store, source.readers
         self._may_tell, self._first_pause = source.may_tell, source.first_pause
         self._sender = sender
         #: Set when there may be more to tell.
         self.news = asyncio.Event()
-        self.came: dict[Came, int] = dict.fromkeys(get_args(Came), 0)
+        self.came: dict[DeliveryOutcome, int] = dict.fromkeys(get_args(DeliveryOutcome), 0)
         #: Since when none is taken, and why not.
         self.fails_since: float | None = None
         self._failure = ""
@@ -86,7 +91,7 @@ class Follower(ABC):
         """The kinds of events that are told."""
 
     @abstractmethod
-    async def tell(self, event: Numbered) -> None:
+    async def tell(self, event: NumberedEvent) -> None:
         """Tell an event of these kinds, until it is taken or too old."""
 
     async def run(self) -> None:
@@ -102,7 +107,7 @@ class Follower(ABC):
             if not page.more:
                 await self.news.wait()
 
-    async def _tell_if_possible(self, event: Numbered) -> None:
+    async def _tell_if_possible(self, event: NumberedEvent) -> None:
         """Tell it; what cannot be told for no fault of the receiver's keeps nobody from the rest."""
         try:
             await self.tell(event)
@@ -150,7 +155,7 @@ class Follower(ABC):
             log.warning(f"{self.whom} takes no request", webhook=self.name, why=outcome.why)
         self._failure = outcome.why
 
-    async def _job(self, event: Numbered) -> JobRecord | None:
+    async def _job(self, event: NumberedEvent) -> JobRecord | None:
         job_id = event.happening.job_id
         return None if job_id is None else await self._patiently(lambda: self._store.job(job_id))
 

@@ -17,13 +17,22 @@ import structlog
 
 from conf.schema import Config, Telemetry, Webhook
 from conf.schema.webhooks import MOST
-from daemon.http.server.scheduler_interface import RejectedError
-from daemon.notifications.event_sender import FIRST_PAUSE, Follower, Source
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.status import (
+    DeliveryOutcome,
+)
+from daemon.notifications.event_sender import FIRST_PAUSE, EventSender, Source
 from daemon.notifications.otel_collector import target_of
-from daemon.notifications.signed_post import Came, Post, secret_of, trusted
+from daemon.notifications.signed_post import (
+    Post,
+    secret_of,
+    trusted,
+)
 from daemon.notifications.trace_sender import NAME as TRACER
-from daemon.notifications.trace_sender import Accepted, Tracer
-from daemon.notifications.webhook_sender import Courier
+from daemon.notifications.trace_sender import AcceptanceTimes, TraceSender
+from daemon.notifications.webhook_sender import WebhookSender
 from daemon.schemas.webhooks import TriedBody, WebhookBody
 from daemon.store.job_store import DeposedError, Store, StoreError
 
@@ -41,19 +50,19 @@ _PATIENCE = 5.0
 _SLACK = 5.0
 
 
-class Tracing(NamedTuple):
+class TracingStatus(NamedTuple):
     """How well traces of jobs are taken, since this daemon leads.
 
     `came` counts requests, of which each is a trace; `rejected` spans of traces that were taken. Since
     `fails_since` none is taken.
     """
 
-    came: Mapping[Came, int]
+    came: Mapping[DeliveryOutcome, int]
     rejected: int
     fails_since: float | None
 
 
-class Office:
+class NotificationService:
     """Every method may be called from any thread; nothing is told before `start` and after `stop`."""
 
     def __init__(
@@ -79,9 +88,9 @@ class Office:
         self._telemetry = telemetry
         self._target = None if telemetry is None else target_of(telemetry)
         #: When jobs were accepted, as their traces tell.
-        self.accepted = Accepted(wanted=telemetry is not None)
-        self._couriers: dict[str, Courier] = {}
-        self._tracer: Tracer | None = None
+        self.accepted = AcceptanceTimes(wanted=telemetry is not None)
+        self._couriers: dict[str, WebhookSender] = {}
+        self._tracer: TraceSender | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self._begun = threading.Event()
@@ -107,14 +116,14 @@ class Office:
         """Of all who are told."""
         return [*self._webhooks, *((TRACER,) if self._telemetry else ())]
 
-    def traces(self) -> Tracing | None:
+    def traces(self) -> TracingStatus | None:
         """How well traces of jobs are taken; None where none are sent."""
         tracer = self._tracer
         if self._telemetry is None:
             return None
         if tracer is None:
-            return Tracing(dict.fromkeys(get_args(Came), 0), 0, None)
-        return Tracing(dict(tracer.came), tracer.rejected, tracer.fails_since)
+            return TracingStatus(dict.fromkeys(get_args(DeliveryOutcome), 0), 0, None)
+        return TracingStatus(dict(tracer.came), tracer.rejected, tracer.fails_since)
 
     def status(self) -> list[WebhookBody]:
         """How each webhook does."""
@@ -184,11 +193,13 @@ class Office:
         kept, last = await self._begin(loop, readers)
         source = Source(self._store, readers, self._may_tell, self._first_pause)
         self._couriers = {
-            name: Courier(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
+            name: WebhookSender(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
             for name, webhook in self._webhooks.items()
         }
         if self._telemetry is not None and self._target is not None:
-            self._tracer = Tracer(self._target, self._telemetry.give_up, self.accepted, source, kept[TRACER])
+            self._tracer = TraceSender(
+                self._target, self._telemetry.give_up, self.accepted, source, kept[TRACER]
+            )
         try:
             async with asyncio.TaskGroup() as group:
                 for follower in self._followers():
@@ -201,7 +212,7 @@ class Office:
             for follower in self._followers():
                 await follower.close()
 
-    def _followers(self) -> Sequence[Follower]:
+    def _followers(self) -> Sequence[EventSender]:
         return [*self._couriers.values(), *((self._tracer,) if self._tracer else ())]
 
     async def _begin(
@@ -258,9 +269,9 @@ def _too_busy() -> RejectedError:
 
 
 @contextmanager
-def telling(config: Config, store: Store, may_tell: Callable[[], bool]) -> Iterator[Office]:
-    """Webhooks are told within, and traces sent; see `Office`."""
-    office = Office(config.webhooks, store, may_tell, telemetry=config.telemetry)
+def telling(config: Config, store: Store, may_tell: Callable[[], bool]) -> Iterator[NotificationService]:
+    """Webhooks are told within, and traces sent; see `NotificationService`."""
+    office = NotificationService(config.webhooks, store, may_tell, telemetry=config.telemetry)
     office.start()
     try:
         yield office

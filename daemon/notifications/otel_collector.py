@@ -113,7 +113,7 @@ def _resource(telemetry: Telemetry, environ: Mapping[str, str]) -> dict[str, Val
     return {**of_environ, "service.name": name, "service.version": VERSION}
 
 
-class Collector:
+class OtelCollector:
     """Sends requests to a collector; for one event loop."""
 
     def __init__(self, target: Target) -> None:

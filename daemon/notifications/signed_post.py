@@ -10,15 +10,13 @@ import os
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 import httpx
 
 from conf.loader import ConfigError, secret_in
 from conf.schema import Webhook
+from daemon.core.status import DeliveryOutcome
 
-#: What comes of a request. `given up` is what is not sent any more.
-Came = Literal["delivered", "refused", "timeout", "unreachable", "given up"]
 #: Characters: what is shorter could be guessed from a request and its signature.
 _SHORTEST_SECRET = 16
 _LONGEST_WHY = 200
@@ -31,7 +29,7 @@ class PostOutcome:
     What is `final` will not be taken if it is sent again; `pause` is how many seconds the receiver asks for.
     """
 
-    came: Came
+    came: DeliveryOutcome
     why: str = ""
     final: bool = False
     pause: float = 0.0

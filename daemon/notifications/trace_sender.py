@@ -9,12 +9,14 @@ from contextlib import suppress
 
 from conf.schema.event_kinds import Kind
 from conf.schema.webhooks import ENDS
-from daemon.http.server.scheduler_interface import Admission
-from daemon.notifications.event_sender import SETTLES, Follower, Source
+from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.job_trace import PastJob, trace_of
-from daemon.notifications.otel_collector import VERSION, Collector, Target
+from daemon.notifications.otel_collector import VERSION, OtelCollector, Target
 from daemon.notifications.otlp import SpanEvent, body
-from daemon.store.rows.events import Numbered
+from daemon.store.queries.insert_jobs import (
+    Admission,
+)
+from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import JobRecord
 
 #: By which it is known how far it is; no webhook can have this name.
@@ -23,7 +25,7 @@ NAME = "/telemetry"
 _MOST_ACCEPTED, _MOST_EVENTS = 20_000, 1000
 
 
-class Accepted:
+class AcceptanceTimes:
     """When jobs were accepted: when the request came and when they were on disk. Of the latest jobs alone.
 
     Any thread may call it.
@@ -50,14 +52,16 @@ class Accepted:
         return self._found.get(job_id)
 
 
-class Tracer(Follower):
+class TraceSender(EventSender):
     """For one event loop; `came`, `fails_since` and `rejected` for any thread."""
 
     whom = "the collector"
 
-    def __init__(self, target: Target, give_up: float, accepted: Accepted, source: Source, done: int) -> None:
+    def __init__(
+        self, target: Target, give_up: float, accepted: AcceptanceTimes, source: Source, done: int
+    ) -> None:
         """Traces are given up so many seconds after their job's end."""
-        self._collector = Collector(target)
+        self._collector = OtelCollector(target)
         super().__init__(NAME, source, self._collector, done)
         self._resource, self._give_up, self._accepted = target.resource, give_up, accepted
 
@@ -71,7 +75,7 @@ class Tracer(Follower):
         """How many spans the collector has not taken of traces that it took."""
         return self._collector.rejected
 
-    async def tell(self, event: Numbered) -> None:
+    async def tell(self, event: NumberedEvent) -> None:
         """Send the trace of the job that has ended, once it costs nothing more."""
         job, at = await self._job(event), event.happening.at
         if job is None:

@@ -1,7 +1,7 @@
 """Tells one webhook what happens, in order, again and again until it is taken or too old.
 
-How it follows what happens is in `event_sender.py`, how a request is made in `signed_post.py`; who runs the couriers,
-and keeps how far they are, in `notification_service.py`.
+How it follows what happens is in `event_sender.py`, how a request is made in `signed_post.py`; who runs the
+couriers, and keeps how far they are, in `notification_service.py`.
 """
 
 import time
@@ -11,14 +11,14 @@ from secrets import token_hex
 from conf.schema import Webhook
 from conf.schema.event_kinds import Kind
 from conf.schema.webhooks import ENDS
-from daemon.notifications.event_sender import SETTLES, Follower, Source
+from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.signed_post import Post
 from daemon.schemas.job_bodies import job_body
 from daemon.schemas.webhooks import TellingBody, TriedBody, WebhookBody
-from daemon.store.rows.events import Numbered
+from daemon.store.rows.events import NumberedEvent
 
 
-class Courier(Follower):
+class WebhookSender(EventSender):
     """For one event loop, `status` for any thread."""
 
     def __init__(self, name: str, webhook: Webhook, post: Post, source: Source, done: int) -> None:
@@ -42,7 +42,7 @@ class Courier(Follower):
         self._note(outcome)
         return TriedBody(id=event_id, came=outcome.came, why=outcome.why, seconds=time.time() - began)
 
-    async def tell(self, event: Numbered) -> None:
+    async def tell(self, event: NumberedEvent) -> None:
         """Tell it, if it is of a user and queue that are told of."""
         happened = event.happening
         job = await self._job(event)

@@ -15,12 +15,17 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Request, Response
 from starlette.responses import JSONResponse, StreamingResponse
 
-from daemon.auth.authentication import ANYBODY, Doorkeeper
+from daemon.auth.authentication import ANYBODY, Authenticator
 from daemon.auth.permits import permit_of
 from daemon.auth.sessions import COOKIE, LASTS, Sessions
-from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.page import schemas
-from daemon.page.stream import Stream
+from daemon.page.stream import SnapshotStream
 from daemon.schemas import cluster as cluster_schemas
 from daemon.schemas.bill import bill_body
 from daemon.store.job_store import Store
@@ -50,13 +55,13 @@ def add_page(
     app: FastAPI,
     scheduler: Scheduler,
     store: Store,
-    doorkeeper: Doorkeeper,
+    doorkeeper: Authenticator,
     sessions: Sessions,
     index: cluster_schemas.IndexBody,
-) -> Stream:
+) -> SnapshotStream:
     """Add them; the stream, which is to be closed before the server ends. `index` is `/` for programs."""
     found = _read()
-    stream = Stream(scheduler, store, _edition(found))
+    stream = SnapshotStream(scheduler, store, _edition(found))
     _add_files(app, found, index)
     _add_sessions(app, doorkeeper, sessions)
 
@@ -108,7 +113,7 @@ def add_page(
     return stream
 
 
-def _add_files(app: FastAPI, found: "Mapping[str, _File]", index: cluster_schemas.IndexBody) -> None:
+def _add_files(app: FastAPI, found: "Mapping[str, _PageFile]", index: cluster_schemas.IndexBody) -> None:
     @app.get("/", response_model=cluster_schemas.IndexBody)
     async def root(request: Request) -> Response:
         """Say where to go from here; to a browser, show the page."""
@@ -129,7 +134,7 @@ def _add_files(app: FastAPI, found: "Mapping[str, _File]", index: cluster_schema
         return found[name].answer(request)
 
 
-def _add_sessions(app: FastAPI, doorkeeper: Doorkeeper, sessions: Sessions) -> None:
+def _add_sessions(app: FastAPI, doorkeeper: Authenticator, sessions: Sessions) -> None:
     @app.post("/v1/session", status_code=201)
     async def begin(request: Request, asked: schemas.SessionWish, response: Response) -> schemas.SessionBody:
         """Begin a session: the token goes, a cookie that no script reads comes."""
@@ -160,7 +165,7 @@ def _cookie(request: Request) -> dict[str, Any]:
     return {"path": "/", "httponly": True, "samesite": "strict", "secure": by_tls}
 
 
-class _File:
+class _PageFile:
     """A file that is in memory, and is sent again to those only who have another."""
 
     def __init__(self, name: str, body: bytes) -> None:
@@ -175,13 +180,13 @@ class _File:
         return Response(self._body, headers=headers, media_type=self._kind)
 
 
-def _read() -> Mapping[str, _File]:
+def _read() -> Mapping[str, _PageFile]:
     there = files("daemon.page").joinpath("files")
     names = [each.name for each in there.iterdir() if "." + each.name.rpartition(".")[2] in _KINDS]
-    return {name: _File(name, there.joinpath(name).read_bytes()) for name in names}
+    return {name: _PageFile(name, there.joinpath(name).read_bytes()) for name in names}
 
 
-def _edition(found: Mapping[str, _File]) -> str:
+def _edition(found: Mapping[str, _PageFile]) -> str:
     """Which page that is: another where any file is."""
     tags = "".join(found[name].tag for name in sorted(found))
     return hashlib.sha256(tags.encode()).hexdigest()[:16]

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from conf.util.printable import (
+    escape_surrogates,
+)
 from conf.util.secret_masking import masked_urls
 from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.core.estimate import Estimate
-from daemon.http.server.problem_details import printable
-from daemon.http.server.scheduler_interface import BudgetStatus, PolicyStatus
+from daemon.core.status import (
+    BudgetStatus,
+    PolicyStatus,
+)
 from daemon.schemas.next_steps import error_first
 from environment.model.messages.records import JobRecord
 from environment.model.messages.states import JobState
@@ -140,4 +145,4 @@ def _finite(value: Any) -> Any:
 
 @lru_cache(maxsize=16_384)
 def _said(text: str) -> str:
-    return printable(masked_urls(text))
+    return escape_surrogates(masked_urls(text))

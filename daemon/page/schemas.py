@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.users import Role
 from conf.util.copy_fields import carried
 from daemon.schemas.base import Body, Said
 from daemon.schemas.bill import BillLine
 from daemon.schemas.queries import Query
-from daemon.store.queries.recent_activity import Lately
+from daemon.store.queries.recent_activity import RecentActivity
 from environment.decisions.explain import Explanation
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.states import ExecutorState, JobState
@@ -120,7 +120,7 @@ class TodayBody(Body):
     """Whether any VM comes and goes. Where none does, no policy changes what is paid."""
 
 
-class SessionWish(Described):
+class SessionWish(DocumentedModel):
     """What a session begins with."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -140,7 +140,7 @@ class SessionBody(Body):
     """For how long it lasts; null where none is needed."""
 
 
-def timeline_body(found: Lately, since: float, until: float) -> TimelineBody:
+def timeline_body(found: RecentActivity, since: float, until: float) -> TimelineBody:
     """The answer for what was found."""
     return TimelineBody(
         since=since,

@@ -17,7 +17,12 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from daemon.auth.permits import Permit
-from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.page.page_state import Difference, PageScene
 from daemon.store.job_store import Store, StoreError
 
@@ -38,14 +43,14 @@ _LINGER = 30.0
 
 
 @dataclass(slots=True)
-class _State:
+class _StreamState:
     kept: deque[Difference] = field(default_factory=lambda: deque(maxlen=_KEPT))
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     #: Why nothing comes any more; empty while something does.
     over: str = ""
 
 
-class Stream:
+class SnapshotStream:
     """What `/v1/stream` answers. For one thread, the event loop's."""
 
     def __init__(self, scheduler: Scheduler, store: Store, page: str = "") -> None:
@@ -58,7 +63,7 @@ class Stream:
         self._closing = False
         self._producer: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[None] | None = None
-        self._state = _State()
+        self._state = _StreamState()
         #: With which ids begin: those of another daemon, or of before a pause, mean nothing here.
         self._epoch = ""
 
@@ -143,12 +148,12 @@ class Stream:
         """Have the scene there, and looked at from now on."""
         begun = self._begun
         if begun is None or self._producer is None or self._producer.done():
-            self._state, self._epoch = _State(), secrets.token_hex(4)
+            self._state, self._epoch = _StreamState(), secrets.token_hex(4)
             begun = self._begun = asyncio.get_running_loop().create_future()
             self._producer = asyncio.create_task(self._look(self._state, begun))
         await asyncio.shield(begun)
 
-    async def _look(self, state: _State, begun: asyncio.Future[None]) -> None:
+    async def _look(self, state: _StreamState, begun: asyncio.Future[None]) -> None:
         try:
             try:
                 await run_in_threadpool(self._scene.begin)
@@ -171,7 +176,7 @@ class Stream:
             with contextlib.suppress(StoreError):
                 self._scene.end()
 
-    def _wake(self, state: _State) -> None:
+    def _wake(self, state: _StreamState) -> None:
         state.changed.set()
         state.changed = asyncio.Event()
 

@@ -15,12 +15,17 @@ import structlog
 from agents.registry import PolicyError, is_ours
 from agents.trial import tried
 from conf.schema import Config, PolicyChoice
-from daemon.http.server.scheduler_interface import PolicyStatus, RejectedError
-from daemon.policy.policy_runner import Deciders
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.status import (
+    PolicyStatus,
+)
+from daemon.policy.policy_runner import PolicyRunner
 from daemon.policy.policy_state import Memory
 from daemon.policy.shadow_policy import Shadow
 from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.decisions.sizing import Sizes
 from environment.types import EndedJob
 
@@ -48,10 +53,10 @@ class PolicySwitch:
         self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
         self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
         #: Those that were switched off; closed by the loop, which may still be using them.
-        self._retired: list[Deciders | Shadow] = []
+        self._retired: list[PolicyRunner | Shadow] = []
         self._lock = Lock()
 
-    def acting(self) -> Deciders:
+    def acting(self) -> PolicyRunner:
         """Who decides now, before the eyes of the shadow; those that were switched off end."""
         with self._lock:
             deciders, shadow = self._deciders, self._shadow
@@ -145,9 +150,9 @@ class PolicySwitch:
         named = {policy.name for policy in (config.policy, config.fallback, config.shadow) if policy}
         return {name for name in (*config.policies_allowed, *named) if not is_ours(name)}
 
-    def _make_deciders(self, chosen: PolicyChoice) -> Deciders:
+    def _make_deciders(self, chosen: PolicyChoice) -> PolicyRunner:
         config = self._config
-        return Deciders(
+        return PolicyRunner(
             chosen,
             config.fallback,
             config.decision_timeout,
@@ -179,7 +184,7 @@ class PolicySwitch:
         key: str,
         configured: PolicyChoice | None,
         chosen: PolicyChoice | None,
-        made: Deciders | Shadow | None,
+        made: PolicyRunner | Shadow | None,
     ) -> None:
         kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
         try:
@@ -189,11 +194,13 @@ class PolicySwitch:
                 made.close()
             raise RejectedError(503, "The job store is not available", str(error)) from error
 
-    def _changed(self, key: str, chosen: PolicyChoice | None) -> Happening:
+    def _changed(self, key: str, chosen: PolicyChoice | None) -> HistoryEvent:
         given = {} if chosen is None else chosen.options
         options = f" ({', '.join(f'{name}={value}' for name, value in given.items())})" if given else ""
         text = f"{'none' if chosen is None else chosen.name}{options}"
-        return Happening(self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text)
+        return HistoryEvent(
+            self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text
+        )
 
 
 def _plain(policy: PolicyChoice | None) -> Any:

@@ -15,14 +15,16 @@ import structlog
 
 from agents.registry import create
 from conf.schema import PolicyChoice
-from daemon.http.server.scheduler_interface import PolicyStatus
+from daemon.core.status import (
+    PolicyStatus,
+)
 from daemon.policy.policy_state import Memory
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
 from environment.decisions.explain import Explanation, explain
 from environment.decisions.sizing import Sizes, sizing_for
 from environment.model.messages.events import Decided
 from environment.model.tasks.launches import decided
-from environment.policy import Guarded, Keeper, Observer, Policy, Timed
+from environment.policy import GuardedPolicy, Keeper, Observer, Policy, TimedPolicy
 from environment.policy_faults import failure
 from environment.types import EndedJob, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -46,7 +48,7 @@ _LAST_WORDS = 2.0
 Watch = Callable[[Verdict, Sequence[PlacementRequest], str], None]
 
 
-class Deciders:
+class PolicyRunner:
     """The acting policy and its fallback, and how they have been doing.
 
     `decide` is for one thread; everything else may be read from any.
@@ -265,12 +267,12 @@ class _Thinker:
     @property
     def cut_short(self) -> int:
         """How many of its decisions its own safety stop has ended."""
-        return self._policy.cut_short if isinstance(self._policy, Timed) else 0
+        return self._policy.cut_short if isinstance(self._policy, TimedPolicy) else 0
 
     @property
     def guarded(self) -> int:
         """How many decisions its guard has taken in its place."""
-        return self._policy.guarded if isinstance(self._policy, Guarded) else 0
+        return self._policy.guarded if isinstance(self._policy, GuardedPolicy) else 0
 
     def close(self) -> None:
         """Let the thread end as soon as the policy is done; wait a while for what it has learned."""

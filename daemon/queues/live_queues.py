@@ -17,10 +17,12 @@ from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
 from conf.schema.defaults import DEFAULT_QUEUE
 from conf.schema.lenient_read import accepted
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.queues import tree
 from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.records import JobRecord
 from environment.queues.shares import Scope, Spent, scopes
 from environment.queues.types import Queues, Sharing, sharing_of
@@ -255,12 +257,12 @@ def _checked(own: tree.Own) -> Mapping[str, QueueSpec]:
     return build(SharingFile, {"queues": tree.nested(own)}, "the tree").queues
 
 
-def _changed(path: str, chosen: QueueSettings | None) -> Happening:
+def _changed(path: str, chosen: QueueSettings | None) -> HistoryEvent:
     if chosen is None:
-        return Happening(time.time(), None, "queue changed", f"{path} is removed")
+        return HistoryEvent(time.time(), None, "queue changed", f"{path} is removed")
     given = chosen.model_dump(mode="json", exclude_defaults=True)
     settings = ", ".join(f"{name}: {json.dumps(value)}" for name, value in given.items())
-    return Happening(time.time(), None, "queue changed", f"{path} has {settings or 'no settings'}")
+    return HistoryEvent(time.time(), None, "queue changed", f"{path} has {settings or 'no settings'}")
 
 
 def _plain(queue: QueueSettings | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from heapq import nlargest
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from environment.queues.shares import Standings, Used
+from environment.queues.shares import PastUsage, Standings
 
 log = structlog.get_logger("queues")
 
@@ -64,7 +64,7 @@ def kept(standings: Standings) -> str:
     return _KEPT_AS.dump_json((step, rows)).decode() if rows else ""
 
 
-def taken_up(text: str | None, now: float) -> tuple[Used, ...]:
+def taken_up(text: str | None, now: float) -> tuple[PastUsage, ...]:
     """What an earlier daemon kept; nothing of what cannot be read."""
     if not text:
         return ()
@@ -73,4 +73,4 @@ def taken_up(text: str | None, now: float) -> tuple[Used, ...]:
     except ValidationError as error:
         log.error("what queues have held of late cannot be read and is forgotten", why=str(error))
         return ()
-    return tuple(Used(queue, user, tuple(past.items()), min(at, now)) for queue, user, past in rows)
+    return tuple(PastUsage(queue, user, tuple(past.items()), min(at, now)) for queue, user, past in rows)

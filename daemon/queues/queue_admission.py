@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from conf.schema import JobSpec, SpotUse, stricter
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.queues import tree
 from environment.queues.types import Most, Queue, Queues
 from environment.resources import Resources, thousandths, told
@@ -90,7 +92,7 @@ def too_dear(queues: Queues, spec: JobSpec, needs: Iterable[tuple[Resources, int
     return ""
 
 
-class Rooms:
+class QueueAdmission:
     """Who may wait yet in queues that bound how many do. Every method may be called from any thread."""
 
     def __init__(self) -> None:

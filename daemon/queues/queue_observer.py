@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from daemon.queues.past_usage import PastUse
-from daemon.queues.queue_snapshot import QueueSight, next_look, sight_of
-from daemon.queues.spending_limits import Allowances
+from daemon.queues.queue_snapshot import QueueSnapshot, next_look, sight_of
+from daemon.queues.spending_limits import SpendingLimits
 from daemon.queues.waiting_counts import WaitingBook
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.cluster_model import ClusterModel
 
 
@@ -22,10 +22,10 @@ class QueueWatch:
         self, book: WaitingBook, now: Callable[[], float], read: Callable[[str], str | None]
     ) -> None:
         """`book` says who waits; `read` gives facts of the store by their keys."""
-        self._book, self._past_use, self._allowances = book, PastUse(), Allowances(now, read)
+        self._book, self._past_use, self._allowances = book, PastUse(), SpendingLimits(now, read)
         self._next_look = 0.0
         #: How queues were seen last; None where the cluster is not shared.
-        self.sight: QueueSight | None = None
+        self.sight: QueueSnapshot | None = None
         #: Since when who waits longest has waited, as it was seen then.
         self.waits_since: float | None = None
 
@@ -39,7 +39,7 @@ class QueueWatch:
         self.waits_since = min((since for _, since in self._book.longest().values()), default=None)
         self._next_look = next_look(began, time.monotonic())
 
-    def take_news(self, model: ClusterModel) -> tuple[list[Happening], dict[str, str]]:
+    def take_news(self, model: ClusterModel) -> tuple[list[HistoryEvent], dict[str, str]]:
         """What has happened since it was taken last, and facts for the store."""
         happened, told = self._allowances.take_news()
         return happened, {**self._past_use.facts(model.standings), **told}

@@ -4,18 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conf.schema import QueueSettings
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.queue_status import QueuesStatus, QueueStatus, QueueUse, dues
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.queues import tree
 from daemon.queues.live_queues import LiveQueues, no_queue
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.queues.queue_snapshot import QueueSnapshot
 from environment.queues.types import Queue
 
 
-class QueueDesk:
+class QueueService:
     """Answers for the queues. Every method may be called from any thread and raises RejectedError only."""
 
-    def __init__(self, live: LiveQueues, sight: Callable[[], QueueSight | None]) -> None:
+    def __init__(self, live: LiveQueues, sight: Callable[[], QueueSnapshot | None]) -> None:
         """`sight` is what is seen of them now."""
         self._live = live
         self._sight = sight

@@ -28,7 +28,7 @@ _NOTICEABLE = 1.05
 
 
 @dataclass(frozen=True)
-class QueueSight:
+class QueueSnapshot:
     """A moment of queues and order; `first` are the jobs that are placed first, in order, by their ids.
 
     `waiting` is how many wait in each queue, with those below it, `longest` which of them waits for longest
@@ -114,14 +114,14 @@ def next_look(began: float, ended: float) -> float:
     return ended + min(max(_TIMES * (ended - began), least), most)
 
 
-def sight_of(model: ClusterModel, book: WaitingBook) -> QueueSight | None:
+def sight_of(model: ClusterModel, book: WaitingBook) -> QueueSnapshot | None:
     """What is to be seen now; None where the cluster is not shared. For the thread that owns the model."""
     if (standings := model.standings()) is None:
         return None
     requests = (request for request in model.requests() if not request.joins)
     queues, waiting = standings.sharing.queues, book.queues()
     longest = book.longest()
-    return QueueSight(
+    return QueueSnapshot(
         standings,
         tuple(request.job.id for request in islice(requests, PLACES)),
         {path: book.waiting(path) for path in longest},

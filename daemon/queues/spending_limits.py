@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.vms.vm_accounts import day_of
 from environment.queues.shares import Scope, Standings
 from environment.queues.types import Most
@@ -27,14 +27,14 @@ _Told = tuple[str, set[tuple[str, str | None, str]]]
 _KEPT_AS: TypeAdapter[_Told] = TypeAdapter(_Told)
 
 
-class Allowances:
+class SpendingLimits:
     """For the scheduling loop."""
 
     def __init__(self, now: Callable[[], float], read: Callable[[str], str | None]) -> None:
         """`now` is in seconds, `read` has the store's facts."""
         self._now, self._read = now, read
         self._told: _Told | None = None
-        self._news: list[Happening] = []
+        self._news: list[HistoryEvent] = []
 
     def observe(self, standings: Standings) -> None:
         """See who has used it up by now; StoreError when it cannot be read who was told of."""
@@ -56,9 +56,9 @@ class Allowances:
                 if user is None
                 else f"a user of queue {path} has used up what one may cost"
             )
-            self._news.append(Happening(now, None, "budget spent", said))
+            self._news.append(HistoryEvent(now, None, "budget spent", said))
 
-    def take_news(self) -> tuple[list[Happening], dict[str, str]]:
+    def take_news(self) -> tuple[list[HistoryEvent], dict[str, str]]:
         """What is new since, and the fact that it is told."""
         news, self._news = self._news, []
         if not news or self._told is None:

@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from conf.schema import Budget
-from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.core.status import (
+    BudgetStatus,
+)
 from daemon.store.rows.bill import PAID
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld
 from environment.model.vms.vm_accounts import Charge, day_of
 
@@ -41,7 +43,7 @@ class BudgetWatch:
         self._dollars = 0.0
         #: As the fact has it, and what is to be told of it.
         self._read, self._said = told, ""
-        self._news: list[Happening] = []
+        self._news: list[HistoryEvent] = []
         #: Why the model holds openings back, as it was told last.
         self._held = ""
 
@@ -84,15 +86,15 @@ class BudgetWatch:
         at = self._now()
         if status is not None and over and day != self._day:
             log.warning("the budget of the day is spent", why=_told(status))
-            self._news.append(Happening(at, None, "budget spent", _spent(status)))
+            self._news.append(HistoryEvent(at, None, "budget spent", _spent(status)))
         if status is not None and held and held != self._said:
-            self._news.append(Happening(at, None, "openings held", _told(status)))
+            self._news.append(HistoryEvent(at, None, "openings held", _told(status)))
         if was_held and not held:
             why = f"the budget of {self._day} (UTC) is not spent, or holds nothing back"
-            self._news.append(Happening(at, None, "openings resumed", why))
+            self._news.append(HistoryEvent(at, None, "openings resumed", why))
         self._said = held or (self._day if over or day == self._day else "")
 
-    def take_news(self) -> tuple[list[Happening], dict[str, str]]:
+    def take_news(self) -> tuple[list[HistoryEvent], dict[str, str]]:
         """What happened to the budget since, and the fact that it is told."""
         news, self._news = self._news, []
         return news, {FACT: self._said} if news else {}

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daemon.core.cluster_status import PoolStatus, VmStatus
-from daemon.http.server.scheduler_interface import Standing
+from daemon.core.status import (
+    QueuePositions,
+)
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.lease import Lease
 from environment.types import Vm
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ClusterSnapshot:
     """As of the last event: the VMs that are there and pools of others, what is owed, who waits for whom.
 
     `due` is what running jobs owe beyond their records, in dollars, by job id and task id.
@@ -21,26 +23,28 @@ class Picture:
     vms: tuple[VmStatus, ...] = ()
     pools: tuple[PoolStatus, ...] = ()
     due: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    standing: Standing = field(default_factory=Standing)
+    standing: QueuePositions = field(default_factory=QueuePositions)
     #: How many executors and drivers the machine carries at once (None: any number), and whether a job waits
     #: for that.
     jvms: int | None = None
     crowded: bool = False
 
 
-def picture_of(model: ClusterModel, now: float, earlier: Picture, *, ordered: bool = False) -> Picture:
+def picture_of(
+    model: ClusterModel, now: float, earlier: ClusterSnapshot, *, ordered: bool = False
+) -> ClusterSnapshot:
     """What there is now, in seconds since the epoch; for the thread that owns the model.
 
     Where jobs are `ordered` by shares, who is first takes milliseconds to find; `queues.sight` tells it.
     """
     head = "" if ordered else model.head()
-    standing = Standing(head, frozenset((*model.paused(), *model.aside(), *model.held())))
+    standing = QueuePositions(head, frozenset((*model.paused(), *model.aside(), *model.held())))
     if standing == earlier.standing:
         standing = earlier.standing  # so that what was worked out of it is kept
     leases, notes = model.leases(), model.notes()
     vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
     pools, jvms = _pools(model, leases, notes), model.options.jvms
-    return Picture(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
+    return ClusterSnapshot(vms, pools, model.due(now), standing, jvms, bool(model.beyond_room()))
 
 
 def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:

@@ -9,24 +9,24 @@ from daemon.disk.launch_records import RecordsError
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import StoreError
-from daemon.vms.vm_provisioner import Machines
+from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages import commands as cmd
 from environment.model.messages.records import ExecutorRecord
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.spark import ProcessSpec
 
 
-class Effects:
+class CommandExecutor:
     """Carries commands out; for the loop's thread, which owns the model."""
 
     def __init__(
         self,
         model: ClusterModel,
-        link: MesosLink,
+        link: MasterLink,
         drivers: HostDrivers,
         launcher: Launcher,
-        machines: Machines | None,
+        machines: VmProvisioner | None,
         sure: Callable[[], bool],
         fail: Callable[[str, str], None],
     ) -> None:

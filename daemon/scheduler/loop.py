@@ -4,10 +4,10 @@ One thread owns the cluster model. For every batch of events it runs: model, sto
 commands, then the acknowledgements; so what the world is told of is always on disk before. Everything else
 (HTTP threads, pymesos' I/O thread) only puts events into the inbox or reads the store.
 
-Here is the order in which things are done. What waits for the store and the lead is in `leadership/leader_session.py`, what
-commands do in `command_executor.py`, what comes due by itself in `timers.py`, what an earlier daemon left in
-`recovery.py`, what others are shown in `cluster_snapshot.py`, how well all is in `readiness.py`; what the API asks
-of it, in `service.py`.
+Here is the order in which things are done. What waits for the store and the lead is in
+`leadership/leader_session.py`, what commands do in `command_executor.py`, what comes due by itself in
+`timers.py`, what an earlier daemon left in `recovery.py`, what others are shown in `cluster_snapshot.py`, how
+well all is in `readiness.py`; what the API asks of it, in `service.py`.
 """
 
 import time
@@ -21,39 +21,41 @@ import structlog
 from conf.schema import Config
 from daemon.core.clock import Clock
 from daemon.core.event_queue import Inbox, Item
+from daemon.core.status import (
+    WITH_DRIVER,
+)
 from daemon.disk.disk_monitor import DiskWatch
-from daemon.disk.event_log import Journal
+from daemon.disk.event_log import EventLog
 from daemon.disk.log_archive import KeptLogs
-from daemon.http.server.scheduler_interface import WITH_DRIVER
-from daemon.launch.decommissioning import Draining
+from daemon.launch.decommissioning import Decommissioning
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper
 from daemon.launch.log_reader import Logs, Sandboxes
-from daemon.leadership.leader_session import Tenure
-from daemon.notifications.notification_service import Office
+from daemon.leadership.leader_session import LeaderSession
+from daemon.notifications.notification_service import NotificationService
 from daemon.policy.active_policies import PolicySwitch
 from daemon.queues.live_queues import LiveQueues
 from daemon.queues.queue_observer import QueueWatch
-from daemon.queues.queue_service import QueueDesk
+from daemon.queues.queue_service import QueueService
 from daemon.queues.waiting_counts import WaitingBook
 from daemon.scheduler.budget import BudgetWatch
-from daemon.scheduler.cluster_snapshot import Picture, picture_of
-from daemon.scheduler.command_executor import Effects
+from daemon.scheduler.cluster_snapshot import ClusterSnapshot, picture_of
+from daemon.scheduler.command_executor import CommandExecutor
 from daemon.scheduler.readiness import Readiness
 from daemon.scheduler.recovery import left_behind
 from daemon.scheduler.stage_timings import Stages
-from daemon.scheduler.timers import Due
+from daemon.scheduler.timers import Timers
 from daemon.store.job_store import Store
-from daemon.store.rows.event_recorder import Chronicle
+from daemon.store.rows.event_recorder import EventRecorder
 from daemon.store.rows.terms import Term
 from daemon.submission.admission import Intake
 from daemon.submission.applications import Applications
 from daemon.vms.embedded_supervisor import EmbeddedWatch
-from daemon.vms.termination_endpoint import VmDoor
-from daemon.vms.vm_provisioner import Machines
+from daemon.vms.termination_endpoint import TerminationEndpoint
+from daemon.vms.vm_provisioner import VmProvisioner
 from daemon.what_if.estimator import Estimates
-from daemon.what_if.what_if import Foresight
+from daemon.what_if.what_if import WhatIfService
 from environment.decisions.explain import Explanation
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel, ModelOptions
@@ -61,10 +63,10 @@ from environment.model.event_log import encode
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import JobRecord
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.simulation.durations.belief_errors import LearnedErrors
 from environment.types import Job, Vm
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from framework.providers.interface import Provider
 from framework.spark import DriverUi
@@ -99,7 +101,7 @@ class SchedulingLoop:
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
         clock: Clock | None = None,
-        webhooks: Office | None = None,
+        webhooks: NotificationService | None = None,
         taking_up: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can.
@@ -107,9 +109,9 @@ class SchedulingLoop:
         `provider` opens and closes VMs at these places of pools. Restoring happens within `taking_up`.
         """
         self._taking_up = taking_up
-        self._webhooks = webhooks or Office({}, store)
+        self._webhooks = webhooks or NotificationService({}, store)
         self._store = store
-        self._tenure = Tenure(store.begin_term("") if term is None else term, store)
+        self._tenure = LeaderSession(store.begin_term("") if term is None else term, store)
         self._launcher = launcher
         self._inbox = Inbox()
         self._model = ClusterModel(
@@ -120,7 +122,7 @@ class SchedulingLoop:
                 jvms=jvms,
                 maintenance_margin=config.mesos.maintenance_margin,
                 places=tuple(places),
-                keeping=Keeping(config.keep.name, config.keep.seconds),
+                keeping=IdleTimeout(config.keep.name, config.keep.seconds),
                 boot_timeout=config.mesos.boot_timeout,
             )
         )
@@ -132,10 +134,10 @@ class SchedulingLoop:
         self._log_keeper = LogKeeper(
             kept, launcher, store, looked_into.of, self._inbox.put, far=sandboxes is None
         )
-        self._link = looked_into.link = MesosLink(session, self._log_keeper.take, framework_id, may_act, now)
+        self._link = looked_into.link = MasterLink(session, self._log_keeper.take, framework_id, may_act, now)
         self._logs = Logs(launcher, store, looked_into, kept)
         files = config.event_log
-        self._journal = Journal(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
+        self._journal = EventLog(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
         self._drivers = HostDrivers(
             launcher,
             store,
@@ -146,14 +148,14 @@ class SchedulingLoop:
             self._model.retries_left,
             requeue=config.leader.lost_drivers == "requeue",
         )
-        self._machines = None if provider is None else Machines(provider, self._inbox.put, may_act, now)
-        self._effects = Effects(
+        self._machines = None if provider is None else VmProvisioner(provider, self._inbox.put, may_act, now)
+        self._effects = CommandExecutor(
             self._model, self._link, self._drivers, launcher, self._machines, self._tenure.sure, self._fail
         )
-        self._waiting, self._chronicle = WaitingBook(), Chronicle()
+        self._waiting, self._chronicle = WaitingBook(), EventRecorder()
         self._queues = QueueWatch(self._waiting, now, store.get)
         self._live_queues = LiveQueues(config, store, self._share)
-        self._queue_desk = QueueDesk(self._live_queues, lambda: self._queues.sight)
+        self._queue_desk = QueueService(self._live_queues, lambda: self._queues.sight)
         self._intake = Intake(
             store,
             launcher,
@@ -174,8 +176,8 @@ class SchedulingLoop:
             now,
             config.spark.driver_timeout,
         )
-        self._draining, self._disk = Draining(self.ui, now), DiskWatch(data_dir)
-        self._vms = VmDoor(store, self._inbox.put_and_wait, now)
+        self._draining, self._disk = Decommissioning(self.ui, now), DiskWatch(data_dir)
+        self._vms = TerminationEndpoint(store, self._inbox.put_and_wait, now)
         self._budget = BudgetWatch(config.budget, store.vms.spent, now, store.get)
         self._readiness = Readiness(
             store,
@@ -189,15 +191,15 @@ class SchedulingLoop:
             watch,
             {"policy": self._policies.trouble, "files": launcher.files.trouble},
         )
-        self._due = Due(self._model, store, self._clock, self._budget, watch, self._machines)
+        self._due = Timers(self._model, store, self._clock, self._budget, watch, self._machines)
         #: Nothing was decided for the disk's sake.
         self._held = False
         #: The subscription that the model knows of: a later one may stand already.
         self._subscription = 0
-        self._stages, self._picture = Stages(now()), Picture()
+        self._stages, self._picture = Stages(now()), ClusterSnapshot()
         sizes, errors = Sizes.configured(config.sizes), LearnedErrors()
         keeping = self._model.options.keeping
-        self._foresight = Foresight(sizes, self._policies.check_allowed, keeping, errors.now)
+        self._foresight = WhatIfService(sizes, self._policies.check_allowed, keeping, errors.now)
         self._estimates = Estimates(self._foresight, self._policies.chosen, store.estimates, errors)
         self._next_tick = 0.0
 

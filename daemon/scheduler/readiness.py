@@ -3,15 +3,17 @@
 from collections.abc import Callable, Mapping
 
 from daemon.core.clock import Clock
+from daemon.core.status import (
+    Health,
+)
 from daemon.disk.disk_monitor import DiskWatch
-from daemon.disk.event_log import Journal
-from daemon.http.server.scheduler_interface import Health
-from daemon.leadership.leader_session import Tenure
+from daemon.disk.event_log import EventLog
+from daemon.leadership.leader_session import LeaderSession
 from daemon.scheduler.budget import BudgetWatch
 from daemon.store.job_store import Store, StoreError
 from daemon.vms.embedded_supervisor import EmbeddedWatch
-from daemon.vms.vm_provisioner import Machines
-from framework.mesos.master_link import MesosLink
+from daemon.vms.vm_provisioner import VmProvisioner
+from framework.mesos.master_link import MasterLink
 
 #: Seconds at one thing after which the scheduling loop hangs.
 _HUNG = 10.0
@@ -27,13 +29,13 @@ class Readiness:
     def __init__(
         self,
         store: Store,
-        tenure: Tenure,
-        link: MesosLink,
-        journal: Journal,
+        tenure: LeaderSession,
+        link: MasterLink,
+        journal: EventLog,
         clock: Clock,
         disk: DiskWatch,
         budget: BudgetWatch,
-        machines: Machines | None,
+        machines: VmProvisioner | None,
         watch: EmbeddedWatch | None,
         troubles: Mapping[str, Callable[[], str]],
     ) -> None:

@@ -20,7 +20,7 @@ from environment.model.vms.vm_accounts import day_of
 log = structlog.get_logger("service")
 
 
-class LeftBehind(NamedTuple):
+class RecoveredState(NamedTuple):
     """Jobs that are not over, their tasks, and the event that tells the model of them and of all else."""
 
     jobs: Sequence[JobRecord]
@@ -39,7 +39,7 @@ class LeftBehind(NamedTuple):
 
 def left_behind(
     store: Store, clock: Clock, options: ModelOptions, policy: str, queues: LiveQueues
-) -> LeftBehind:
+) -> RecoveredState:
     """Read it, and let the clock go on from there; rows that cannot be read are put aside.
 
     Raises StoreError when the store cannot be read.
@@ -66,7 +66,7 @@ def left_behind(
         spent=queues.spent(day, store.vms.spent_by_queue(day)),
         used=past_usage.taken_up(store.get(past_usage.FACT), clock.now()),
     )
-    return LeftBehind(jobs, tasks, restored)
+    return RecoveredState(jobs, tasks, restored)
 
 
 def _ends_awaited(store: Store, jobs: Sequence[JobRecord]) -> tuple[tuple[str, str], ...]:

@@ -10,27 +10,31 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.cluster_status import ClusterStatus, ProviderStatus
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.estimate import Coverage, Estimate
-from daemon.disk.uploads import Uploads
-from daemon.http.server.scheduler_interface import (
-    Admission,
+from daemon.core.status import (
     BudgetStatus,
     Health,
     LogChunk,
     PolicyStatus,
-    RejectedError,
-    Standing,
+    QueuePositions,
 )
-from daemon.notifications.notification_service import Office
-from daemon.queues.queue_service import QueueDesk
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.disk.uploads import Uploads
+from daemon.notifications.notification_service import NotificationService
+from daemon.queues.queue_service import QueueService
+from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.loop import SchedulingLoop
 from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import CHARGED_AT_ONCE
-from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Admission,
+    SubmittedSpec,
+)
 from daemon.submission.applications import Applications
-from daemon.vms.termination_endpoint import VmDoor
-from daemon.what_if.what_if import Foresight, JobAhead
+from daemon.vms.termination_endpoint import TerminationEndpoint
+from daemon.what_if.what_if import JobForecast, WhatIfService
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
@@ -144,11 +148,11 @@ class Service(SchedulingLoop):
         """What running jobs owe beyond their records, as of the last event."""
         return self._picture.due
 
-    def standing(self) -> Standing:
+    def standing(self) -> QueuePositions:
         """Who of the queued jobs waits for whom, as of the last event."""
         return self._picture.standing
 
-    def sight(self) -> QueueSight | None:
+    def sight(self) -> QueueSnapshot | None:
         """What is seen of queues and of the order, as of a moment ago."""
         return self._queues.sight
 
@@ -164,7 +168,7 @@ class Service(SchedulingLoop):
         """How well that did; see `Scheduler.coverage`."""
         return self._estimates.coverage()
 
-    def mended(self, drawn: JobAhead) -> JobAhead:
+    def mended(self, drawn: JobForecast) -> JobForecast:
         """What was drawn, as it is told; see `Scheduler.mended`."""
         return self._estimates.mended(drawn)
 
@@ -203,22 +207,22 @@ class Service(SchedulingLoop):
         return self._applications
 
     @property
-    def vms(self) -> VmDoor:
+    def vms(self) -> TerminationEndpoint:
         """See `Scheduler.vms`."""
         return self._vms
 
     @property
-    def queues(self) -> QueueDesk:
+    def queues(self) -> QueueService:
         """See `Scheduler.queues`."""
         return self._queue_desk
 
     @property
-    def foresight(self) -> Foresight:
+    def foresight(self) -> WhatIfService:
         """See `Scheduler.foresight`."""
         return self._foresight
 
     @property
-    def webhooks(self) -> Office:
+    def webhooks(self) -> NotificationService:
         """See `Scheduler.webhooks`."""
         return self._webhooks
 

@@ -12,7 +12,7 @@ from daemon.core.clock import Clock
 from daemon.scheduler.budget import BudgetWatch
 from daemon.store.job_store import Store, StoreError
 from daemon.vms.embedded_supervisor import EmbeddedWatch
-from daemon.vms.vm_provisioner import Machines
+from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages import events as ev
 
@@ -23,7 +23,7 @@ log = structlog.get_logger("service")
 CHARGE, CHARGED_AT_ONCE = 40.0, 64
 
 
-class Due:
+class Timers:
     """For the loop's thread alone; without `watch` there is no embedded Mesos, without `machines` no pool."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Due:
         clock: Clock,
         budget: BudgetWatch,
         watch: EmbeddedWatch | None,
-        machines: Machines | None,
+        machines: VmProvisioner | None,
     ) -> None:
         self._model = model
         self._store = store

@@ -1,6 +1,7 @@
 """What the HTTP API needs of who looks after Spark applications that ask for executors themselves.
 
-`applications.py` is the one implementation. The rest of what the API needs is in `framework/providers/interface.py`.
+`applications.py` is the one implementation. The rest of what the API needs is in
+`framework/providers/interface.py`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

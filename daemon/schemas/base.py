@@ -9,16 +9,18 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
+from conf.util.printable import (
+    escape_surrogates,
+)
 from conf.util.secret_masking import masked_urls
-from daemon.http.server.problem_details import printable
 from environment.simulation.durations.prediction_intervals import Interval
 
-Printed = Annotated[str, BeforeValidator(printable)]
+Printed = Annotated[str, BeforeValidator(escape_surrogates)]
 Said = Annotated[Printed, BeforeValidator(masked_urls)]
 
 
-class Body(Described):
+class Body(DocumentedModel):
     """Part of an answer."""
 
     model_config = ConfigDict(frozen=True)

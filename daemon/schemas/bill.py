@@ -5,10 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.core.status import (
+    BudgetStatus,
+)
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
-from daemon.store.rows.bill import PAID, Bill, By, Line
+from daemon.store.rows.bill import PAID, Bill, BillEntry, By
 
 _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
 
@@ -97,7 +99,7 @@ def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
     )
 
 
-def _line(line: Line) -> BillLine:
+def _line(line: BillEntry) -> BillLine:
     paid: Mapping[str, float] = {kind: line.dollars.get(kind, 0.0) for kind in PAID}
     difference, lost = line.dollars.get("difference"), line.dollars.get("lost", 0.0)
     return BillLine(key=line.key, total=line.total, **paid, difference=difference, lost=lost)

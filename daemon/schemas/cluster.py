@@ -8,7 +8,9 @@ from typing import Literal
 
 from conf.util.copy_fields import carried
 from daemon.core.cluster_status import ClusterStatus, VmState
-from daemon.http.server.scheduler_interface import Health
+from daemon.core.status import (
+    Health,
+)
 from daemon.schemas.base import Body, Said
 
 

@@ -1,6 +1,7 @@
 """The bodies of the HTTP API's answers about why jobs are where they are, and how they are made.
 
-Times are seconds since the epoch, memory is MiB. What there is to explain is in `environment.decisions.explain`.
+Times are seconds since the epoch, memory is MiB. What there is to explain is in
+`environment.decisions.explain`.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,9 @@ from conf.schema import JobSpec
 from conf.util.copy_fields import carried
 from conf.util.secret_masking import masked_arguments, masked_text, masked_values
 from daemon.core.estimate import Estimate, KeptEstimates
-from daemon.http.server.scheduler_interface import LogChunk
+from daemon.core.status import (
+    LogChunk,
+)
 from daemon.schemas.base import interval_body
 from daemon.schemas.jobs import (
     AfterBody,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from conf.schema import JobSpec, NameOrNone, SpotUse
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from daemon.schemas.base import Body, IntervalBody, Printed, Said
 from environment.dependencies import End
 from environment.model.messages.records import Fault
@@ -16,7 +16,7 @@ from environment.model.messages.states import ExecutorState, JobState
 from environment.simulation.durations.prediction_intervals import Where
 
 
-class DecommissionBody(Described):
+class DecommissionBody(DocumentedModel):
     """Executors that a driver is to give up."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -12,8 +12,11 @@ from pydantic import Field
 from agents.registry import PolicyInfo
 from conf.util.copy_fields import carried
 from daemon.core.estimate import Coverage
-from daemon.core.shadow_comparison import ComparisonReport, Priced
-from daemon.http.server.scheduler_interface import PolicyStatus, ShadowStatus
+from daemon.core.shadow_comparison import ComparisonReport, PricedComparison
+from daemon.core.status import (
+    PolicyStatus,
+    ShadowStatus,
+)
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
 
@@ -226,7 +229,7 @@ def _shadow_body(status: ShadowStatus) -> ShadowBody:
     return carried(ShadowBody, status, options=_options(status.options))
 
 
-def _difference_body(priced: Priced) -> DifferenceBody:
+def _difference_body(priced: PricedComparison) -> DifferenceBody:
     comparison = priced.comparison
     return DifferenceBody(
         at=comparison.at,

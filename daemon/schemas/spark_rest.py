@@ -15,15 +15,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conf.schema import Arguments, Name, Text
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import Texts
+from daemon.core.url_paths import UNKNOWN_VERSION, VERSION
 from framework.spark.submit_properties import TOKEN
-
-#: The version of the protocol that is spoken, and what Spark's own servers answer to another one.
-VERSION = "v1"
-UNKNOWN_VERSION = 468
-#: Where submissions are made.
-CREATE = f"/{VERSION}/submissions/create"
 
 _OURS = re.compile(r"/v[0-9]{1,9}/submissions(/.*)?")
 _PROBLEM = b"application/problem+json"
@@ -33,7 +28,7 @@ DriverState = Literal[
 ]
 
 
-class _Message(Described):
+class _Message(DocumentedModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 

@@ -3,7 +3,9 @@
 from typing import Literal
 
 from conf.schema.event_kinds import Kind
-from daemon.notifications.signed_post import Came
+from daemon.core.status import (
+    DeliveryOutcome,
+)
 from daemon.schemas import base
 from daemon.schemas.jobs import JobBody
 
@@ -52,7 +54,7 @@ class WebhookBody(base.Body):
     """When it is tried again."""
     behind: float
     """How many seconds ago that happened which is to be told next; 0 when all is told."""
-    came: dict[Came, int]
+    came: dict[DeliveryOutcome, int]
     """What came of requests."""
 
 
@@ -68,7 +70,7 @@ class TriedBody(base.Body):
 
     id: str
     """Of the event that was sent."""
-    came: Came
+    came: DeliveryOutcome
     """What came of it."""
     why: base.Said
     """Why it was not taken; empty when it was."""

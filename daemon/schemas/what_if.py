@@ -5,25 +5,25 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field
 
 from conf.schema import Cluster, PolicyChoice
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import Name
 from conf.schema.sharing import Order
 from daemon.auth.permits import Permit
 from daemon.schemas.base import Body, IntervalBody, Said, interval_body
 from daemon.what_if.cases import Case, Present, always
-from daemon.what_if.what_if import JobAhead, PolicyAhead
-from environment.pools import Keeping
+from daemon.what_if.what_if import JobForecast, PolicyAhead
+from environment.pools import IdleTimeout
 from environment.simulation.durations.prediction_intervals import Interval
 
 _Vms = Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)]
 
 
 def _keeps(text: str) -> str:
-    Keeping.read(text)
+    IdleTimeout.read(text)
     return text
 
 
-class CaseSpec(Described):
+class CaseSpec(DocumentedModel):
     """What is otherwise than now; all of it together. Empty: nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -42,11 +42,11 @@ class CaseSpec(Described):
     @property
     def case(self) -> Case:
         """As a value."""
-        keep = None if self.keep is None else Keeping.read(self.keep)
+        keep = None if self.keep is None else IdleTimeout.read(self.keep)
         return Case(self.add, self.remove, self.cluster, self.order or (), keep)
 
 
-class WhatIf(Described):
+class WhatIf(DocumentedModel):
     """What is asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -183,7 +183,7 @@ def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> Policy
     )
 
 
-def _job(job_id: str, name: str, ahead: JobAhead, *, late: bool) -> JobAheadBody:
+def _job(job_id: str, name: str, ahead: JobForecast, *, late: bool) -> JobAheadBody:
     return JobAheadBody(
         id=job_id,
         name=name,

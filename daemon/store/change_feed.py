@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from environment.model.messages.records import JobRecord
 
 
-class News:
+class ChangeFeed:
     """Records of jobs that were written, the last of each. From any thread; nothing is kept unless wanted."""
 
     def __init__(self) -> None:

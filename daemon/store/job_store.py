@@ -1,9 +1,10 @@
 """The job store: every job, its executors and why they are where they are, durable in SQL.
 
-What a method has written is on disk when it returns. What is kept of VMs is in `store/rows/vm_records.py`, of applications
-in `store/rows/applications.py`, of jobs that are over in `store/queries/ended_jobs.py`, of those that are not in `open_jobs.py`, of what
-other policies would have decided in `store/rows/comparisons.py`. How records become rows is in `store/rows/job_rows.py`, how
-transactions are made in `database.py`; the life of a job is the model's business, not this one's.
+What a method has written is on disk when it returns. What is kept of VMs is in `store/rows/vm_records.py`, of
+applications in `store/rows/applications.py`, of jobs that are over in `store/queries/ended_jobs.py`, of those
+that are not in `open_jobs.py`, of what other policies would have decided in `store/rows/comparisons.py`. How
+records become rows is in `store/rows/job_rows.py`, how transactions are made in `database.py`; the life of a
+job is the model's business, not this one's.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,9 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
+from daemon.core import job_ids
 from daemon.core.identity import Submitter
 from daemon.store import opening
-from daemon.store.change_feed import News
+from daemon.store.change_feed import ChangeFeed
 from daemon.store.queries import dependencies, insert_jobs, job_groups, job_pages
 from daemon.store.queries.ended_jobs import PastJobs
 from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, Outcome, SubmittedSpec
@@ -41,11 +43,11 @@ from daemon.store.rows.database import (
     StoreStuckError,
 )
 from daemon.store.rows.estimates import EstimateRows
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.events import EventRows
 from daemon.store.rows.tables import add_explanations, executors, explanations, facts, jobs, sums, upsert
-from daemon.store.rows.terms import Term, Vigil
-from daemon.store.rows.users import Users
+from daemon.store.rows.terms import LeaseWatch, Term
+from daemon.store.rows.users import UserRows
 from daemon.store.rows.vm_records import VmBooks
 from environment.decisions.explain import Explanation
 from environment.dependencies import After
@@ -85,7 +87,7 @@ class Store:
         """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
         self._database = Database(url)
         #: Which jobs were written, for whoever follows them.
-        self.news = News()
+        self.news = ChangeFeed()
         self._work_by(StoreAccess(self._database))
 
         def prepare(connection: Connection) -> None:
@@ -104,7 +106,7 @@ class Store:
         #: What is kept of VMs, of applications, of jobs that are over and that are not, of users, of the last
         #: hours, what happened, what was expected of jobs, and what other policies would have decided.
         self.vms, self.applications, self.past = VmBooks(access), ApplicationRows(access), PastJobs(access)
-        self.users, self.lately = Users(access), LatelyRows(access)
+        self.users, self.lately = UserRows(access), LatelyRows(access)
         self.events = EventRows(access)
         self.estimates, self.comparisons = EstimateRows(access), ComparisonRows(access)
         self.open_jobs = OpenJobs(access, self.vms)
@@ -129,9 +131,9 @@ class Store:
         """Seconds since the epoch, by the clock of who keeps the store."""
         return self._database.time()
 
-    def vigil(self) -> Vigil:
+    def vigil(self) -> LeaseWatch:
         """A watch over the lease of whoever leads."""
-        return Vigil(self._database)
+        return LeaseWatch(self._database)
 
     def begin_term(self, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
         """Lead from now on; see `terms.begin`. Whoever led before writes no more (DeposedError)."""
@@ -181,7 +183,7 @@ class Store:
         changes: Changes,
         explanations: Sequence[Explanation] = (),
         facts_known: Mapping[str, str] | None = None,
-        happened: Sequence[Happening] = (),
+        happened: Sequence[HistoryEvent] = (),
     ) -> None:
         """Keep records, leases, charges, explanations, facts and what happened, all or none.
 
@@ -206,7 +208,7 @@ class Store:
             self._write(work)
             self.news.note(changes.jobs)
 
-    def put(self, key: str, value: str, happened: Sequence[Happening] = ()) -> None:
+    def put(self, key: str, value: str, happened: Sequence[HistoryEvent] = ()) -> None:
         """Keep a small fact, such as the framework's id, and what happened with it."""
 
         def work(connection: Connection) -> None:
@@ -231,12 +233,12 @@ class Store:
 
     def job(self, job_id: str) -> JobRecord | None:
         """A job's record; None when there is no such job."""
-        number = tables.job_number(job_id)
+        number = job_ids.job_number(job_id)
         return next(iter(self._jobs(_JOB.where(jobs.c.number == number))), None)
 
     def spec(self, job_id: str) -> JobSpec | None:
         """What the user submitted; None when there is no such job, or when it cannot be read."""
-        number = tables.job_number(job_id)
+        number = job_ids.job_number(job_id)
         text = self._first(str, sa.select(jobs.c.spec).where(jobs.c.number == number))
         if number is None or text is None:
             return None
@@ -311,11 +313,11 @@ class Store:
 
     def executors(self, job_id: str) -> list[ExecutorRecord]:
         """All tasks that a job ever had, in order of launch."""
-        return self._tasks(_TASK.where(executors.c.job == tables.job_number(job_id)))
+        return self._tasks(_TASK.where(executors.c.job == job_ids.job_number(job_id)))
 
     def explanations(self, job_id: str) -> list[Explanation]:
         """Why a job's executors are where they are, oldest decision first, and why it waited last."""
-        number = tables.job_number(job_id)
+        number = job_ids.job_number(job_id)
         query = sa.select(explanations.c.number, explanations.c.body).where(explanations.c.job == number)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(explanations.c.number)).all()

@@ -1,7 +1,8 @@
 """How a job store that an earlier Stoker made becomes one of today's: numbered steps, each taken once.
 
 A step is SQL, written down as it was when it was made, in the words of either database. To change the tables:
-change `tables.py`, add a step here, and say in `tests/daemon/store/test_migrations.py` what becomes of old rows.
+change `tables.py`, add a step here, and say in `tests/daemon/store/test_migrations.py` what becomes of old
+rows.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """A job store is opened: made where there is none, looked at, and brought to what this program knows.
 
-What is in it is `job_store.py`'s business, which steps lead from an older one to this, that of `migrations.py`.
+What is in it is `job_store.py`'s business, which steps lead from an older one to this, that of
+`migrations.py`.
 """
 
 import time

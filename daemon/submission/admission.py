@@ -12,18 +12,24 @@ from conf.schema.defaults import MEASURED_SPREAD
 from conf.schema.job import Retry
 from conf.units import deadline_at
 from conf.util.copy_fields import carried
-from daemon.http.server.scheduler_interface import Admission, RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.launch.launcher import Launcher
 from daemon.queues import queue_admission
 from daemon.store.job_store import Store, StoreError, StoreFullError, StoreStuckError
 from daemon.store.queries.dependencies import UnknownDependencyError
-from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Admission,
+    IdempotencyConflictError,
+    SubmittedSpec,
+)
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest
 from environment.dependencies import Pauses
 from environment.model.messages.snapshot import Quota
-from environment.model.vms.max_capacity import ONLY_SPOT, Reach, over_quota
+from environment.model.vms.max_capacity import ONLY_SPOT, MaxCapacity, over_quota
 from environment.pools import Terms
 from environment.queues.types import Queues
 from environment.resources import Resources, total
@@ -68,7 +74,7 @@ class Intake:
         #: Jobs that wait for a placement, as of the last event.
         self._queued = 0
         self._queues = queues
-        self._rooms = queue_admission.Rooms()
+        self._rooms = queue_admission.QueueAdmission()
         #: Those that were accepted and are not among them yet, with queue and user where there are queues.
         self._arriving: dict[str, tuple[str, str] | None] = {}
         self._vms: tuple[Vm, ...] = ()
@@ -82,7 +88,7 @@ class Intake:
     def note(
         self,
         queued: int,
-        reach: Reach,
+        reach: MaxCapacity,
         arrived: Iterable[str],
         waiting: queue_admission.Waiting | None = None,
     ) -> None:

@@ -2,8 +2,8 @@
 
 Such a driver is a process of its user's, or one that was started here (its job knows it already). It
 registers, says what it wants, and asks every few seconds whether there is something to do; one of a user's
-that is silent for too long is given up, and its executors with it. Routes are in `http/routes/applications.py`;
-what becomes of an executor that is asked for is the cluster model's business.
+that is silent for too long is given up, and its executors with it. Routes are in
+`http/routes/applications.py`; what becomes of an executor that is asked for is the cluster model's business.
 """
 
 import contextlib
@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.disk.launch_records import RecordsError
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.application_records import ApplicationRecord, application_key
 from daemon.launch.decommissioning import are_late
 from daemon.launch.driver_failures import ended, failure_line
@@ -36,7 +38,7 @@ from daemon.submission.admission import Intake
 from daemon.submission.registration import executor_size, registered_spec
 from environment.model.jobs.scale_up import bounded
 from environment.model.messages import events as ev
-from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.number_format import counted
 from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.memory import (
@@ -167,7 +169,7 @@ class Applications:
         sizes |= (
             {0: job.size} if 0 in sizes else {}
         )  # with all that the job takes, also what Spark does not know
-        asked = tuple(Asked(one.id, sizes[one.id], one.total) for one in totals)
+        asked = tuple(ExecutorRequest(one.id, sizes[one.id], one.total) for one in totals)
         self._note(ev.ExecutorsAsked(self._now(), job_id, asked))
         return bounded(job, asked)[1]
 

@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from conf.loader import what_is_right
 from conf.schema import JobSpec
 from conf.units import checked_resources
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.schemas.applications import Registration
 from environment.resources import Resources
 from framework.spark.executor_resources import resource_name

@@ -1,6 +1,7 @@
 """The embedded Mesos as the daemon sees it: agents for a cluster file, and one process started, found, ended.
 
-What that process does is in `framework.embedded`; its command line, `stoker mesos`, is in `daemon.cli.operate.mesos`.
+What that process does is in `framework.embedded`; its command line, `stoker mesos`, is in
+`daemon.cli.operate.mesos`.
 """
 
 import contextlib
@@ -93,7 +94,7 @@ def with_disk(vm: Vm) -> Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedMesos:
     """A running embedded Mesos: `address` is its master's host:port."""
 
     address: str
@@ -151,7 +152,7 @@ class Embedded:
 
 def start_embedded(
     cluster_path: Path, port: int, data_dir: Path, isolation: IsolationOptions | None = None
-) -> Embedded:
+) -> EmbeddedMesos:
     """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
 
     It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks.
@@ -175,7 +176,7 @@ def start_embedded(
     return _await_start(process, folder)
 
 
-def find_embedded(data_dir: Path) -> Embedded | None:
+def find_embedded(data_dir: Path) -> EmbeddedMesos | None:
     """The embedded Mesos that runs on this data folder and answers, if there is one."""
     folder = data_dir / "mesos"
     pid = _recorded_pid(folder)
@@ -195,10 +196,10 @@ def _ready(folder: Path) -> tuple[str, str, str]:
     return address, host or HOST, isolation
 
 
-def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" = None) -> Embedded:
+def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" = None) -> EmbeddedMesos:
     address, host, isolation = _ready(folder)
     secret = _secret(folder)
-    return Embedded(address, pid, process is None, host, isolation, PRINCIPAL, secret, folder, process)
+    return EmbeddedMesos(address, pid, process is None, host, isolation, PRINCIPAL, secret, folder, process)
 
 
 def _secret(folder: Path) -> str:
@@ -215,7 +216,7 @@ def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
     return f"{cluster.model_dump_json()}\n{settings}".strip()
 
 
-def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> Embedded | None:
+def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> EmbeddedMesos | None:
     """The one that runs there; None when it hung, and was ended."""
     if not until(lambda: _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS):
         log.error("the embedded mesos left by an earlier daemon hangs, and is ended", pid=pid)
@@ -264,7 +265,7 @@ def _spawn(
         )
 
 
-def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> Embedded:
+def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> EmbeddedMesos:
     def settled() -> bool:
         return process.poll() is not None or _answers(_ready(folder)[0])
 

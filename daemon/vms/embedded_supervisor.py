@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from conf.loader import ConfigError
-from daemon.vms.embedded_mesos import HUNG_GRACE, Embedded, EmbeddedError
+from daemon.vms.embedded_mesos import HUNG_GRACE, EmbeddedError, EmbeddedMesos
 from environment.number_format import times
 
 log = structlog.get_logger("daemon")
@@ -30,7 +30,7 @@ PERIOD, MOST_UNANSWERED = 3.0, 10
 class EmbeddedWatch:
     """Watches over an embedded Mesos; `start` gets the port that it had, and starts another there."""
 
-    def __init__(self, embedded: Embedded, start: Callable[[int], Embedded]) -> None:
+    def __init__(self, embedded: EmbeddedMesos, start: Callable[[int], EmbeddedMesos]) -> None:
         self.embedded = embedded
         self._start = start
         #: How often it was started again.
@@ -46,7 +46,7 @@ class EmbeddedWatch:
         self._thread = threading.Thread(target=self._watch, name="embedded-mesos")
         self._thread.start()
 
-    def stop(self) -> Embedded:
+    def stop(self) -> EmbeddedMesos:
         """Watch no more, and return the one that runs now; waits for a start that is under way."""
         self._stopping.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""What VMs of pools tell the daemon: that they are going to be taken away. The route is in `http/routes/vms.py`.
+"""Termination notices that pool VMs send to the daemon; the route is in `http/routes/vms.py`.
 
 A VM has a key that follows from its lease and a secret in the job store, so that whoever leads knows it. What
 runs on the VM may find the key there: it says no more than that this VM is leaving.
@@ -9,7 +9,9 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.store.job_store import Store
 from environment.model.messages import events as ev
 
@@ -29,7 +31,7 @@ def vm_keys(store: Store) -> Callable[[str], str]:
     return lambda lease_id: _key(secret, lease_id)
 
 
-class VmDoor:
+class TerminationEndpoint:
     """For any thread."""
 
     def __init__(

@@ -1,6 +1,7 @@
 """Notices of providers that VMs are taken away: which are new, and which are off.
 
-Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in `environment.model.vms.fleet`.
+Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in
+`environment.model.vms.fleet`.
 """
 
 import math

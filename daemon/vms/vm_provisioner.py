@@ -1,8 +1,8 @@
 """Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
 
-What is to be opened or closed, and what an answer means, is decided in `environment.model.vms.fleet`; a lease is
-on disk before its VM is asked for. A call that does not return is given up, and its late answer is
-told all the same.
+What is to be opened or closed, and what an answer means, is decided in `environment.model.vms.fleet`; a lease
+is on disk before its VM is asked for. A call that does not return is given up, and its late answer is told
+all the same.
 """
 
 import threading
@@ -15,12 +15,12 @@ from typing import Literal
 import structlog
 
 from daemon.core.cluster_status import ProviderStatus
-from daemon.core.job_workers import Crew
+from daemon.core.job_workers import JobWorkers
 from daemon.vms.termination_notices import Notices
 from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.number_format import times
-from framework.providers.interface import Machine, Notice, Provider, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, Provider, ProviderError, Refusal, VmRequest
 
 log = structlog.get_logger("machines")
 
@@ -65,7 +65,7 @@ class _Errand:
     call: Call
     key: str
     lease_id: str = ""
-    wanted: Wanted | None = None
+    wanted: VmRequest | None = None
     asked_at: float = 0.0
     machine_id: str = ""
     tries: int = 0
@@ -79,7 +79,7 @@ class _Errand:
     since: float = field(default_factory=lambda: time.monotonic())
 
 
-class Machines:
+class VmProvisioner:
     """Has a provider open and close VMs; all but `status` is for one thread, and returns at once."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Machines:
         self._may_act = may_act
         self._now = now
         self._patience = patience
-        self._crew = Crew(sum(AT_ONCE.values()), patience)
+        self._crew = JobWorkers(sum(AT_ONCE.values()), patience)
         self._lock = threading.Lock()
         #: By lease id, or by the machine's where there is no lease.
         self._errands: dict[str, _Errand] = {}
@@ -118,7 +118,7 @@ class Machines:
 
     def open(self, lease: Lease) -> None:
         """Have the VM of a lease opened."""
-        self._take_on(_Errand("open", lease.id, lease.id, Wanted(lease.id, lease.vm), lease.asked_at))
+        self._take_on(_Errand("open", lease.id, lease.id, VmRequest(lease.id, lease.vm), lease.asked_at))
 
     def close(self, lease_id: str, machine_id: str) -> None:
         """Have a VM closed; one whose name at the provider is not known is looked for by its lease."""

@@ -13,9 +13,11 @@ import numpy as np
 from conf.loader import ConfigError
 from conf.schema import Cluster
 from conf.schema.sharing import Criterion
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from environment.clusters.cluster_files import vms_of
-from environment.pools import BREAK_EVEN, Keeping
+from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resource_arrays import ResourceArrays
 from environment.types import Job, PlacementRequest, Vm
@@ -41,7 +43,7 @@ class Present:
     #: that the order shows.
     others: int = 0
     #: For how long idle VMs of pools are kept.
-    keeping: Keeping = BREAK_EVEN
+    keeping: IdleTimeout = BREAK_EVEN
     #: How many executors and drivers this machine carries at once; None: any number.
     jvms: int | None = None
     #: Jobs, by id, of which is told what comes of them as one.
@@ -59,7 +61,7 @@ class Case:
     remove: Mapping[str, int] = field(default_factory=dict)
     cluster: Cluster | None = None
     order: tuple[Criterion, ...] = ()
-    keep: Keeping | None = None
+    keep: IdleTimeout | None = None
     #: Jobs that come now, or when they may begin.
     joining: tuple[Job, ...] = ()
 

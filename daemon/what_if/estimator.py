@@ -16,12 +16,14 @@ from typing import Any, Protocol
 
 import structlog
 
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.estimate import Coverage, Estimate, KeptEstimates, Made
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.rows.database import StoreError
 from daemon.what_if.cases import Present
 from daemon.what_if.gil_pacing import unhurried
-from daemon.what_if.what_if import JobAhead, PolicyAhead
+from daemon.what_if.what_if import JobForecast, PolicyAhead
 from environment.model.messages.records import JobRecord
 from environment.simulation.durations.belief_errors import LearnedErrors
 from environment.simulation.durations.prediction_intervals import Calibration, Interval
@@ -46,12 +48,12 @@ _SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
 
 
 class Estimator(Protocol):
-    """What estimates are made by; `Foresight` is such."""
+    """What estimates are made by; `WhatIfService` is such."""
 
     def ask(
         self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
     ) -> tuple[Present, list[PolicyAhead]]:
-        """See `Foresight.ask`."""
+        """See `WhatIfService.ask`."""
         ...
 
 
@@ -124,13 +126,13 @@ class Estimates:
         """How well they did so far."""
         return self._coverage
 
-    def mended(self, drawn: JobAhead) -> JobAhead:
+    def mended(self, drawn: JobForecast) -> JobForecast:
         """What was drawn of a job, as it is told; from any thread."""
         with self._learning:
             start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
             cost = self._cost.mended(drawn.cost)
         # Of starts more is known, and sooner: who may start late ends late too.
-        return JobAhead(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
+        return JobForecast(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
         """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
@@ -262,7 +264,7 @@ class Estimates:
                 self._over.wait(_ASIDE * (time.monotonic() - began))
 
 
-def _told(ahead: JobAhead, at: float) -> Estimate:
+def _told(ahead: JobForecast, at: float) -> Estimate:
     return Estimate(at, ahead.start.later(at), ahead.end.later(at), ahead.cost, ahead.draws)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 
 #: So many questions of one user, and of all, are answered or wait for that at once.
 _EACH, _ALL = 2, 8
@@ -22,7 +24,7 @@ class _Place:
     who: str
 
 
-class AskersLine:
+class FairQueue:
     """The line of those who ask; for any thread."""
 
     def __init__(self) -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.what_if.cases import Present
 from environment.model.messages.records import JobRecord
 from environment.pools import Openings

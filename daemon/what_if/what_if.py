@@ -21,18 +21,20 @@ from statistics import fmean
 from typing import Any
 
 from agents.registry import PolicyError, create, looked_in
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.what_if.cases import Case, Present, check_size
-from daemon.what_if.fair_queue import AskersLine
+from daemon.what_if.fair_queue import FairQueue
 from daemon.what_if.gil_pacing import unhurried
 from daemon.what_if.recorded_jobs import RecordedJobs
 from daemon.what_if.worker_messages import OVER, READY, AskedScene, DrawAnswer, EachOf, Question, write
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import ClusterModel
-from environment.pools import BREAK_EVEN, Keeping
+from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.simulation.durations.belief_errors import Errors
 from environment.simulation.durations.prediction_intervals import Interval
-from environment.simulation.forecast.outlook import Followed, JobOutlook
+from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook
 from environment.view import ClusterView
 from framework.host.stop_signals import unblocked
 
@@ -49,7 +51,7 @@ _PATIENCE, _OVER = 120.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class JobAhead:
+class JobForecast:
     """When a job starts and ends, seconds from now on, and dollars that are its share.
 
     `draws` are those in which it ran, of which these are: it may not run in all that were played.
@@ -76,7 +78,7 @@ class PolicyAhead:
     dollars: Interval | None = None
     seconds: Interval | None = None
     completion: Interval | None = None
-    jobs: Mapping[str, JobAhead] = field(default_factory=dict)
+    jobs: Mapping[str, JobForecast] = field(default_factory=dict)
     late: tuple[str, ...] = ()
     never: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -86,17 +88,17 @@ class PolicyAhead:
     fixed: bool = False
     case: Case = field(default_factory=Case)
     #: What came of those that join, draw by draw.
-    followed: tuple[Followed, ...] = ()
+    followed: tuple[FollowedJobs, ...] = ()
 
 
-class Foresight:
+class WhatIfService:
     """Answers what would come of the queue; may be asked from any thread."""
 
     def __init__(
         self,
         sizes: Sizes,
         check: Callable[[str], None],
-        keeping: Keeping = BREAK_EVEN,
+        keeping: IdleTimeout = BREAK_EVEN,
         errors: Callable[[], Errors | None] = lambda: None,
     ) -> None:
         """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
@@ -256,8 +258,8 @@ def _summed(
     )
 
 
-def _of_draws(seen: Sequence[JobOutlook]) -> JobAhead:
-    return JobAhead(
+def _of_draws(seen: Sequence[JobOutlook]) -> JobForecast:
+    return JobForecast(
         Interval.of([ahead.start for ahead in seen]),
         Interval.of([ahead.end for ahead in seen]),
         Interval.of([ahead.cost for ahead in seen]),
@@ -269,7 +271,7 @@ class _Crew:
     """So many processes, whose turn one question is at a time."""
 
     def __init__(self, count: int) -> None:
-        self.turns = AskersLine()
+        self.turns = FairQueue()
         self.workers = [_Worker() for _ in range(count)]
 
 

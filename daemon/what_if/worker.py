@@ -110,7 +110,7 @@ def compile_for(name: str, options: Mapping[str, Any]) -> None:
 
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:
-    """Answer questions until there are no more; what stands around the answers is said in `environment/model/jobs/reconcile_backoff.py`."""
+    """Answer questions until the input ends; `worker_messages.py` has the format of both."""
     while True:
         try:
             question = read(asked)  # its parent alone writes there

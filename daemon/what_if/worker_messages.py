@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
 from environment.decisions.sizing import Sizes
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.queues.types import Sharing
 from environment.simulation.durations.belief_errors import Errors
-from environment.simulation.forecast.outlook import Followed, JobOutlook, PlayedDraw
+from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, PlayedDraw
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
@@ -32,7 +32,7 @@ class AskedScene:
     #: How the cluster is shared; None: first come, first served.
     sharing: Sharing | None
     #: For how long idle VMs of pools are kept.
-    keeping: Keeping
+    keeping: IdleTimeout
     #: How many executors and drivers one machine carries at once; None: any number.
     jvms: int | None
     #: Jobs, by id, of which is told what comes of them as one.
@@ -83,7 +83,7 @@ class DrawAnswer:
             jobs = {job_id: JobOutlook(**ahead) for job_id, ahead in each(played["jobs"].items())}
             if (followed := played["followed"]) is not None:
                 followed |= {"ahead": JobOutlook(**followed["ahead"]), "vms": tuple(followed["vms"])}
-                followed = Followed(**followed)
+                followed = FollowedJobs(**followed)
             played = PlayedDraw(**{**played, "jobs": jobs, "followed": followed})
         return cls(policy, draw, played, failure)
 

@@ -100,7 +100,7 @@ class WaitingRequests(Sequence[PlacementRequest]):
         return WaitingRequests([other for other in self if other is not request])
 
 
-class Fitting(Sequence[PlacementRequest]):
+class QueueOnView(Sequence[PlacementRequest]):
     """A queue as it is shown on a view; requests that are looked at again are the same objects again."""
 
     def __init__(
@@ -283,7 +283,7 @@ def decide_once(
 def _ask(
     decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None
 ) -> Verdict:
-    request, shown = queue[0], Fitting(view, queue, sizing)
+    request, shown = queue[0], QueueOnView(view, queue, sizing)
     try:
         decision: object = decide(view, shown)
         faults = _misshapen(decision, view)

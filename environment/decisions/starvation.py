@@ -88,7 +88,7 @@ def _times(text: str) -> float:
 
 
 @dataclass(slots=True)
-class _Borne:
+class _WaitHistory:
     """What a job has borne so far; `since` is when it began to fit, None when it does not."""
 
     overtaken: int = 0
@@ -96,12 +96,12 @@ class _Borne:
     since: float | None = None
 
 
-class Patience:
+class StarvationGuard:
     """What the jobs of a queue have borne, as a policy tells it, and what may be asked of them yet."""
 
     def __init__(self, limits: PatienceLimits) -> None:
         self.limits = limits
-        self._borne: dict[tuple[str, bool], _Borne] = {}
+        self._borne: dict[tuple[str, bool], _WaitHistory] = {}
 
     def reach(self, shown: Sequence[PlacementRequest]) -> int:
         """How many of these, the oldest of the queue, may be placed as far as overtaking goes; 1 at least."""
@@ -124,7 +124,7 @@ class Patience:
         for key in fitting:
             borne = known.get(key)
             if borne is None:
-                known[key] = _Borne(since=at)
+                known[key] = _WaitHistory(since=at)
             elif borne.since is None:
                 borne.since = at
         fitted = {key for key, borne in known.items() if borne.since is not None and key not in fitting}
@@ -193,8 +193,8 @@ class Patience:
         """Whom the job of that number overtakes, in words."""
         return self.limits.told(queue[0].job.id, number)
 
-    def _of(self, request: PlacementRequest) -> _Borne:
-        return self._borne.get(_key(request)) or _Borne()
+    def _of(self, request: PlacementRequest) -> _WaitHistory:
+        return self._borne.get(_key(request)) or _WaitHistory()
 
 
 def _key(request: PlacementRequest) -> tuple[str, bool]:

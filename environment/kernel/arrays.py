@@ -26,7 +26,7 @@ from environment.kernel.leases import (
     STREAM,
 )
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, MachineArrays
-from environment.pools import BREAK_EVEN, Keeping
+from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing
 from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm
@@ -167,7 +167,7 @@ def episode_of(
     types: Sequence[str] = (),
     believed: Sequence[Job] | None = None,
     unknown: float = UNKNOWN_DURATION,
-    keeping: Keeping = BREAK_EVEN,
+    keeping: IdleTimeout = BREAK_EVEN,
     seed: int = 0,
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
@@ -204,7 +204,7 @@ def episode_of(
     return Episode(machines, arrays)
 
 
-def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: Keeping, seed: int) -> FloatArray:
+def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: IdleTimeout, seed: int) -> FloatArray:
     """The terms of pools, [N, L]; empty where there is none.
 
     What an interruption costs is the mean of these jobs: the kernel does not tell them apart.

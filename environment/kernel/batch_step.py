@@ -6,13 +6,13 @@ from environment.kernel.compiled import njit
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout
-from environment.kernel.threads import Threaded
+from environment.kernel.threads import ThreadedRows
 from environment.types import FloatArray, IntArray
 
 _PAPER = Layout()
 
 
-class Stepper(Threaded):
+class Stepper(ThreadedRows):
     """Moves a batch, one action per episode at a time. Close it when done, or use it in a `with`.
 
     The arrays are written by `reset` and `step`, and are always the same ones:

@@ -1,8 +1,9 @@
 """What an agent sees of a moment and what it may do, written into given arrays.
 
-A `Scene` is that moment: `scene_of` takes it from an episode of the kernel, `environment.training.view_encoding`
-from a view of a cluster, simulated or real. What is made of it stands here once, for both. Every observation
-is a table of the VMs, row by row, and the numbers of job and cluster behind it:
+A `Scene` is that moment: `scene_of` takes it from an episode of the kernel,
+`environment.training.view_encoding` from a view of a cluster, simulated or real. What is made of it stands
+here once, for both. Every observation is a table of the VMs, row by row, and the numbers of job and cluster
+behind it:
 
     paper: float32 [3 N + 4], the state of Islam 2022, 4, in cpus, GiB, dollars per hour and numbers.
     rich: float32 [11 N + 8 + T + U (4 + T)], all within about 0 and 1, for T known job types and U jobs that

@@ -12,7 +12,7 @@ from conf.schema.defaults import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
 from environment.kernel.completion_heap import next_completion
 from environment.kernel.durations import is_good
-from environment.kernel.resized_jobs import Spared, advance_sized
+from environment.kernel.resized_jobs import SparedResources, advance_sized
 from environment.kernel.rules import bring_forward
 from environment.kernel.state import Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
@@ -52,11 +52,11 @@ def blank_trace(jobs: int, jvms: int | None = None) -> Trace:
 
 
 @njit(entry=True)
-def waiting(batch: Batch, spared: Spared, b: int, trace: Trace) -> int:
+def waiting(batch: Batch, spared: SparedResources, b: int, trace: Trace) -> int:
     """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must.
 
-    Or until so many have ended that the machine carries the first. Seen are those that `environment.decisions.jvm_limit`
-    lets in.
+    Or until so many have ended that the machine carries the first. Seen are those that
+    `environment.decisions.jvm_limit` lets in.
     """
     state, jobs = batch.state, batch.jobs
     head, arrived = state.head[b], max(trace.counts[ARRIVED], state.head[b])
@@ -130,7 +130,7 @@ def expected_of_started(batch: Batch, b: int, job: int, vms: int, expected: floa
 
 
 @njit()
-def wait_for_event(batch: Batch, spared: Spared, b: int, trace: Trace) -> bool:
+def wait_for_event(batch: Batch, spared: SparedResources, b: int, trace: Trace) -> bool:
     """Let time pass until a job ends or arrives; False, and nothing, when neither will happen."""
     state, jobs, arrived = batch.state, batch.jobs, trace.counts[ARRIVED]
     event = np.inf

@@ -15,23 +15,23 @@ from environment.kernel.state import FINISHED, Batch, SmallIntArray
 from environment.types import IntArray
 
 
-class Spared(NamedTuple):
+class SparedResources(NamedTuple):
     """How much less each executor of one episode takes than its job asks for; [E], as `State.placement`."""
 
     milli_cpus: IntArray
     memory_mib: IntArray
 
 
-def nothing_spared(batch: Batch) -> Spared:
+def nothing_spared(batch: Batch) -> SparedResources:
     """Zeros, for an episode of the batch in which nothing is placed yet."""
     executors = batch.state.placement.shape[1]
-    return Spared(np.zeros(executors, np.int64), np.zeros(executors, np.int64))
+    return SparedResources(np.zeros(executors, np.int64), np.zeros(executors, np.int64))
 
 
 @njit(entry=True)
 def place_sized(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     b: int,
     placement: SmallIntArray,
     milli_cpus: IntArray,
@@ -60,7 +60,7 @@ def place_sized(
 @njit(entry=True)
 def join_sized(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     b: int,
     job: int,
     placement: SmallIntArray,
@@ -81,7 +81,7 @@ def join_sized(
 
 
 @njit(entry=True)
-def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
+def advance_sized(batch: Batch, spared: SparedResources, b: int, until: float) -> None:
     """Advance the clock to `until`; jobs that end by then give back what their executors really took."""
     state, jobs = batch.state, batch.jobs
     before = state.running[b]
@@ -96,7 +96,7 @@ def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
 
 
 @njit(entry=True)
-def finish_sized(batch: Batch, spared: Spared, b: int) -> None:
+def finish_sized(batch: Batch, spared: SparedResources, b: int) -> None:
     """Run an episode whose jobs are all placed to its end."""
     while batch.state.running[b] > 0:
         advance_sized(batch, spared, b, next_completion(batch, b))

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 
-class Threaded:
+class ThreadedRows:
     """Something with rows that threads share. Close it when done, or use it in a `with`."""
 
     def __init__(self, rows: int, threads: int, together: int = 1) -> None:

@@ -1,12 +1,13 @@
 """The cluster as a pure state machine: events in, commands out.
 
-Here is what each event means for whom. The steps of a job's life are in `model/jobs/lifecycle.py`, the records in
-`model/vms/job_registry.py`, the queue in `waiting.py`, offers in `model/vms/offers.py` and `model/vms/offer_demand.py`, what is told of tasks in
-`tasks.py`, by drivers in `drivers.py`, doubts about tasks in `model/jobs/reconciliation.py`, decisions in `decisions.py`,
-launches in `launches.py`, those that never ran in `model/jobs/backoff.py`, VMs of pools in `fleet.py`; how these are
-put together, kept and taken up is in `wiring.py`. The model never asks the clock, draws a random number or
-opens a socket, so the same events always give the same commands. Who places a job is not decided here: a
-decision enters as the event `Decided`.
+Here is what each event means for whom. The steps of a job's life are in `model/jobs/lifecycle.py`, the
+records in `model/vms/job_registry.py`, the queue in `waiting.py`, offers in `model/vms/offers.py` and
+`model/vms/offer_demand.py`, what is told of tasks in `tasks.py`, by drivers in `drivers.py`, doubts about
+tasks in `model/jobs/reconciliation.py`, decisions in `decisions.py`, launches in `launches.py`, those that
+never ran in `model/jobs/backoff.py`, VMs of pools in `fleet.py`; how these are put together, kept and taken
+up is in `wiring.py`. The model never asks the clock, draws a random number or opens a socket, so the same
+events always give the same commands. Who places a job is not decided here: a decision enters as the event
+`Decided`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,10 +24,10 @@ from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.vms.job_registry import Changes
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import with_reserved
 from environment.model.vms.usage_ledger import Ledger
-from environment.model.wiring import Parts
+from environment.model.wiring import ModelWiring
 from environment.queues.shares import Standings
 from environment.queues.types import Sharing
 from environment.types import Job, PlacementRequest, Vm
@@ -43,7 +44,7 @@ class ClusterModel:
     """
 
     def __init__(self, options: ModelOptions | None = None) -> None:
-        self._parts = Parts(options or ModelOptions())
+        self._parts = ModelWiring(options or ModelOptions())
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.Restored: self._on_restored,
             ev.JobSubmitted: self._on_submitted,
@@ -139,7 +140,7 @@ class ClusterModel:
         view = parts.book.view(self.now, running, asked, parts.left_out())
         return parts.places.shown(view) if parts.places else view
 
-    def reach(self) -> Reach:
+    def reach(self) -> MaxCapacity:
         """What could be had now if nobody held anything."""
         return self._parts.reach()
 
@@ -299,7 +300,7 @@ class ClusterModel:
     # ---- jobs ------------------------------------------------------------------------------------
 
     def _on_restored(self, event: ev.Restored) -> None:
-        self._parts = Parts.restored(event)
+        self._parts = ModelWiring.restored(event)
 
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
         if self._parts.roster.job(event.job.id) is not None:

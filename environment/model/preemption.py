@@ -1,21 +1,21 @@
 """Jobs that give way to others: who is to, what is kept for whom meanwhile, and what becomes of that.
 
-Who gives way is found in `environment.queues.preemption`; the steps of a job's life are in `model/jobs/lifecycle.py`, what
-is kept for jobs in `reservations.py`.
+Who gives way is found in `environment.queues.preemption`; the steps of a job's life are in
+`model/jobs/lifecycle.py`, what is kept for jobs in `reservations.py`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from environment.expected_end import expected_end
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.waiting_queue import WaitingLine
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.events import Placement
-from environment.model.messages.records import ExecutorRecord, Gave, JobRecord, Took
-from environment.model.messages.snapshot import Taking
+from environment.model.messages.records import ExecutorRecord, JobRecord, PreemptionGain, PreemptionLoss
+from environment.model.messages.snapshot import PendingTransfer
 from environment.model.tasks.decisions import Decisions
 from environment.model.tasks.drivers import Drivers
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.vm_accounts import Accounts
@@ -23,14 +23,14 @@ from environment.queues.preemption import (
     LOOK,
     TAKING_PATIENCE,
     THERE_IS_ROOM,
-    Plan,
+    PreemptionPlan,
     Taker,
     Victim,
     plan,
     refused,
     takers,
 )
-from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from environment.queues.types import Sharing
 from environment.resources import NOTHING, Resources, total
 from environment.types import PlacementRequest
@@ -40,7 +40,7 @@ from environment.view import ClusterView
 _REMEMBERED = 100
 
 
-class Preempting:
+class PreemptionState:
     """Takes from jobs for others, and keeps what was taken until its taker has it, or gave up.
 
     Invariants: for a job one taking is under way at most, and it has a reservation; what is kept for one is
@@ -49,10 +49,10 @@ class Preempting:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
+        turn: EventContext,
+        roster: JobRegistry,
         line: WaitingLine,
-        lives: JobLives,
+        lives: JobLifecycle,
         drivers: Drivers,
         decisions: Decisions,
         reservations: Reservations,
@@ -70,7 +70,7 @@ class Preempting:
         self._accounts = accounts
         #: How the cluster is shared.
         self.sharing: Sharing | None = None
-        self._takings: dict[str, Taking] = {}
+        self._takings: dict[str, PendingTransfer] = {}
         #: Why each of them waits: shared with `Decisions`, which launches none of these.
         self._waits: dict[str, str] = {}
         self._sought_at = 0.0
@@ -79,12 +79,12 @@ class Preempting:
     def __bool__(self) -> bool:
         return bool(self._takings)
 
-    def state(self) -> tuple[tuple[Taking, ...], float, tuple[tuple[str, str], ...]]:
+    def state(self) -> tuple[tuple[PendingTransfer, ...], float, tuple[tuple[str, str], ...]]:
         """What is under way, when it was last looked, and why nothing was taken for whom."""
         return tuple(self._takings.values()), self._sought_at, tuple(self._line.reasons.not_taken.items())
 
     def resume(
-        self, takings: Sequence[Taking], sought_at: float, not_taken: Iterable[tuple[str, str]]
+        self, takings: Sequence[PendingTransfer], sought_at: float, not_taken: Iterable[tuple[str, str]]
     ) -> None:
         """Go on from there."""
         self._line.reasons.not_taken = dict(not_taken)
@@ -117,10 +117,10 @@ class Preempting:
                 holders = Holders.of_jobs([*self._holders(view)])
             asked = self._places.asked(request) if self._places else request
             found = plan(view, self._taker(job, asked), holders, self.sharing, self._awaited())
-            if isinstance(found, Plan) and not refused(requests, view, found):
+            if isinstance(found, PreemptionPlan) and not refused(requests, view, found):
                 self._take(job, found, view)
                 return
-            why = refused(requests, view, found) if isinstance(found, Plan) else found
+            why = refused(requests, view, found) if isinstance(found, PreemptionPlan) else found
             if why != THERE_IS_ROOM:
                 not_taken[job.job.id] = why
         self._line.reasons.not_taken = not_taken
@@ -156,7 +156,7 @@ class Preempting:
             if not tasks:
                 continue
             held = [
-                Held(
+                RunningExecutor(
                     task.number,
                     index.get(self._places.place_id(task.vm_id), -1),
                     task.launched_at,
@@ -191,7 +191,7 @@ class Preempting:
 
     # ---- what is taken ---------------------------------------------------------------------------------
 
-    def _take(self, taker: JobRecord, found: Plan, view: ClusterView) -> None:
+    def _take(self, taker: JobRecord, found: PreemptionPlan, view: ClusterView) -> None:
         """Have them give way, and keep what they have for the taker."""
         now, place = self._turn.now, found.place
         driver = None if place.driver is None else view.vms[place.driver].id
@@ -203,19 +203,23 @@ class Preempting:
             job = self._roster.job(victim.job_id)
             if job is not None:
                 tasks += self._give(job, victim, taker)
-                took.append(Took(now, victim.job_id, len(victim.numbers), victim.lost, victim.whole))
+                took.append(
+                    PreemptionGain(now, victim.job_id, len(victim.numbers), victim.lost, victim.whole)
+                )
         rights = {"priority": "its priority is higher", "guarantee": "its queue has less than is guaranteed"}
         what = ", ".join(each.told for each in took)
         why = f"takes {what}, as {rights[found.by]}; waits until that is given up"
         taker.took = (*taker.took, *took)[-_REMEMBERED:]
-        self._takings[taker.job.id] = Taking(taker.job.id, tuple(tasks), now, now + TAKING_PATIENCE, why)
+        self._takings[taker.job.id] = PendingTransfer(
+            taker.job.id, tuple(tasks), now, now + TAKING_PATIENCE, why
+        )
         self._waits[taker.job.id] = why
         self._roster.explain(taker, why)
 
     def _give(self, job: JobRecord, victim: Victim, taker: JobRecord) -> list[str]:
         """One of them gives way; the tasks that are to end."""
         whom = taker.job
-        gave = Gave(
+        gave = PreemptionLoss(
             self._turn.now, whom.id, whom.queue, whom.priority, len(victim.numbers), victim.lost, victim.whole
         )
         job.gave = (*job.gave, gave)[-_REMEMBERED:]
@@ -244,7 +248,7 @@ class Preempting:
             if taking.taker in self._waits:
                 self._give_up(taking)
 
-    def _give_up(self, taking: Taking) -> None:
+    def _give_up(self, taking: PendingTransfer) -> None:
         job, kept = self._roster.job(taking.taker), self._reservations.release(taking.taker)
         why = f"what others were to give for it was not given up within {TAKING_PATIENCE:g} s"
         self._void(taking, why)
@@ -260,12 +264,12 @@ class Preempting:
                 del self._waits[taking.taker]
                 self._reservations.look_again(taking.taker)
 
-    def _open(self, taking: Taking) -> bool:
+    def _open(self, taking: PendingTransfer) -> bool:
         """Whether some of what was taken is held yet."""
         tasks = (self._roster.task(task_id) for task_id in taking.tasks)
         return any(task is not None and not task.ended for task in tasks)
 
-    def _end(self, taking: Taking) -> None:
+    def _end(self, taking: PendingTransfer) -> None:
         """Nothing is kept for it any more: it was launched, or is not to be."""
         if any(task.launched_at == self._turn.now for task in self._roster.tasks(taking.taker)):
             self._forget(taking.taker)
@@ -273,7 +277,7 @@ class Preempting:
         job = self._roster.job(taking.taker)
         self._void(taking, "it does not wait any more" if job is None else job.reason)
 
-    def _void(self, taking: Taking, why: str) -> None:
+    def _void(self, taking: PendingTransfer, why: str) -> None:
         """The taker has not got what was taken for it."""
         self._forget(taking.taker)
         job = self._roster.job(taking.taker)

@@ -5,8 +5,8 @@ And when jobs have given to others what these wait for, see `preemption.py`.
 When that is so is found in `fleet.py`.
 """
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.preemption import Preempting
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.preemption import PreemptionState
 from environment.model.tasks.decisions import Decisions
 from environment.model.tasks.tasks import Tasks
 from environment.model.vms.fleet import Fleet
@@ -14,7 +14,7 @@ from environment.model.vms.offer_demand import Supply
 from environment.model.vms.reservations import Reservations
 
 
-class Comings:
+class VmEvents:
     """Acts, around each event, on what became of VMs."""
 
     def __init__(
@@ -23,9 +23,9 @@ class Comings:
         reservations: Reservations,
         decisions: Decisions,
         tasks: Tasks,
-        setbacks: Setbacks,
+        setbacks: LaunchBackoff,
         supply: Supply,
-        preempting: Preempting,
+        preempting: PreemptionState,
     ) -> None:
         self._fleet = fleet
         self._reservations = reservations

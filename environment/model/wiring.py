@@ -6,30 +6,30 @@ Here are no events but `Restored`: what the others mean for whom is in `cluster_
 from collections.abc import Mapping
 from copy import copy
 
-from environment.model.jobs.backoff import Setbacks
+from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
-from environment.model.jobs.jvm_limit import Room
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.jvm_limit import JvmRoom
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.ordering import OrderStage
 from environment.model.jobs.reconciliation import Watch
 from environment.model.jobs.retries import Retries
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import events as ev
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.messages.snapshot import Moment, Reserved, Shared
-from environment.model.preemption import Preempting
+from environment.model.messages.snapshot import ModelSnapshot, QueueState, ReservedJob
+from environment.model.preemption import PreemptionState
 from environment.model.tasks.decisions import Decisions
 from environment.model.tasks.drivers import Drivers
-from environment.model.tasks.task_loss import Losing
+from environment.model.tasks.task_loss import TaskLoss
 from environment.model.tasks.tasks import Tasks
-from environment.model.vm_events import Comings
+from environment.model.vm_events import VmEvents
 from environment.model.vms.fleet import Fleet
-from environment.model.vms.job_registry import Roster
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.job_registry import JobRegistry
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.offer_demand import Supply
-from environment.model.vms.offers import OfferBook
+from environment.model.vms.offers import Offers
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
@@ -38,19 +38,19 @@ from environment.resources import NOTHING, Resources, total
 from environment.types import Job, Vm
 
 
-class Parts:
+class ModelWiring:
     """All that a cluster model knows."""
 
     def __init__(self, options: ModelOptions) -> None:
         """Know nothing."""
         self.options = options
-        self.turn = Turn()
-        self.roster = Roster()
+        self.turn = EventContext()
+        self.roster = JobRegistry()
         self.ledger = Ledger(self._job)
         self.accounts = self.ledger.accounts
-        self.setbacks = Setbacks(self.turn)
+        self.setbacks = LaunchBackoff(self.turn)
         self.reservations = Reservations()
-        room = Room(self.roster, self.reservations, options.jvms)
+        room = JvmRoom(self.roster, self.reservations, options.jvms)
         # What VMs of pools would cost that are opened for it is more than a job gains that runs already.
         self.stage = OrderStage(
             self.turn,
@@ -72,7 +72,7 @@ class Parts:
             self.stage,
             grows_by_itself=not options.places,
         )
-        self.book = OfferBook(self.ledger, self.reservations)
+        self.book = Offers(self.ledger, self.reservations)
         self.places = Places(self.turn, self.book, self.accounts, options.places)
         self.fleet = Fleet(self.turn, self.places, self.ledger, self.reservations, options)
         self.joining = self.fleet.joining
@@ -80,7 +80,7 @@ class Parts:
         self.watch = Watch(self.turn, self.roster, options)
         self.releases = Releases(self.turn, self.roster)
         retries = Retries(self.turn, self.setbacks)
-        self.lives = JobLives(
+        self.lives = JobLifecycle(
             self.turn,
             self.roster,
             self.line,
@@ -91,7 +91,7 @@ class Parts:
             retries,
             options,
         )
-        self.losing = Losing(self.turn, self.roster, self.line, self.setbacks, retries, self.lives)
+        self.losing = TaskLoss(self.turn, self.roster, self.line, self.setbacks, retries, self.lives)
         self.drivers = Drivers(self.turn, self.roster, self.lives, self.losing, self.watch)
         self.tasks = Tasks(
             self.turn,
@@ -119,7 +119,7 @@ class Parts:
             self.reservations,
             self.stage,
         )
-        self.preempting = Preempting(
+        self.preempting = PreemptionState(
             self.turn,
             self.roster,
             self.line,
@@ -130,7 +130,7 @@ class Parts:
             self.places,
             self.accounts,
         )
-        self.comings = Comings(
+        self.comings = VmEvents(
             self.fleet,
             self.reservations,
             self.decisions,
@@ -145,7 +145,7 @@ class Parts:
     def snapshot(self) -> ev.Restored:
         """An event after which any model goes on exactly as these parts do."""
         relaunch_at, told, growing = self.line.state()
-        moment = Moment(
+        moment = ModelSnapshot(
             self.turn.number,
             self.supply.state(),
             self.book.state(),
@@ -166,7 +166,7 @@ class Parts:
         )
 
     @classmethod
-    def restored(cls, event: ev.Restored) -> "Parts":
+    def restored(cls, event: ev.Restored) -> "ModelWiring":
         """What an earlier daemon, or an earlier part of a log, left."""
         parts = cls(event.options)
         parts._restore(event)
@@ -194,7 +194,7 @@ class Parts:
         if event.moment is None:
             self._take_up()
             if self.stage and (event.spent or event.used):
-                self.stage.resume(Shared(event.used, spent=event.spent))
+                self.stage.resume(QueueState(event.used, spent=event.spent))
         else:
             self._go_on(event.moment)
         for job, why in never:
@@ -222,7 +222,7 @@ class Parts:
             self._has = total(vm.resources for vm in (self.places.as_places(vms) if self.places else vms))
         return self._has
 
-    def _still_waits(self, reserved: Reserved) -> bool:
+    def _still_waits(self, reserved: ReservedJob) -> bool:
         """Whether a job that waited for VMs to boot does, and all of these are there or come."""
         job, places = self.roster.job(reserved.job_id), self.places
         come = all(places.is_up(vm_id) or places.at(vm_id) is not None for vm_id in reserved.all_vms)
@@ -240,7 +240,7 @@ class Parts:
                 self.watch.lost_sight(task)
         self.lives.take_up()
 
-    def _go_on(self, moment: Moment) -> None:
+    def _go_on(self, moment: ModelSnapshot) -> None:
         self.turn.number = moment.number
         self.book.resume(moment.book)
         self.supply.resume(moment.supply)
@@ -263,7 +263,7 @@ class Parts:
         closed = self.book.closed(self.turn.now, self.options.maintenance_margin)
         return {**self.setbacks.left_out(), **self.places.left_out, **closed}
 
-    def reach(self) -> Reach:
+    def reach(self) -> MaxCapacity:
         """What could be had now if nobody held anything."""
         return self.book.reach(self.left_out())
 

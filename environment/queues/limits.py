@@ -79,7 +79,7 @@ class _Bound(NamedTuple):
         return self.path, user if self.of_user else None
 
 
-class Room(NamedTuple):
+class LimitRoom(NamedTuple):
     """What is left below a limit: of which queue or user."""
 
     scope: Scope
@@ -168,7 +168,7 @@ class ShareLimits:
                 return Over(room.scope, room.most, what, room.use, room.spent, takes, per_hour, every)
         return None
 
-    def rooms(self, standings: Standings, queue: str, user: str) -> tuple[Room, ...]:
+    def rooms(self, standings: Standings, queue: str, user: str) -> tuple[LimitRoom, ...]:
         """What is left for jobs of that queue and user below each limit."""
         return tuple(_room(standings, bound, user) for bound in self._bounds(queue))
 
@@ -179,7 +179,7 @@ class ShareLimits:
         return max(min(times), 0) if times else None
 
 
-def _room(standings: Standings, bound: _Bound, user: str) -> Room:
+def _room(standings: Standings, bound: _Bound, user: str) -> LimitRoom:
     scope, most = bound.scope(user), bound.most
     use, spent = standings.of(scope), standings.spent.get(scope, 0.0)
     held = use.held.thousandths
@@ -190,7 +190,7 @@ def _room(standings: Standings, bound: _Bound, user: str) -> Room:
         or (most.dollars_per_hour is not None and _beyond(use.per_hour, most) >= 0.0)
         or (most.dollars_per_day is not None and spent >= most.dollars_per_day)
     )
-    return Room(scope, most, use, spent, full, left)
+    return LimitRoom(scope, most, use, spent, full, left)
 
 
 def _beyond(per_hour: float, most: Most) -> float:

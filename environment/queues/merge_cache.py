@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from environment.queues.limits import Room, ShareLimits
-from environment.queues.queue_tree import Beneath, Merged, Stream
+from environment.queues.limits import LimitRoom, ShareLimits
+from environment.queues.queue_tree import Beneath, JobStream, MergedStream
 from environment.queues.shares import NO_USE, Scope, Standings, Use, dominant
-from environment.queues.sorted_lines import Key, Row
+from environment.queues.sorted_lines import Key, SortedJobs
 from environment.queues.types import Queue
 from environment.resources import NOTHING, Resources
 
@@ -19,10 +19,10 @@ _TREES, _STREAMS = 100, 10_000
 Parts = tuple[Resources, Sequence[float]]
 
 
-class Seen(NamedTuple):
+class CacheKey(NamedTuple):
     """A stream, and all that it depends on: where nothing of this has changed, it would be found again."""
 
-    stream: Stream
+    stream: JobStream
     #: The lines of jobs by queue, and what is held, as far as it counts: these very ones.
     lines: tuple[tuple[str, object], ...]
     uses: tuple[tuple[Scope, Use], ...]
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
         return self.like == like
 
 
-class Known:
+class MergeCache:
     """What was found of shares in one round, and is as true in the next as long as nothing of it changes.
 
     May be used by several threads at once, each of which finds the same again where it finds nothing.
@@ -49,15 +49,17 @@ class Known:
     def __init__(self) -> None:
         self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
         self._shares: dict[Scope, tuple[Use, float, Resources, float]] = {}
-        self._rooms: dict[Scope, tuple[Room, ...]] = {}
+        self._rooms: dict[Scope, tuple[LimitRoom, ...]] = {}
         self._trees: dict[tuple[str, ...], tuple[Beneath, ...]] = {}
-        self._streams: dict[tuple[Key, str], Seen] = {}
-        self._merged: dict[tuple[Key, str], Merged] = {}
+        self._streams: dict[tuple[Key, str], CacheKey] = {}
+        self._merged: dict[tuple[Key, str], MergedStream] = {}
         #: Held by who has more found of streams.
         self.finding = Lock()
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
         #: What users had and which was their line, with how they stood then, by class and queue.
-        self._stood: dict[tuple[Key, str], tuple[float, Resources, dict[str, tuple[Use, Row, Any]]]] = {}
+        self._stood: dict[
+            tuple[Key, str], tuple[float, Resources, dict[str, tuple[Use, SortedJobs, Any]]]
+        ] = {}
         self._parts: tuple[Resources, dict[int, Parts]] = NOTHING, {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
@@ -70,7 +72,9 @@ class Known:
             known = self._vectors[scope] = use, step, whole, standings.vector(use)
         return known[3]
 
-    def rooms(self, standings: Standings, limits: ShareLimits, queue: str, user: str) -> tuple[Room, ...]:
+    def rooms(
+        self, standings: Standings, limits: ShareLimits, queue: str, user: str
+    ) -> tuple[LimitRoom, ...]:
         """What is left for jobs of that queue and user below each limit."""
         known = self._rooms.get((queue, user))
         if known is None or not all(
@@ -92,21 +96,21 @@ class Known:
             found = self._trees[paths] = _tree(lines, 0)
         return found
 
-    def seen(self, kind: Key, path: str) -> Seen | None:
+    def seen(self, kind: Key, path: str) -> CacheKey | None:
         """What was found last of the jobs of a class in a queue."""
         return self._streams.get((kind, path))
 
-    def see(self, kind: Key, path: str, seen: Seen) -> None:
+    def see(self, kind: Key, path: str, seen: CacheKey) -> None:
         """That was found."""
         if len(self._streams) > _STREAMS:
             self._streams = {}
         self._streams[kind, path] = seen
 
-    def merged(self, kind: Key, path: str) -> Merged | None:
+    def merged(self, kind: Key, path: str) -> MergedStream | None:
         """What was found last of all that are below a queue, or the topmost, with jobs of a class."""
         return self._merged.get((kind, path))
 
-    def merge(self, kind: Key, path: str, merged: Merged) -> Merged:
+    def merge(self, kind: Key, path: str, merged: MergedStream) -> MergedStream:
         """That was found."""
         if len(self._merged) > _STREAMS:
             self._merged = {}
@@ -128,7 +132,9 @@ class Known:
             known = self._shares[scope] = use, step, whole, share
         return known[3]
 
-    def users(self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, Row]) -> Sequence[Any]:
+    def users(
+        self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, SortedJobs]
+    ) -> Sequence[Any]:
         """The users of a queue of jobs by share: that, where the first of each stands, and who."""
         # Of whatever changes of its users, the queue has a part.
         use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole

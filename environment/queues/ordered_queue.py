@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple, overload
 
 from environment.decisions.decision_round import Verdict, WaitingRequests
-from environment.queues.progressive_filling import Filling, FillingScene, JobsByQueue
-from environment.queues.shares import Holding, Scope, Standings
+from environment.queues.progressive_filling import FillingScene, JobsByQueue, ProgressiveFilling
+from environment.queues.shares import JobHolding, Scope, Standings
 from environment.queues.sorted_lines import demand
 from environment.resources import Resources, total
 from environment.types import Job, Place, PlacementRequest
@@ -27,7 +27,7 @@ def others(head: Job, job: Job) -> bool:
     return (job.queue, job.owner) != (head.queue, head.owner)
 
 
-class Turns(WaitingRequests):
+class OrderedQueue(WaitingRequests):
     """The jobs that may be placed now, in order, as many as the window has."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Turns(WaitingRequests):
         standings: Standings,
         *,
         first: tuple[PlacementRequest, ...] | None = None,
-        placed: tuple[Holding, ...] = (),
+        placed: tuple[JobHolding, ...] = (),
         gone: JobsByQueue = MappingProxyType({}),
         begun: int = 0,
         found: "_Found | None" = None,
@@ -159,7 +159,7 @@ class Turns(WaitingRequests):
         )
         return over.why if over else ""
 
-    def after(self, verdict: Verdict) -> "Turns":
+    def after(self, verdict: Verdict) -> "OrderedQueue":
         """The queue when the verdict's job has been placed: the others by what is held then."""
         request, place = verdict.request, verdict.decision
         if not isinstance(place, Place):
@@ -175,7 +175,9 @@ class Turns(WaitingRequests):
         if not self._first and request is head and found.order.goes_on(request, holding.held):
             more = frozenset(scene.limits.scopes(request.job.queue, request.job.owner))
             rest = found.after(more)
-            turns = Turns(scene, standings, first=(), placed=placed, gone=gone, begun=begun, found=rest)
+            turns = OrderedQueue(
+                scene, standings, first=(), placed=placed, gone=gone, begun=begun, found=rest
+            )
             known = rest.order.found[rest.start : rest.sound]
             if not more or not (rest.order.blocked or turns._any_crosses(known, more)):
                 return turns
@@ -183,7 +185,7 @@ class Turns(WaitingRequests):
             times = scene.overtaken.get(head.job.id, 0) + 1
             scene = replace(scene, overtaken={**scene.overtaken, head.job.id: times})
         first = tuple(each for each in self._first if each is not request)
-        return Turns(scene, standings, first=first, placed=placed, gone=gone, begun=begun)
+        return OrderedQueue(scene, standings, first=first, placed=placed, gone=gone, begun=begun)
 
 
 class Order:
@@ -196,7 +198,7 @@ class Order:
     def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue, begun: int) -> None:
         self.found: list[PlacementRequest] = []
         self._known = scene.known
-        self._filling = Filling(scene, standings, gone)
+        self._filling = ProgressiveFilling(scene, standings, gone)
         self._rest = scene.gate(self._filling.shown(), begun)
 
     @property
@@ -252,7 +254,7 @@ def order_of(scene: FillingScene, standings: Standings) -> Iterator[PlacementReq
         number += 1
 
 
-def _holding(view: ClusterView, request: PlacementRequest, place: Place) -> Holding:
+def _holding(view: ClusterView, request: PlacementRequest, place: Place) -> JobHolding:
     """What a placement takes, and what that costs."""
     job, sizes = request.job, request.granted(place)
     on = list(zip(sizes, place.placement, strict=True))
@@ -263,4 +265,4 @@ def _holding(view: ClusterView, request: PlacementRequest, place: Place) -> Hold
     prices = (
         view.vms[vm].price_per_hour * min(size.share_of(view.vms[vm].resources), 1.0) for size, vm in on
     )
-    return Holding(job.queue, job.owner, total(sizes), math.fsum(prices), new=not request.joins)
+    return JobHolding(job.queue, job.owner, total(sizes), math.fsum(prices), new=not request.joins)

@@ -1,8 +1,8 @@
 """The stage before every policy: who waits, in which order they are shown, and whom limits keep waiting.
 
 It knows nothing of either world: that a job waits or does not any more, what running ones hold, and what the
-cluster has, is told by `environment.model.jobs.waiting_queue` and by `environment.simulation.world`. A policy is shown
-the order alone, learned ones as well.
+cluster has, is told by `environment.model.jobs.waiting_queue` and by `environment.simulation.world`. A policy
+is shown the order alone, learned ones as well.
 """
 
 import math
@@ -14,11 +14,11 @@ from types import MappingProxyType
 
 from environment.number_format import clock
 from environment.queues.limits import ShareLimits
-from environment.queues.merge_cache import Known
-from environment.queues.ordered_queue import Turns, order_of, others
+from environment.queues.merge_cache import MergeCache
+from environment.queues.ordered_queue import OrderedQueue, order_of, others
 from environment.queues.progressive_filling import FillingScene, Gate, every
-from environment.queues.shares import Holding, Shares, Standings
-from environment.queues.sorted_lines import Entry, Lines, Path, demand, keys, latest_start
+from environment.queues.shares import JobHolding, Shares, Standings
+from environment.queues.sorted_lines import Lines, Path, WaitingJob, demand, keys, latest_start
 from environment.queues.types import Sharing
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest
@@ -46,10 +46,10 @@ class Ordering:
         self.limits = ShareLimits(sharing.queues)
         self._lines, self._ages = Lines(), Lines()
         #: Where who waits stands in his line, and by age.
-        self._places: dict[str, tuple[Path, Entry, Entry]] = {}
+        self._places: dict[str, tuple[Path, WaitingJob, WaitingJob]] = {}
         #: When whose deadline cannot be met any more.
         self._late: list[tuple[float, int, str]] = []
-        self._known = Known()
+        self._known = MergeCache()
         self._overtaken: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Ordering:
         job = request.job
         self.leave(job.id)
         path, key = keys(self.sharing.order, job, request.entered_at, number, now)
-        entry = Entry(key, request, *demand(request))
+        entry = WaitingJob(key, request, *demand(request))
         aged = entry._replace(key=(request.entered_at, number))
         self._lines.add(path, entry)
         self._ages.add(((), job.queue, ""), aged)
@@ -79,7 +79,7 @@ class Ordering:
             self._lines.remove(path, entry.key)
             self._ages.remove(((), entry.request.job.queue, ""), aged.key)
 
-    def passed(self, job_id: str, turns: Turns) -> None:
+    def passed(self, job_id: str, turns: OrderedQueue) -> None:
         """The job, which waits, is placed of this queue: the first is overtaken if it is of somebody else.
 
         In which order those of one user are placed is his policy's matter.
@@ -107,9 +107,9 @@ class Ordering:
         growing: Sequence[Grows] = (),
         skipped: frozenset[str] = frozenset(),
         gate: Gate = every,
-        placed: Iterable[Holding] = (),
+        placed: Iterable[JobHolding] = (),
         avoided: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-    ) -> Turns:
+    ) -> OrderedQueue:
         """The queue of a round at this time, in a cluster that has `whole` in all.
 
         `first` are placed before all others, as far as limits let them; `growing` take part like jobs that
@@ -121,7 +121,7 @@ class Ordering:
             standings = standings.with_more(more)
         scene = replace(scene, avoided=avoided)
         may = tuple(request for request in first if not self._over(standings, request))
-        return Turns(replace(scene, first=may), standings)
+        return OrderedQueue(replace(scene, first=may), standings)
 
     def _scene(
         self,
@@ -138,7 +138,7 @@ class Ordering:
             lines = self._lines.copy()
             for at, number, request in growing:
                 path, key = keys(self.sharing.order, request.job, at, number, now)
-                lines.add(path, Entry(key, request, *demand(request)))
+                lines.add(path, WaitingJob(key, request, *demand(request)))
         tree, classes = lines.hand_out()
         ages, _ = self._ages.hand_out()
         scene = FillingScene(

@@ -3,7 +3,7 @@
 A job of higher priority, or of a queue that has less than is guaranteed to it, takes executors of elastic
 jobs first, which go on with fewer, and then whole jobs of the lowest priority, which wait again in their
 places. Before each: is it still needed, does the job then fit, and is the victim nearly done. The same in the
-daemon's model and in a simulation, which make `Holders` of what they know and carry a `Plan` out.
+daemon's model and in a simulation, which make `Holders` of what they know and carry a `PreemptionPlan` out.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from conf.schema.sharing import Cause
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.decision_round import beside_driver, room_in_all
 from environment.decisions.feasibility import check
-from environment.queues.ordered_queue import Turns
+from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.running_usage import BoolArray, Holders
 from environment.queues.types import Sharing
-from environment.queues.victim_selection import Chooser, Guard, NothingTakenError, Victims
+from environment.queues.victim_selection import NothingTakenError, QueueGuarantee, Victims, VictimSelector
 from environment.resource_arrays import ResourceArrays
 from environment.resources import NOTHING, Resources, total
 from environment.types import FloatArray, Place, PlacementRequest
@@ -61,7 +61,7 @@ class Victim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PreemptionPlan:
     """Who gives way for whom, by which right, and where the taker is placed then, on the view's VMs."""
 
     taker: PlacementRequest
@@ -81,7 +81,7 @@ def plan(
     holders: Holders,
     sharing: Sharing,
     awaited: Mapping[str, Resources] | None = None,
-) -> Plan | str:
+) -> PreemptionPlan | str:
     """Who gives way for the taker; or why nobody does, in words.
 
     `awaited` is what is kept for jobs that do not hold it yet, by queue: it counts as theirs.
@@ -117,9 +117,9 @@ def _guaranteed(request: PlacementRequest, sharing: Sharing) -> str:
     return next((queue.path for queue in reversed(line) if queue.guaranteed), "")
 
 
-def refused(requests: Sequence[PlacementRequest], view: ClusterView, found: Plan) -> str:
+def refused(requests: Sequence[PlacementRequest], view: ClusterView, found: PreemptionPlan) -> str:
     """Which limit of a queue keeps the taker from having what others would give; empty when none does."""
-    return requests.refuses(view, found.taker, found.place) if isinstance(requests, Turns) else ""
+    return requests.refuses(view, found.taker, found.place) if isinstance(requests, OrderedQueue) else ""
 
 
 def is_in(path: str, queue: str) -> bool:
@@ -149,7 +149,7 @@ class _Search:
 
     # ---- the three questions ---------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
+    def plan(self) -> PreemptionPlan:
         """The plan; NothingTakenError when there is none."""
         request, now = self._request, self._view.at
         if not self._terms.by:
@@ -193,7 +193,7 @@ class _Search:
 
     # ---- who may be taken from -------------------------------------------------------------------------
 
-    def _plan_by(self, by: Cause) -> Plan:
+    def _plan_by(self, by: Cause) -> PreemptionPlan:
         holders, terms = self._holders, self._terms
         may = (holders.rests_until <= self._view.at) & ~self._nearly_done()
         mine = (holders.index.get(i) for i in (self._request.job.id, *self._taker.gave_to))
@@ -209,7 +209,7 @@ class _Search:
         if not may.any():
             raise NothingTakenError(nobody)
         young = self._view.at - holders.started_at <= terms.young
-        chooser = Chooser(self._view, self._request, holders, self._worth, self._guards())
+        chooser = VictimSelector(self._view, self._request, holders, self._worth, self._guards())
         choice, count = chooser.choose(may, holders.whole & young)
         return self._made(by, choice, count)
 
@@ -238,7 +238,7 @@ class _Search:
         kept = total(amount for queue, amount in self._awaited.items() if is_in(queue, path))
         return {name: holders.held_in(path, name) + kept.get(name) for name in names}
 
-    def _guards(self) -> list[Guard]:
+    def _guards(self) -> list[QueueGuarantee]:
         """The queues that must keep what is guaranteed to them: those that the taker is not in."""
         found = []
         for queue in self._sharing.queues:
@@ -246,12 +246,12 @@ class _Search:
                 members = self._holders.members(queue.path)
                 if members is not None:
                     holds = self._held_in(queue.path, queue.guaranteed)
-                    found.append(Guard(queue.guaranteed, members, holds))
+                    found.append(QueueGuarantee(queue.guaranteed, members, holds))
         return found
 
     # ---- the plan ----------------------------------------------------------------------------------------
 
-    def _made(self, by: Cause, choice: Victims, count: int) -> Plan:
+    def _made(self, by: Cause, choice: Victims, count: int) -> PreemptionPlan:
         """The plan, after a last look whether it can be executed."""
         holders, request = self._holders, self._request.first(count)
         if request.fewest > len(request.asked):
@@ -265,7 +265,7 @@ class _Search:
             raise NothingTakenError(place)
         if faults := check(after, request, place):
             raise NothingTakenError("; ".join(faults))
-        return Plan(request, by, tuple(self._victims(choice)), place)
+        return PreemptionPlan(request, by, tuple(self._victims(choice)), place)
 
     def _victims(self, choice: Victims) -> list[Victim]:
         holders, found = self._holders, []

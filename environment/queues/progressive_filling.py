@@ -16,11 +16,21 @@ from operator import add
 from typing import Any
 
 from conf.units import SECONDS_PER_DAY
-from environment.queues.limits import Over, Room, ShareLimits
-from environment.queues.merge_cache import Known, Seen
-from environment.queues.queue_tree import Answer, Beneath, Branch, Line, Merged, Rank, Standing, Stream, Users
-from environment.queues.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
-from environment.queues.sorted_lines import Entry, Key, Row, Tree, demand
+from environment.queues.limits import LimitRoom, Over, ShareLimits
+from environment.queues.merge_cache import CacheKey, MergeCache
+from environment.queues.queue_tree import (
+    Answer,
+    Beneath,
+    Branch,
+    JobStream,
+    MergedStream,
+    Rank,
+    SingleLine,
+    Standing,
+    UserStream,
+)
+from environment.queues.shares import JobHolding, Scope, Standings, below_guarantee, dominant, scopes
+from environment.queues.sorted_lines import Key, SortedJobs, Tree, WaitingJob, demand
 from environment.queues.types import Queue
 from environment.resources import Resources
 from environment.types import Job, PlacementRequest
@@ -47,7 +57,7 @@ class FillingScene:
 
     tree: Tree
     classes: Sequence[Key]
-    ages: Mapping[str, Row]
+    ages: Mapping[str, SortedJobs]
     limits: ShareLimits
     first: tuple[PlacementRequest, ...] = ()
     skipped: JobsByQueue = field(default_factory=dict)
@@ -56,7 +66,7 @@ class FillingScene:
     overtaken: Mapping[str, int] = field(default_factory=dict)
     #: The queues of jobs that grow, for which a limit of running jobs is none.
     grow_in: frozenset[str] = frozenset()
-    known: Known = field(default_factory=Known)
+    known: MergeCache = field(default_factory=MergeCache)
 
     @cached_property
     def oldest(self) -> float:
@@ -69,7 +79,7 @@ class FillingScene:
         """How many executors limits leave for a request beside its driver; None: any number."""
         job = request.job
         if job.driver is not None and not request.joins:
-            standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
+            standings = standings.with_more([JobHolding(job.queue, job.owner, job.driver, 0.0)])
         return self.limits.left(standings, job.queue, job.owner, request.size)
 
     def over(self, standings: Standings, request: PlacementRequest) -> Over | None:
@@ -89,7 +99,7 @@ class FillingScene:
         return left is not None and left < request.count
 
 
-class Filling:
+class ProgressiveFilling:
     """Jobs in order: what is found so far of each queue, and what those found have."""
 
     def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue) -> None:
@@ -104,7 +114,7 @@ class Filling:
         #: Jobs that were found because they starve.
         self._early: set[str] = set()
         #: What limits leave, by queue, or by user where one of them is of each.
-        self._rooms: dict[str | Scope, tuple[Room, ...]] = {}
+        self._rooms: dict[str | Scope, tuple[LimitRoom, ...]] = {}
         #: What scopes have, with those found so far, as parts of the whole.
         self._vectors: dict[Scope, list[float]] = {}
         #: Queues of which some were found in another way than by their streams, and those above them.
@@ -129,7 +139,7 @@ class Filling:
                 request = replace(request, avoided=self.scene.avoided[request.job.id])
             yield request
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[WaitingJob]:
         for entry in self._starving():
             self._early.add(entry.request.job.id)
             yield self.added(entry)
@@ -144,7 +154,7 @@ class Filling:
 
     # ---- who may be placed -------------------------------------------------------------------------
 
-    def look(self, entry: Entry) -> Answer:
+    def look(self, entry: WaitingJob) -> Answer:
         """Whether an entry may be placed now, as far as limits and others go, or who in its place might."""
         job = entry.request.job
         if (self._gone and job.id in self._gone.get(job.queue, ())) or job.id in self._early:
@@ -157,13 +167,13 @@ class Filling:
             return Answer.OVER
         return Answer.QUEUE_FULL if room.scope[1] is None else Answer.USER_FULL
 
-    def _kept_from(self, entry: Entry) -> Scope | None:
+    def _kept_from(self, entry: WaitingJob) -> Scope | None:
         """The queue or user of the entry's of whom all that is left is kept for somebody; None for none."""
         job = entry.request.job
         of = scopes(self.standings.sharing.queues, job.queue, job.owner)
         return next((scope for scope in of if scope in self._kept), None)
 
-    def _in_the_way(self, entry: Entry) -> Room | None:
+    def _in_the_way(self, entry: WaitingJob) -> LimitRoom | None:
         """What is left below the limit that keeps an entry from being placed; None when none does."""
         request, least = entry.request, entry.least
         more_jobs = int(not request.joins)
@@ -173,7 +183,7 @@ class Filling:
                 return room
         return None
 
-    def _rooms_of(self, job: Job) -> tuple[Room, ...]:
+    def _rooms_of(self, job: Job) -> tuple[LimitRoom, ...]:
         limits, queue = self.scene.limits, job.queue
         by_user = limits.by_user(queue)
         key = (queue, job.owner) if by_user else queue
@@ -183,7 +193,7 @@ class Filling:
             found = self._rooms[key] = self.scene.known.rooms(self.standings, limits, queue, user)
         return found
 
-    def _starving(self) -> Iterator[Entry]:
+    def _starving(self) -> Iterator[WaitingJob]:
         """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him.
 
         Who waits for one of whom this is so has no more kept for him: it will be, when he is the oldest.
@@ -230,7 +240,7 @@ class Filling:
             found = self._chains[path] = [(queue, self.vector((queue.path, None))) for queue in line]
         return found
 
-    def added(self, entry: Entry) -> Entry:
+    def added(self, entry: WaitingJob) -> WaitingJob:
         """The entry, which was found: those after it are chosen as if it had been placed."""
         job = entry.request.job
         chain = self.chain(job.queue)
@@ -268,28 +278,30 @@ class Filling:
             return (*self.rank(queue, self.had((path, None))), ())
         return 1, self.scene.known.share(self.standings, (path, None), queue.weight), ()
 
-    def leaf(self, kind: Key, path: str) -> Stream:
+    def leaf(self, kind: Key, path: str) -> JobStream:
         """A queue of jobs, as far as it was found."""
         if (known := self.known_leaf(kind, path)) is not None:
             return known
-        leaf = Users(self, kind, path) if self._fair else Line(path, self.scene.tree[kind][path][""])
+        leaf = (
+            UserStream(self, kind, path) if self._fair else SingleLine(path, self.scene.tree[kind][path][""])
+        )
         return self._see(kind, path, (path,), leaf)
 
-    def branch(self, kind: Key, of: Beneath) -> Stream:
+    def branch(self, kind: Key, of: Beneath) -> JobStream:
         """A queue of queues, as far as it was found."""
         known = self._known(kind, of.path, of.leaves)
         return known or self._see(kind, of.path, of.leaves, Branch(self, kind, of))
 
-    def merged(self, kind: Key, path: str, below: Sequence[Beneath]) -> Merged:
+    def merged(self, kind: Key, path: str, below: Sequence[Beneath]) -> MergedStream:
         """All that are below a queue, or the topmost."""
         known = self.scene.known
-        return known.merge(kind, path, Merged(self, kind, below, known.merged(kind, path)))
+        return known.merge(kind, path, MergedStream(self, kind, below, known.merged(kind, path)))
 
-    def known_leaf(self, kind: Key, path: str) -> Stream | None:
+    def known_leaf(self, kind: Key, path: str) -> JobStream | None:
         """A queue of jobs as an earlier order found it, where it would be found so again."""
         return self._known(kind, path, (path,))
 
-    def _known(self, kind: Key, path: str, leaves: Sequence[str]) -> Stream | None:
+    def _known(self, kind: Key, path: str, leaves: Sequence[str]) -> JobStream | None:
         if self._kept or path in self._touched:
             return None
         seen = self.scene.known.seen(kind, path)
@@ -297,14 +309,14 @@ class Filling:
             return None
         return seen.stream
 
-    def _see(self, kind: Key, path: str, leaves: Sequence[str], stream: Stream) -> Stream:
+    def _see(self, kind: Key, path: str, leaves: Sequence[str], stream: JobStream) -> JobStream:
         """The stream, which was found: later orders may go on with it."""
         if not self._kept and path not in self._touched:
             lines, standings = self.scene.tree[kind], self.standings
             of = tuple((leaf, lines[leaf]) for leaf in leaves)
             # Whatever any of them or of their users has more is part of what the topmost has.
             uses = tuple((scope, standings.of(scope)) for scope in self.scene.limits.above(path))
-            self.scene.known.see(kind, path, Seen(stream, of, uses, self._like(path, leaves)))
+            self.scene.known.see(kind, path, CacheKey(stream, of, uses, self._like(path, leaves)))
         return stream
 
     def _like(self, path: str, leaves: Sequence[str]) -> tuple[object, ...]:

@@ -14,17 +14,17 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from environment.queues.shares import Scope, dominant
-from environment.queues.sorted_lines import Entry, Key, Row
+from environment.queues.sorted_lines import Key, SortedJobs, WaitingJob
 
 if TYPE_CHECKING:
-    from environment.queues.progressive_filling import Filling
+    from environment.queues.progressive_filling import ProgressiveFilling
 
 #: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
 #: of equals, whose next job is older. Where the order is not fair, as its next job does.
 Rank = tuple[int, float]
 Standing = tuple[Any, ...]
 #: How a queue stood before a job of it was found, its path, and that job.
-Found = tuple[Standing, str, Entry]
+Found = tuple[Standing, str, WaitingJob]
 
 
 class Beneath(NamedTuple):
@@ -48,7 +48,7 @@ class Answer(Enum):
     QUEUE_FULL = 4
 
 
-class Stream:
+class JobStream:
     """What is found of a queue so far. Asked by one order at a time, of those to which it is the same."""
 
     __slots__ = ("found",)
@@ -56,7 +56,7 @@ class Stream:
     def __init__(self) -> None:
         self.found: list[Found] = []
 
-    def at(self, filling: "Filling", number: int) -> Found | None:
+    def at(self, filling: "ProgressiveFilling", number: int) -> Found | None:
         """What is found with that number, from 0; None when there are not so many."""
         found = self.found
         while len(found) <= number:
@@ -64,21 +64,21 @@ class Stream:
                 return None
         return found[number]
 
-    def _more(self, filling: "Filling") -> bool:
+    def _more(self, filling: "ProgressiveFilling") -> bool:
         """Find the next; whether there is one."""
         raise NotImplementedError
 
 
-class Line(Stream):
+class SingleLine(JobStream):
     """A queue whose jobs stand in one line, whosever they are."""
 
     __slots__ = ("_path", "_rest")
 
-    def __init__(self, path: str, row: Row) -> None:
+    def __init__(self, path: str, row: SortedJobs) -> None:
         super().__init__()
         self._path, self._rest = path, iter(row)
 
-    def _more(self, filling: "Filling") -> bool:
+    def _more(self, filling: "ProgressiveFilling") -> bool:
         looks = 0
         for entry in self._rest:
             answer = filling.look(entry)
@@ -91,23 +91,23 @@ class Line(Stream):
         return False
 
 
-class Users(Stream):
+class UserStream(JobStream):
     """A queue of jobs whose user has least is next, of those in whose way no limit is."""
 
     __slots__ = ("_had", "_heap", "_next", "_queue", "_rows", "_users")
 
-    def __init__(self, filling: "Filling", kind: Key, path: str) -> None:
+    def __init__(self, filling: "ProgressiveFilling", kind: Key, path: str) -> None:
         super().__init__()
         self._queue = filling.queue(path)
         self._had = list(filling.had((path, None)))
         self._rows = filling.scene.tree[kind][path]
         self._heap = list(filling.users(kind, path))  # what is sorted is a heap
         #: The next job of users who were looked at, and those behind it.
-        self._next: dict[str, tuple[Entry, Iterator[Entry]]] = {}
+        self._next: dict[str, tuple[WaitingJob, Iterator[WaitingJob]]] = {}
         #: What users have of whom some was found.
         self._users: dict[str, list[float]] = {}
 
-    def _more(self, filling: "Filling") -> bool:
+    def _more(self, filling: "ProgressiveFilling") -> bool:
         heap, look, most = self._heap, filling.look, filling.window
         while heap:
             share, _, user = heap[0]
@@ -133,11 +133,13 @@ class Users(Stream):
                 heappop(heap)
         return False
 
-    def _begin(self, user: str) -> tuple[Entry, Iterator[Entry]]:
+    def _begin(self, user: str) -> tuple[WaitingJob, Iterator[WaitingJob]]:
         rest = iter(self._rows[user])
         return next(rest), rest
 
-    def _take(self, filling: "Filling", user: str, entry: Entry, rest: Iterator[Entry]) -> None:
+    def _take(
+        self, filling: "ProgressiveFilling", user: str, entry: WaitingJob, rest: Iterator[WaitingJob]
+    ) -> None:
         """Find an entry, which is that user's first."""
         queue = self._queue
         self.found.append(((*filling.rank(queue, self._had), entry.key[-2:]), queue.path, entry))
@@ -153,7 +155,7 @@ class Users(Stream):
             heapreplace(self._heap, (dominant(had, queue.weight_of(user)), after.key, user))
 
 
-class Merged(Stream):
+class MergedStream(JobStream):
     """Several queues as one. Each stands at least as far in front as it should, until it is looked at.
 
     What was found of them before is what is found again, but for queues that are not as they were then.
@@ -162,12 +164,16 @@ class Merged(Stream):
     __slots__ = ("_heap", "_kind", "_looked_at")
 
     def __init__(
-        self, filling: "Filling", kind: Key, below: Sequence[Beneath], before: "Merged | None" = None
+        self,
+        filling: "ProgressiveFilling",
+        kind: Key,
+        below: Sequence[Beneath],
+        before: "MergedStream | None" = None,
     ) -> None:
         super().__init__()
         self._kind = kind
         #: By path; most queues of jobs are never looked at.
-        self._looked_at: dict[str, Stream] = {}
+        self._looked_at: dict[str, JobStream] = {}
         #: How each stands, its path, the number of its next job, and its stream if it was looked at.
         self._heap: list[tuple[Any, ...]] = []
         looked_at = before._looked_at if before else {}
@@ -186,7 +192,7 @@ class Merged(Stream):
         if before is not None and same:
             self._go_on(filling, before, same)
 
-    def _go_on(self, filling: "Filling", before: "Merged", same: set[str]) -> None:
+    def _go_on(self, filling: "ProgressiveFilling", before: "MergedStream", same: set[str]) -> None:
         """Merge what was found of those that are the same with the others, up to where it was found."""
         found, heap = self.found, self._heap
         for each in before.found:
@@ -197,14 +203,14 @@ class Merged(Stream):
         heap += (waits for waits in before._heap if waits[1] in same)
         heapify(heap)
 
-    def _more(self, filling: "Filling") -> bool:
+    def _more(self, filling: "ProgressiveFilling") -> bool:
         heap = self._heap
         while heap:
             if self._step(filling):
                 return True
         return False
 
-    def _step(self, filling: "Filling") -> bool:
+    def _step(self, filling: "ProgressiveFilling") -> bool:
         """Find the first of them, if it was looked at; else look at it, for it may stand further behind."""
         _, path, number, stream = self._heap[0]
         if stream is None:
@@ -221,24 +227,24 @@ class Merged(Stream):
             heapreplace(self._heap, (after[0], path, number, stream))
         return True
 
-    def _look_at(self, filling: "Filling", path: str, stream: Stream) -> None:
+    def _look_at(self, filling: "ProgressiveFilling", path: str, stream: JobStream) -> None:
         self._looked_at[path] = stream
         if (first := stream.at(filling, 0)) is not None:
             heappush(self._heap, (first[0], path, 0, stream))
 
 
-class Branch(Stream):
+class Branch(JobStream):
     """A queue of queues: who is below its guarantee is next, then who has least for its weight."""
 
     __slots__ = ("_among", "_had", "_queue")
 
-    def __init__(self, filling: "Filling", kind: Key, of: Beneath) -> None:
+    def __init__(self, filling: "ProgressiveFilling", kind: Key, of: Beneath) -> None:
         super().__init__()
         self._among = filling.merged(kind, of.path, of.below)
         self._queue = filling.queue(of.path)
         self._had = list(filling.had((of.path, None)))
 
-    def _more(self, filling: "Filling") -> bool:
+    def _more(self, filling: "ProgressiveFilling") -> bool:
         """It is below its guarantee also when one in it is below its own."""
         number, known = len(self.found), self._among.found
         found = known[number] if number < len(known) else self._among.at(filling, number)

@@ -19,7 +19,7 @@ from environment.types import FloatArray, IntArray, Job
 BoolArray = NDArray[np.bool_]
 
 
-class Held(NamedTuple):
+class RunningExecutor(NamedTuple):
     """An executor, or a driver on the cluster (`number` None), on the VM with this index, -1 for none known.
 
     It holds that since then (seconds). One that is `going` ends by itself: somebody else has its place
@@ -44,7 +44,7 @@ class Holder:
     job: Job
     started_at: float
     ends_at: float | None
-    held: Sequence[Held]
+    held: Sequence[RunningExecutor]
     spare: int = 0
     whole: bool = False
     rests_until: float = 0.0
@@ -55,7 +55,7 @@ class Holders:
     """J jobs and E executors and drivers, those of a job together; arrays as their fields' names say.
 
     `of` [E] has the job's number, `vm` [E] the VM's index, `since` [E], `driver` and `going` [E] are as in
-    `Held`; `ends_at` [J] is NaN where it is not known.
+    `RunningExecutor`; `ends_at` [J] is NaN where it is not known.
     """
 
     jobs: tuple[Job, ...]

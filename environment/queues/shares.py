@@ -29,7 +29,7 @@ _PARTS = 10**12
 _DUST = 1e-6
 
 
-class Holding(NamedTuple):
+class JobHolding(NamedTuple):
     """What a job holds now, and what that costs, dollars per hour; not `new` are more executors of one."""
 
     queue: str
@@ -86,7 +86,7 @@ Uses = Mapping[str, Mapping[str | None, Use]]
 _NOBODY: Mapping[str | None, Use] = {}
 
 
-class Used(NamedTuple):
+class PastUsage(NamedTuple):
     """What is remembered of a queue or user beyond what is held: `Use.past`, and `Use.at`."""
 
     queue: str
@@ -140,7 +140,7 @@ class Standings:
         """All who had anything before anything was placed."""
         return _every(self.uses)
 
-    def with_more(self, more: Iterable[Holding]) -> "Standings":
+    def with_more(self, more: Iterable[JobHolding]) -> "Standings":
         """The same when these jobs have been placed."""
         placed = dict(self.placed)
         for holding in more:
@@ -225,12 +225,12 @@ class Shares:
         self._uses: dict[str, dict[str | None, Use]] = {}
         #: The queues of which nothing was handed out since it was changed.
         self._mine: set[str] = set()
-        self._holdings: dict[str, Holding] = {}
+        self._holdings: dict[str, JobHolding] = {}
         self._spent: dict[Scope, float] = {}
         self._day = ""
         self._standings: Standings | None = None
 
-    def holds(self, job_id: str, holding: Holding, at: float) -> None:
+    def holds(self, job_id: str, holding: JobHolding, at: float) -> None:
         """From now on the job holds this, and nothing else; nothing at all when that is empty."""
         before = self._holdings.get(job_id)
         if before == holding or (before is None and not holding.held):
@@ -242,7 +242,7 @@ class Shares:
             self._add(holding, at, 1)
             self._holdings[job_id] = holding
 
-    def _add(self, holding: Holding, at: float, times: int) -> None:
+    def _add(self, holding: JobHolding, at: float, times: int) -> None:
         self._standings, at = None, step_of(at, self._sharing.half_life)
         for queue, user in scopes(self._sharing.queues, holding.queue, holding.user):
             users = self._own(queue)
@@ -283,10 +283,11 @@ class Shares:
         spent = known.spent if day == self._day else _NOTHING_SPENT
         return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
 
-    def state(self) -> tuple[Used, ...]:
+    def state(self) -> tuple[PastUsage, ...]:
         """What is not known from what jobs hold now."""
         return tuple(
-            Used(queue, user, tuple(use.past.items()), use.at) for (queue, user), use in _every(self._uses)
+            PastUsage(queue, user, tuple(use.past.items()), use.at)
+            for (queue, user), use in _every(self._uses)
         )
 
     def spent(self) -> tuple[Spent, ...]:
@@ -294,7 +295,7 @@ class Shares:
         return tuple(Spent(self._day, queue, user, dollars) for (queue, user), dollars in self._spent.items())
 
     def resume(
-        self, used: Iterable[Used], spent: Iterable[Spent], holdings: Mapping[str, Holding], at: float
+        self, used: Iterable[PastUsage], spent: Iterable[Spent], holdings: Mapping[str, JobHolding], at: float
     ) -> None:
         """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
         # Those of before come first, in their order: so the state is the same as if nothing had ended.

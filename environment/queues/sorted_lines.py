@@ -19,12 +19,12 @@ Key = tuple[Any, ...]
 #: Class, queue, user.
 Path = tuple[Key, str, str]
 #: Lines by class, queue and user.
-Tree = Mapping[Key, Mapping[str, Mapping[str, "Row"]]]
+Tree = Mapping[Key, Mapping[str, Mapping[str, "SortedJobs"]]]
 #: As many entries has a piece of a row at most.
 _PIECE = 128
 
 
-class Entry(NamedTuple):
+class WaitingJob(NamedTuple):
     """A job that waits: where it stands in its line, all that it asks for, and the least on which it runs."""
 
     key: Key
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     least: Resources
 
 
-class Row:
+class SortedJobs:
     """Entries in order, in pieces.
 
     Of a copy and what it is of, either may be changed: the piece that changes is copied first. So a job that
@@ -42,7 +42,7 @@ class Row:
 
     __slots__ = ("_mine", "_pieces")
 
-    def __init__(self, pieces: Iterable[list[Entry]] = ()) -> None:
+    def __init__(self, pieces: Iterable[list[WaitingJob]] = ()) -> None:
         self._pieces = list(pieces)
         #: The pieces that nobody else has, by their ids.
         self._mine: set[int] = set()
@@ -50,19 +50,19 @@ class Row:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[WaitingJob]:
         return chain.from_iterable(self._pieces)
 
     @property
-    def first(self) -> Entry:
+    def first(self) -> WaitingJob:
         """The first; IndexError where there is none."""
         return self._pieces[0][0]
 
-    def copy(self) -> "Row":
+    def copy(self) -> "SortedJobs":
         """The same, to be changed."""
-        return Row(self._pieces)
+        return SortedJobs(self._pieces)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: WaitingJob) -> None:
         """An entry joins."""
         if not self._pieces:
             self._pieces.append([])
@@ -93,7 +93,7 @@ class Row:
             return len(pieces) - 1
         return max(bisect_right(pieces, key, key=lambda piece: piece[0].key) - 1, 0)
 
-    def _own(self, number: int) -> list[Entry]:
+    def _own(self, number: int) -> list[WaitingJob]:
         """A piece, to be changed."""
         piece = self._pieces[number]
         if id(piece) not in self._mine:
@@ -156,7 +156,7 @@ class Lines:
         #: What was not handed out since it was made, and may be changed.
         self._mine: set[tuple[Any, ...]] = set()
 
-    def add(self, path: Path, entry: Entry) -> None:
+    def add(self, path: Path, entry: WaitingJob) -> None:
         """An entry joins a line."""
         self._line(path).add(entry)
 
@@ -187,7 +187,7 @@ class Lines:
         """The same lines, of which others may be changed."""
         return Lines(*self.hand_out())
 
-    def _line(self, path: Path) -> Row:
+    def _line(self, path: Path) -> SortedJobs:
         """A line, to be changed."""
         if () not in self._mine:
             self._tree, self._classes = dict(self._tree), list(self._classes)
@@ -197,9 +197,9 @@ class Lines:
         at: Any = self._tree
         for depth, name in enumerate(path, 1):
             if path[:depth] not in self._mine:
-                empty: Any = Row() if depth == len(path) else {}
+                empty: Any = SortedJobs() if depth == len(path) else {}
                 at[name] = at[name].copy() if name in at else empty
                 self._mine.add(path[:depth])
             at = at[name]
-        line: Row = at
+        line: SortedJobs = at
         return line

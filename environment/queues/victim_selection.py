@@ -26,7 +26,7 @@ class NothingTakenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class QueueGuarantee:
     """A queue that must keep what is guaranteed to it: which jobs are its, what they hold (thousandths)."""
 
     guaranteed: Resources
@@ -48,7 +48,7 @@ class Victims:
     jobs: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-class Chooser:
+class VictimSelector:
     """Whom to choose for one request, on a view of which all that is free may be used.
 
     `worth` is what the work of each executor has cost so far, dollars, [E].
@@ -60,7 +60,7 @@ class Chooser:
         request: PlacementRequest,
         holders: Holders,
         worth: FloatArray,
-        guards: list[Guard],
+        guards: list[QueueGuarantee],
     ) -> None:
         self._view, self._request, self._holders = view, request, holders
         self._worth, self._guards = worth, guards
@@ -344,7 +344,7 @@ def _added(at: IntArray, amounts: IntArray, count: int) -> IntArray:
     return found
 
 
-def _by_job(guards: Sequence[Guard], jobs: int) -> list[list[int]]:
+def _by_job(guards: Sequence[QueueGuarantee], jobs: int) -> list[list[int]]:
     """Of each job the guards, by number, whose it is."""
     found: list[list[int]] = [[] for _ in range(jobs)]
     for number, guard in enumerate(guards):
@@ -353,7 +353,7 @@ def _by_job(guards: Sequence[Guard], jobs: int) -> list[list[int]]:
     return found
 
 
-def _sums(holders: Holders, rows: IntArray, guards: list[Guard]) -> list[dict[str, int]]:
+def _sums(holders: Holders, rows: IntArray, guards: list[QueueGuarantee]) -> list[dict[str, int]]:
     """What these executors hold of what each queue is guaranteed, as far as they are its; thousandths."""
     found = []
     for guard in guards:

@@ -10,7 +10,7 @@ import numpy as np
 
 from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.state import Batch, SmallIntArray
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, MEMORY, NOTHING, THOUSANDTHS, Resources
@@ -35,7 +35,7 @@ class SimulatedCluster:
         #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
         self._shown: IntArray | slice = slice(len(vms))
         #: What could be had of the VMs that are left; None as long as none is lost.
-        self._reach: Reach | None = None
+        self._reach: MaxCapacity | None = None
         #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
@@ -110,7 +110,7 @@ class SimulatedCluster:
         gone = self._index[vm_id]
         self._there = self._shown = self._there[self._there != gone]
         there = tuple(self._vms[vm] for vm in self._there)
-        self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
+        self._empty, self._reach = _empty(there, self._others), MaxCapacity(there, known=True)
         self.reprice()
         return gone
 

@@ -16,7 +16,12 @@ from environment.kernel.play_loop import CPUS, MADE, MEMORY, ROOM, WAITS, Trace
 from environment.policy import Player
 from environment.resources import CPUS as CPUS_NAME
 from environment.resources import MEMORY as MEMORY_NAME
-from environment.simulation.results.decision_trace import StuckError, ToldDecisions, Traced, TracedDecisions
+from environment.simulation.results.decision_trace import (
+    StuckError,
+    ToldDecisions,
+    TracedDecision,
+    TracedDecisions,
+)
 from environment.simulation.world import World
 from environment.types import FloatArray, Job
 
@@ -52,16 +57,16 @@ def _told(world: World, player: Player, trace: Trace) -> TracedDecisions:
     first, count = world.batch.jobs.first[0], world.batch.jobs.executors[0]
     placement, kernels = world.batch.state.placement[0], np.argsort(player.order)
 
-    def tell(number: int) -> Traced:
+    def tell(number: int) -> TracedDecision:
         which = int(trace.job[number])
         job, at, waiting = jobs[which], float(trace.at[number]), int(trace.waiting[number])
         room = int(trace.lacks[number, ROOM])
         if room >= 0:
             lacks = _shortage(job, trace.lacks[number].tolist(), size) if room < job.executors else ""
-            return Traced(at, job.id, waiting, player.wait(number, lacks))
+            return TracedDecision(at, job.id, waiting, player.wait(number, lacks))
         begin = first[kernels[which]]
         on = tuple(placement[begin : begin + count[kernels[which]]].tolist())
-        return Traced(at, job.id, waiting, player.place(number, job, on))
+        return TracedDecision(at, job.id, waiting, player.place(number, job, on))
 
     return ToldDecisions(int(trace.counts[MADE]), int(trace.counts[WAITS]), tell)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from environment.kernel.leases import CLOSES, TAKEN
 from environment.kernel.state import Batch
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.spot_forecast import Forecast
 from environment.types import Vm
 
@@ -18,7 +18,7 @@ from environment.types import Vm
 class IdleVms:
     """Watches which VMs of row 0 are held, and puts off when idle ones close."""
 
-    def __init__(self, batch: Batch, vms: Sequence[Vm], keeping: Keeping) -> None:
+    def __init__(self, batch: Batch, vms: Sequence[Vm], keeping: IdleTimeout) -> None:
         self._batch = batch
         self._terms = [vm.terms for vm in vms]
         self._keeping = keeping

@@ -7,7 +7,7 @@ from pathlib import Path
 from environment.clusters.price_history import PriceHistory
 from environment.decisions.sizing import Sizes
 from environment.kernel.rule_options import DurationOptions
-from environment.pools import BREAK_EVEN, Keeping
+from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing
 from environment.simulation.durations.beliefs import Belief
 from environment.simulation.durations.fitted_model import FittedDurations, Pace
@@ -43,7 +43,7 @@ class SimulationOptions:
     #: model says of placement and company no daemon knows.
     as_daemon: bool = False
     #: How long idle VMs of pools are kept.
-    keeping: Keeping = BREAK_EVEN
+    keeping: IdleTimeout = BREAK_EVEN
     #: What VMs of spot pools cost over time, by pool; of others what the cluster says.
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
     #: What is lost on the way; nothing by default.

@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
-from environment.queues.ordered_queue import Turns
+from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Ordering
 from environment.queues.progressive_filling import Gate, every
-from environment.queues.shares import Holding
+from environment.queues.shares import JobHolding
 from environment.queues.types import Sharing
 from environment.resources import NOTHING, total
 from environment.types import PlacementRequest, Vm
@@ -28,8 +28,8 @@ class InOrder:
         self._vms = {vm.id: vm for vm in vms}
         self._whole = total([vm.resources for vm in vms])
         #: What jobs hold that run, and until when it was charged.
-        self._held: dict[str, tuple[Holding, float]] = {}
-        self._turns: Turns | None = None
+        self._held: dict[str, tuple[JobHolding, float]] = {}
+        self._turns: OrderedQueue | None = None
         #: The last day on which anything was charged.
         self._spent_on = ""
         self._charges = any(
@@ -58,7 +58,7 @@ class InOrder:
         growing: Sequence[PlacementRequest],
         aside: Mapping[str, str],
         gate: Gate = every,
-    ) -> Turns:
+    ) -> OrderedQueue:
         """Who may be placed now: `again` before all, running jobs that ask for more while nobody else waits.
 
         Who is `aside` may not, nor whom the gate does not let in.
@@ -81,7 +81,7 @@ class InOrder:
         again: Sequence[PlacementRequest],
         gate: Gate,
         skipped: frozenset[str] = frozenset(),
-    ) -> Turns:
+    ) -> OrderedQueue:
         return self._ordering.turns(self._whole, now, _day(now), first=again, skipped=skipped, gate=gate)
 
     def placed(self, job_id: str) -> None:
@@ -98,13 +98,13 @@ class InOrder:
             min(size.share_of(vm.resources), 1.0) * vm.price_per_hour
             for size, vm in zip(sizes, vms, strict=True)
         )
-        self._note(running, Holding(running.job.queue, running.job.owner, total(sizes), per_hour), now)
+        self._note(running, JobHolding(running.job.queue, running.job.owner, total(sizes), per_hour), now)
 
     def ended(self, running: RunningJob, at: float) -> None:
         """A job is over and holds nothing."""
-        self._note(running, Holding(running.job.queue, running.job.owner, NOTHING, 0.0), at)
+        self._note(running, JobHolding(running.job.queue, running.job.owner, NOTHING, 0.0), at)
 
-    def _note(self, running: RunningJob, holding: Holding, at: float) -> None:
+    def _note(self, running: RunningJob, holding: JobHolding, at: float) -> None:
         job_id = running.job.id
         self._charge_one(job_id, at)
         self._ordering.shares.holds(job_id, holding, at)

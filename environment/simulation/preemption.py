@@ -13,17 +13,17 @@ import numpy as np
 
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.state import Batch, SmallIntArray
-from environment.queues.preemption import HOLD, Plan, Taker, plan, refused, takers
-from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.preemption import HOLD, PreemptionPlan, Taker, plan, refused, takers
+from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from environment.queues.types import Sharing
 from environment.resources import Resources
-from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
 
 
-class _Given(NamedTuple):
+class _LastPreemptions(NamedTuple):
     """To which jobs a job gave something, and when last."""
 
     to: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class _Given(NamedTuple):
 
 
 @dataclass(slots=True)
-class Preempted:
+class PreemptionTotals:
     """What came of it: executors that were given, jobs that were stopped, dollars of work that was lost."""
 
     executors: int = 0
@@ -45,7 +45,7 @@ class Preempted:
         return {"executors_given": self.executors, "jobs_stopped": self.jobs, "work_given": self.dollars}
 
 
-class GivingWay:
+class SimulatedPreemption:
     """Who gave what to whom, jobs by their numbers in the kernel; `running`, `requests` are the world's."""
 
     def __init__(
@@ -54,7 +54,7 @@ class GivingWay:
         batch: Batch,
         running: dict[int, RunningJob],
         requests: Sequence[PlacementRequest],
-        missing: Missing,
+        missing: MissingExecutors,
         growing: SimulatedGrowth,
         gave: Callable[[RunningJob, int], None],
         stopped: Callable[[int], None],
@@ -63,12 +63,12 @@ class GivingWay:
         self._sharing, self._batch, self._running = sharing, batch, running
         self._requests = requests
         self._missing, self._growing, self._gave, self._stopped = missing, growing, gave, stopped
-        self._given: dict[str, _Given] = {}
+        self._given: dict[str, _LastPreemptions] = {}
         #: When who was given something last.
         self._took: dict[str, float] = {}
         #: Those that are stopped, and what they ask for.
         self.waiting: dict[int, PlacementRequest] = {}
-        self.preempted = Preempted()
+        self.preempted = PreemptionTotals()
 
     def number(self, request: PlacementRequest) -> int | None:
         """The number of a job that was stopped and asks for this; None for others."""
@@ -88,10 +88,10 @@ class GivingWay:
             if holders is None:
                 of = (self._holder(number, on, view) for number, on in self._running.items())
                 holders = Holders.of_jobs([*of])
-            given = self._given.get(request.job.id, _Given())
+            given = self._given.get(request.job.id, _LastPreemptions())
             rests_until = given.at + self._sharing.preemption.pause
             found = plan(view, Taker(request, given.to, rests_until), holders, self._sharing)
-            if isinstance(found, Plan) and not refused(waiting, view, found):
+            if isinstance(found, PreemptionPlan) and not refused(waiting, view, found):
                 self._take(found)
                 return request, found.place
         return None
@@ -99,7 +99,7 @@ class GivingWay:
     def _holder(self, number: int, running: RunningJob, view: ClusterView) -> Holder:
         present, start = self._missing.present(number), float(self._batch.state.start[0, number])
         held = tuple(
-            Held(at, view.index[vm_id], self._missing.since.get(at, start), size)
+            RunningExecutor(at, view.index[vm_id], self._missing.since.get(at, start), size)
             for at, vm_id, size in zip(present, running.vm_ids, running.taken, strict=True)
         )
         whole = not self._missing.lacks(number)
@@ -110,17 +110,20 @@ class GivingWay:
             held,
             len(present) - running.job.fewest if whole else 0,
             whole and running.job.restartable,
-            max(self._given.get(running.job.id, _Given()).at, self._took.get(running.job.id, -np.inf))
+            max(
+                self._given.get(running.job.id, _LastPreemptions()).at,
+                self._took.get(running.job.id, -np.inf),
+            )
             + self._sharing.preemption.pause,
         )
 
-    def _take(self, found: Plan) -> None:
+    def _take(self, found: PreemptionPlan) -> None:
         self._took[found.taker.job.id] = self._now
         numbers = {running.job.id: number for number, running in self._running.items()}
         for victim in found.victims:
             number, taker = numbers[victim.job_id], found.taker.job.id
-            given = self._given.get(victim.job_id, _Given())
-            self._given[victim.job_id] = _Given((*given.to, taker), self._now)
+            given = self._given.get(victim.job_id, _LastPreemptions())
+            self._given[victim.job_id] = _LastPreemptions((*given.to, taker), self._now)
             if victim.whole:
                 self._stop(number)
                 self.preempted.jobs += 1

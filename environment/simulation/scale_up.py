@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from environment.kernel.completion_heap import reorder_ends
-from environment.kernel.resized_jobs import Spared, join_sized
+from environment.kernel.resized_jobs import SparedResources, join_sized
 from environment.kernel.state import Batch, SmallIntArray
 from environment.resources import CPUS, Resources
 from environment.scale_up import Grown, expected_of, more_executors, pays, with_more
-from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 
@@ -27,12 +27,12 @@ class SimulatedGrowth:
     def __init__(
         self,
         batch: Batch,
-        spared: Spared,
+        spared: SparedResources,
         ids: Sequence[str],
         running: dict[int, RunningJob],
         given: dict[int, Resources],
         sizes: dict[int, tuple[Resources, ...]],
-        missing: Missing,
+        missing: MissingExecutors,
         seconds: Seconds,
         *,
         as_daemon: bool,

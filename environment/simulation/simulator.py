@@ -16,12 +16,17 @@ from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_once
 from environment.decisions.sizing import sizing_for
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.policy import Compiled, Decide, Guarded, Observer, Player, Policy, Timed
+from environment.policy import CompiledPolicy, Decide, GuardedPolicy, Observer, Player, Policy, TimedPolicy
 from environment.simulation.compiled_play import MANY, play_compiled
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results.decision_trace import EndlessError, KeptDecisions, StuckError, Traced
+from environment.simulation.results.decision_trace import (
+    EndlessError,
+    KeptDecisions,
+    StuckError,
+    TracedDecision,
+)
 from environment.simulation.results.outcomes import result_of
 from environment.simulation.results.results import Result
 from environment.simulation.world import World
@@ -119,19 +124,19 @@ def play(
 
 def _player(world: World, policy: Policy) -> Player | None:
     """The policy in compiled code, where it and the world are such that it can be played there."""
-    if not isinstance(policy, Compiled) or isinstance(policy, Observer) or not world.plain:
+    if not isinstance(policy, CompiledPolicy) or isinstance(policy, Observer) or not world.plain:
         return None
     return policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
 
 
 def _cut_short(policy: object) -> int:
     """How many decisions of the policy a safety stop has cut short so far."""
-    return policy.cut_short if isinstance(policy, Timed) else 0
+    return policy.cut_short if isinstance(policy, TimedPolicy) else 0
 
 
 def _guarded(policy: object) -> int:
     """How many decisions the policy's guard has taken so far."""
-    return policy.guarded if isinstance(policy, Guarded) else 0
+    return policy.guarded if isinstance(policy, GuardedPolicy) else 0
 
 
 class _Stopwatch:
@@ -154,7 +159,7 @@ def _run(
     decide: Callable[[ClusterView, WaitingRequests], Verdict],
     fallback: Decide | None,
     observe: Callable[[EndedJob], None] | None,
-) -> Iterator[Traced]:
+) -> Iterator[TracedDecision]:
     events, most = 0, world.options.events(len(world.jobs))
 
     def count() -> None:
@@ -187,7 +192,9 @@ def _run(
         elif event is not None:
             world.plan(verdict.decision.keeps)
             pass_time(event)
-        yield Traced(verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults)
+        yield TracedDecision(
+            verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults
+        )
     world.finish()
 
 
@@ -214,7 +221,7 @@ def _endless(world: World, events: int) -> str:
     )
 
 
-def _without_scores(traced: Traced) -> Traced:
+def _without_scores(traced: TracedDecision) -> TracedDecision:
     decision = traced.decision
     if isinstance(decision, Place) and (decision.scores or decision.details):
         return replace(traced, decision=replace(decision, scores=(), details={}))

@@ -9,7 +9,7 @@ from environment.decisions.decision_round import WaitingRequests
 from environment.decisions.jvm_limit import carried
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.cluster import SimulatedCluster
-from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.ordering import InOrder
 from environment.simulation.scale_up import SimulatedGrowth
 from environment.types import PlacementRequest
@@ -25,7 +25,7 @@ class WhoWaits:
         arrivals: Arrivals,
         requests: Sequence[PlacementRequest],
         running: Mapping[int, RunningJob],
-        missing: Missing,
+        missing: MissingExecutors,
         growing: SimulatedGrowth,
         in_order: InOrder | None,
         jvms: int | None,

@@ -25,11 +25,11 @@ from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
 from environment.simulation.durations.job_times import JobTimes
 from environment.simulation.faults.executor_losses import ExecutorLosses
-from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.ordering import InOrder
-from environment.simulation.preemption import GivingWay
+from environment.simulation.preemption import SimulatedPreemption
 from environment.simulation.results.billing import Meter
 from environment.simulation.scale_up import SimulatedGrowth
 from environment.simulation.waiting import WhoWaits
@@ -92,7 +92,7 @@ class World:
         #: What executors take, by their place in the kernel, where that is not what their job asks for.
         self.given: dict[int, Resources] = {}
         as_daemon = not options.belief.exact and (pace is None or options.as_daemon)
-        self.missing = Missing(
+        self.missing = MissingExecutors(
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
         )
         self._times = JobTimes(self.batch, self.truth, self._running, options, pace)
@@ -110,9 +110,9 @@ class World:
             grows=options.grows and not self._cluster.elastic,
         )
         #: Who gives way to others; None where nobody does.
-        self.giving: GivingWay | None = None
+        self.giving: SimulatedPreemption | None = None
         if gives_way and options.sharing is not None:
-            self.giving = GivingWay(
+            self.giving = SimulatedPreemption(
                 options.sharing,
                 self.batch,
                 self._running,
@@ -288,7 +288,9 @@ class World:
             came = next(n for n, job in enumerate(self.jobs, 1) if job.id == request.job.id)
             self._in_order.joins(request, came, self.now)
 
-    def _begin_again(self, giving: GivingWay, number: int, request: PlacementRequest, place: Place) -> None:
+    def _begin_again(
+        self, giving: SimulatedPreemption, number: int, request: PlacementRequest, place: Place
+    ) -> None:
         """Start a job once more that was stopped."""
         placement, job = self._cluster.numbers(place.placement), self.truth[request.job.id]
         whole = len(placement) == request.count and place.sizes in ((), request.asked)

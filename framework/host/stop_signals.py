@@ -25,7 +25,7 @@ _TELLING = 1.0
 _OF_KERNEL = 0x80
 
 
-class Sender(NamedTuple):
+class SignalSender(NamedTuple):
     """The process that sent a signal; `command` says in words where it is not known, or gone."""
 
     signal: str
@@ -36,7 +36,7 @@ class Sender(NamedTuple):
 
 
 @contextmanager
-def told_of(tell: Callable[[Sender], None]) -> Iterator[None]:
+def told_of(tell: Callable[[SignalSender], None]) -> Iterator[None]:
     """Have `tell` hear of each such signal before it has its effect; within this, in the main thread alone.
 
     Threads that are started within have them blocked, too. An ignored one, such as SIGHUP under nohup, ends
@@ -64,7 +64,7 @@ def unblocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _listen(tell: Callable[[Sender], None], stops: frozenset[signal.Signals]) -> None:
+def _listen(tell: Callable[[SignalSender], None], stops: frozenset[signal.Signals]) -> None:
     while True:
         info = signal.sigwaitinfo(stops)
         telling = threading.Thread(target=tell, args=(sender_of(info),), name="told", daemon=True)
@@ -78,13 +78,13 @@ def _listen(tell: Callable[[Sender], None], stops: frozenset[signal.Signals]) ->
             signal.pthread_sigmask(signal.SIG_BLOCK, stops)
 
 
-def sender_of(info: signal.struct_siginfo) -> Sender:
+def sender_of(info: signal.struct_siginfo) -> SignalSender:
     """The sender of a signal, as far as the kernel tells it and the process is still there."""
     name = signal.Signals(info.si_signo).name
     if info.si_code == _OF_KERNEL or info.si_pid == 0:
         why = "the kernel: a key of its terminal or its end" if info.si_code == _OF_KERNEL else _OUTSIDE
-        return Sender(name, info.si_pid, info.si_uid, _user(info.si_uid), why)
-    return Sender(name, info.si_pid, info.si_uid, _user(info.si_uid), _command(info.si_pid))
+        return SignalSender(name, info.si_pid, info.si_uid, _user(info.si_uid), why)
+    return SignalSender(name, info.si_pid, info.si_uid, _user(info.si_uid), _command(info.si_pid))
 
 
 _OUTSIDE = "a process outside of this one's container"

@@ -15,7 +15,7 @@ log = structlog.get_logger("mesos")
 PERIOD = 15.0
 
 
-class Census:
+class AgentPoller:
     """Reads with `read` whenever it is asked to and every `PERIOD` seconds, in a thread of its own.
 
     `tell` hears what is not as it was told before. `read` returns None while nobody can be asked.

@@ -21,7 +21,7 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
 from environment.number_format import clock
-from framework.mesos.agent_poller import Census
+from framework.mesos.agent_poller import AgentPoller
 from framework.mesos.agent_sizes import AWAY, read_agents
 from framework.mesos.bounded_http import Credentials
 from framework.mesos.leader_detector import Detector, is_zookeeper
@@ -29,7 +29,7 @@ from framework.mesos.pymesos_driver import SchedulerDriver
 from framework.mesos.session import Session, SessionOptions
 from framework.mesos.translate import (
     Json,
-    Purse,
+    OfferAllocator,
     agent_url,
     inverse_offer_from_json,
     offer_from_json,
@@ -58,7 +58,7 @@ Describe = Callable[[str], tuple[ExecutorRecord, ProcessSpec, str]]
 Emit = Callable[[ev.Event, Json | None], None]
 
 
-class MesosLink:
+class MasterLink:
     """A framework's link to its master. Events come from any thread; everything public returns at once."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MesosLink:
         self._emit = emit
         #: As whom masters and agents are asked.
         self.credentials = Credentials(options.principal, options.secret)
-        self._census = Census(self._read_agents, self._tell_agents)
+        self._census = AgentPoller(self._read_agents, self._tell_agents)
         self._may_call = may_call
         self._now = now
         self.framework_id = framework_id
@@ -282,7 +282,7 @@ class MesosLink:
         if len(offers) < len(command.offer_ids):
             self._refuse(command.task_ids, command.vm.id, "an offer was taken back")
             return
-        purse, tasks = Purse(offers), []
+        purse, tasks = OfferAllocator(offers), []
         sent: list[str] = []
         for task_id in command.task_ids:
             try:

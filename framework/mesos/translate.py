@@ -151,7 +151,7 @@ def task_to_json(
     return info
 
 
-class Purse:
+class OfferAllocator:
     """The resources of the offers of one agent, from which tasks are paid.
 
     Resources are handed out as they came, with their role and reservations, as a master demands it.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from environment.resources import THOUSANDTHS, Resources
-from framework.providers.interface import ProviderError, Wanted
+from framework.providers.interface import ProviderError, VmRequest
 
 #: Below this a VM tells the daemon of itself, by its lease.
 VMS = "/v1/vms/"
@@ -27,7 +27,7 @@ class Door:
     key: Callable[[str], str]
 
 
-class Joining(NamedTuple):
+class AgentJoin(NamedTuple):
     """What a VM is told: `attributes` and `resources` are flags of its Mesos agent.
 
     Notices are POSTed to `notice_url`, with `key` as bearer token.
@@ -40,7 +40,7 @@ class Joining(NamedTuple):
     key: str
 
 
-def joining(wanted: Wanted, door: Door) -> Joining:
+def joining(wanted: VmRequest, door: Door) -> AgentJoin:
     """What the VM is told; ProviderError `invalid` when a name in it would be no attribute of an agent."""
     vm = wanted.vm
     attributes = {"vm": vm.type, "price": decimal(vm.price_per_hour), "lease": wanted.lease}
@@ -49,7 +49,7 @@ def joining(wanted: Wanted, door: Door) -> Joining:
             raise ProviderError("invalid", f"{value!r} can be no attribute ({name}) of a Mesos agent")
     told = ";".join(f"{name}:{value}" for name, value in attributes.items())
     notice_url = f"{door.url.rstrip('/')}{VMS}{quote(wanted.lease, safe='')}/notice"
-    return Joining(door.master, told, _flag(vm.resources), notice_url, door.key(wanted.lease))
+    return AgentJoin(door.master, told, _flag(vm.resources), notice_url, door.key(wanted.lease))
 
 
 def decimal(number: float) -> str:

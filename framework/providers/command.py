@@ -22,7 +22,7 @@ from conf.schema import CommandProvider, Name, Strict, Text
 from conf.util.printable import visible
 from framework.host.stop_signals import unblocked
 from framework.providers.agent_join import Door, joining
-from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest
 
 #: Why a program says that nothing was opened. After any other code but 0 nobody knows whether something was.
 REFUSALS: Mapping[int, Refusal] = {10: "capacity", 11: "quota", 12: "invalid"}
@@ -36,7 +36,7 @@ _LINGER = 0.2
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Opened(Strict):
+class _OpenAnswer(Strict):
     """What `open` answers, and each of what `list` does, where lease and pool are needed."""
 
     id: Name
@@ -49,17 +49,17 @@ class _Opened(Strict):
     charged: _Number | None = None
 
 
-class _Closed(Strict):
+class _CloseAnswer(Strict):
     charged: _Number | None = None
 
 
-class _Listed(_Opened):
+class _ListEntry(_OpenAnswer):
     lease: Name
     pool: Name
 
 
-class _Listing(Strict):
-    machines: Annotated[tuple[_Listed, ...], Field(strict=False)]
+class _ListAnswer(Strict):
+    machines: Annotated[tuple[_ListEntry, ...], Field(strict=False)]
 
 
 class _Prices(Strict):
@@ -96,9 +96,9 @@ class ProgramProvider:
                 where = folder if "/" in program[0] else "PATH"
                 raise ConfigError(f"provider.{deed}: {program[0]}: no such program (looked in {where})")
 
-    def open(self, wanted: Wanted) -> Machine:
+    def open(self, wanted: VmRequest) -> Machine:
         """Open a VM, or say which one is open under this lease already."""
-        answer = self._ask("open", self._options.open, self._request(wanted), _Opened)
+        answer = self._ask("open", self._options.open, self._request(wanted), _OpenAnswer)
         pool = _pool(wanted)
         for key, right, found in (("lease", wanted.lease, answer.lease), ("pool", pool, answer.pool)):
             if found not in (None, right):
@@ -112,13 +112,13 @@ class ProgramProvider:
         """
         told = self._run("close", self._options.close, {"id": machine_id})
         try:
-            return _read(self._named("close"), told, _Closed).charged
+            return _read(self._named("close"), told, _CloseAnswer).charged
         except ProviderError:
             return None
 
     def list(self) -> Sequence[Machine]:
         """All VMs of this cluster that cost something now."""
-        answer = self._ask("list", self._options.list, {}, _Listing)
+        answer = self._ask("list", self._options.list, {}, _ListAnswer)
         return tuple(_machine(one, one.lease, one.pool) for one in answer.machines)
 
     def prices(self) -> Mapping[str, float]:
@@ -134,7 +134,7 @@ class ProgramProvider:
         answer = self._ask("notices", program, {}, _Notices)
         return tuple(Notice(one.lease, one.at, one.why) for one in answer.notices)
 
-    def _request(self, wanted: Wanted) -> Mapping[str, Any]:
+    def _request(self, wanted: VmRequest) -> Mapping[str, Any]:
         vm, told = wanted.vm, joining(wanted, self._door)
         return {
             "lease": wanted.lease,
@@ -198,7 +198,7 @@ def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> 
             )  # fmt: skip
     with process:
         try:
-            said = _Said(process)
+            said = _ProgramOutput(process)
             said.listen(until)
             return process.wait(), bytes(said.answer), bytes(said.complaints)
         except BaseException:
@@ -206,7 +206,7 @@ def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> 
             raise
 
 
-class _Said:
+class _ProgramOutput:
     """What a program says while it runs."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -284,11 +284,11 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _pool(wanted: Wanted) -> str:
+def _pool(wanted: VmRequest) -> str:
     return wanted.vm.terms.pool if wanted.vm.terms is not None else ""
 
 
-def _machine(answer: _Opened, lease: str, pool: str) -> Machine:
+def _machine(answer: _OpenAnswer, lease: str, pool: str) -> Machine:
     return Machine(
         answer.id, lease, pool, answer.state, answer.opened_at, answer.price_per_hour, answer.address,
         answer.charged,

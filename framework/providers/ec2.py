@@ -25,7 +25,7 @@ from environment.types import Vm
 from framework.providers import ec2_responses as answers
 from framework.providers.agent_join import Door, joining
 from framework.providers.ec2_errors import refusal
-from framework.providers.interface import Machine, Notice, ProviderError, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, VmRequest
 from framework.providers.user_data import UserData
 
 _CLUSTER, _POOL, _LEASE = "stoker-cluster", "stoker-pool", "stoker-lease"
@@ -74,7 +74,7 @@ class Ec2:
         self._sizes: dict[str, answers.InstanceType] = {}
         self._prices: tuple[float, dict[tuple[str, str], float]] = (0.0, {})
 
-    def open(self, wanted: Wanted) -> Machine:
+    def open(self, wanted: VmRequest) -> Machine:
         """Open a VM, or say which one is open under this lease already."""
         self._check_size(wanted.vm)
         request = self._request(wanted)
@@ -142,7 +142,7 @@ class Ec2:
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    def _request(self, wanted: Wanted) -> dict[str, Any]:
+    def _request(self, wanted: VmRequest) -> dict[str, Any]:
         options, vm, told = self._options, wanted.vm, joining(wanted, self._door)
         pool = _pool(vm)
         words = {"lease": wanted.lease, "pool": pool, "cluster": options.cluster, **told._asdict()}
@@ -193,10 +193,10 @@ class Ec2:
             why = f"an instance of {vm.type} has {cpus} cpus and {memory} MiB, and its pool says {asked}"
             raise ProviderError("invalid", why)
 
-    def _instances(self, filters: Mapping[str, Sequence[str]]) -> Iterator[answers.Instance]:
+    def _instances(self, filters: Mapping[str, Sequence[str]]) -> Iterator[answers.Ec2Instance]:
         wanted = {f"tag:{_CLUSTER}": [self._options.cluster], "instance-state-name": _THERE, **filters}
         asked = [{"Name": name, "Values": values} for name, values in wanted.items()]
-        for page in self._pages("describe_instances", answers.Reservations, Filters=asked):
+        for page in self._pages("describe_instances", answers.Ec2Reservations, Filters=asked):
             for one in (one for reservation in page.reservations for one in reservation.instances):
                 if one.tag(_CLUSTER) == self._options.cluster and one.state.name in _THERE:
                     yield one
@@ -227,7 +227,7 @@ class Ec2:
         self._prices = (time.monotonic(), found)
         return found
 
-    def _machine(self, one: answers.Instance) -> Machine:
+    def _machine(self, one: answers.Ec2Instance) -> Machine:
         price = None
         if one.is_spot:
             price = self._prices[1].get((one.instance_type, one.placement.availability_zone))

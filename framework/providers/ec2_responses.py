@@ -24,7 +24,7 @@ class _Tag(Ec2Answer):
     value: _Word
 
 
-class _State(Ec2Answer):
+class _InstanceState(Ec2Answer):
     name: _Word
 
 
@@ -32,13 +32,13 @@ class _Placement(Ec2Answer):
     availability_zone: _Word = ""
 
 
-class Instance(Ec2Answer):
+class Ec2Instance(Ec2Answer):
     """A VM."""
 
     instance_id: _Id
     instance_type: _Word
     launch_time: datetime
-    state: _State
+    state: _InstanceState
     tags: tuple[_Tag, ...] = ()
     placement: _Placement = _Placement()
     private_ip_address: _Word | None = None
@@ -57,10 +57,10 @@ class Instance(Ec2Answer):
 class Instances(Ec2Answer):
     """VMs that were opened together."""
 
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[Ec2Instance, ...] = ()
 
 
-class Reservations(Ec2Answer):
+class Ec2Reservations(Ec2Answer):
     """A page of VMs."""
 
     reservations: tuple[Instances, ...] = ()

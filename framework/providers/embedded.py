@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from framework.mesos.bounded_http import Credentials, RefusedAnswerError, read_json
-from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest
 
 Result = TypeVar("Result")
 
@@ -25,7 +25,7 @@ class EmbeddedMesosProvider:
         self._url = f"http://{address}/stoker/vms"
         self._credentials = credentials
 
-    def open(self, wanted: Wanted) -> Machine:
+    def open(self, wanted: VmRequest) -> Machine:
         """See `Provider`."""
         vm = wanted.vm
         told = {"lease": wanted.lease, "name": vm.name, "type": vm.type, "cpus": vm.cpus}

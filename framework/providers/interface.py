@@ -26,7 +26,7 @@ class ProviderError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VmRequest:
     """A VM that is to be opened: under which lease, and what (its name, type, size, price and terms).
 
     Its Mesos agent has to have the attributes `vm` (the type), `price` (dollars per hour) and `lease`.
@@ -67,7 +67,7 @@ class Notice:
 class Provider(Protocol):
     """Opens and closes VMs; see the module's text. Every call may raise ProviderError."""
 
-    def open(self, wanted: Wanted) -> Machine:
+    def open(self, wanted: VmRequest) -> Machine:
         """Open a VM, or say which one is open under this lease already."""
 
     def close(self, machine_id: str) -> float | None:

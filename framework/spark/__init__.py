@@ -16,7 +16,7 @@ from framework.spark.driver.driver import (
 )
 from framework.spark.driver.last_error import TAIL, last_words
 from framework.spark.driver.ui_key import UI_HAS_NO_TLS, DriverUi, ui_key
-from framework.spark.driver_properties import Asking, DriverEndpoint
+from framework.spark.driver_properties import DriverEndpoint, DynamicAllocation
 from framework.spark.install.homes import (
     SparkHome,
     SparkHomes,
@@ -42,11 +42,11 @@ __all__ = [
     "TAIL",
     "UI_HAS_NO_TLS",
     "Application",
-    "Asking",
     "DriverEndpoint",
     "DriverPlace",
     "DriverStatus",
     "DriverUi",
+    "DynamicAllocation",
     "ExecutorPlace",
     "HostError",
     "ProcessSpec",

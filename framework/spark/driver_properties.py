@@ -33,7 +33,7 @@ class DriverEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class DynamicAllocation:
     """How a driver asks for executors while it runs: whom, for which job, and within which bounds."""
 
     url: str
@@ -105,7 +105,7 @@ def driver_properties(
 
 
 def asking_properties(
-    fixed: Mapping[str, str], asking: Asking, jar: str, conf: Mapping[str, str]
+    fixed: Mapping[str, str], asking: DynamicAllocation, jar: str, conf: Mapping[str, str]
 ) -> dict[str, str]:
     """The settings of a driver that asks for executors while it runs, made of those of one that has them all.
 

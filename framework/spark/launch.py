@@ -18,8 +18,8 @@ from framework.spark.conf_check import trimmed
 from framework.spark.driver.ui_key import ui_filter, ui_key
 from framework.spark.driver_properties import (
     CIPHER,
-    Asking,
     DriverEndpoint,
+    DynamicAllocation,
     asking_properties,
     driver_properties,
     executor_heap,
@@ -99,7 +99,7 @@ def driver_process(
     spark: SparkHome,
     executor_python: str | None = None,
     fetched: Callable[[str], str] | None = None,
-    asking: Asking | None = None,
+    asking: DynamicAllocation | None = None,
 ) -> ProcessSpec:
     """The driver's process, the same for a driver on this host and for one that is a Mesos task.
 

@@ -85,7 +85,7 @@ def job_properties(properties: Mapping[str, str]) -> JobProperties:
 
     PropertyError names a property that cannot be read or followed, or two that contradict each other.
     """
-    given = _Given(properties)
+    given = _UnreadProperties(properties)
     overheads: dict[str, str] = {}
     fields = {
         "name": given.text("spark.app.name"),
@@ -107,7 +107,7 @@ def job_properties(properties: Mapping[str, str]) -> JobProperties:
     return JobProperties(said | ({"conf": conf} if conf else {}), set_aside)
 
 
-def _ours(given: "_Given") -> dict[str, Any]:
+def _ours(given: "_UnreadProperties") -> dict[str, Any]:
     for name in sorted(given.left):
         if name == "spark.stoker.beta":
             raise PropertyError(
@@ -153,7 +153,7 @@ def _labels(name: str, text: str) -> dict[str, str]:
     return found
 
 
-def _executors(given: "_Given") -> dict[str, Any]:
+def _executors(given: "_UnreadProperties") -> dict[str, Any]:
     """How many executors there are, or may be; the cores and gpus of each."""
     dynamic = given(f"{_DYNAMIC}enabled", values.boolean) or False
     instances = given("spark.executor.instances", values.whole(0 if dynamic else 1))
@@ -186,7 +186,7 @@ def _executors(given: "_Given") -> dict[str, Any]:
     return {"cpus": cores, "resources": resources, "executors": count}
 
 
-def _bounds(given: "_Given", instances: int | None, allowed: Mapping[str, int]) -> dict[str, int]:
+def _bounds(given: "_UnreadProperties", instances: int | None, allowed: Mapping[str, int]) -> dict[str, int]:
     """Bounds of dynamic allocation; other settings have so many executors `allowed`, each by its name."""
     fewest = given(f"{_DYNAMIC}minExecutors", values.whole(0)) or 0
     said = given(f"{_DYNAMIC}maxExecutors", values.whole(1))
@@ -203,7 +203,7 @@ def _bounds(given: "_Given", instances: int | None, allowed: Mapping[str, int]) 
     return {"min": fewest, "max": most, "initial": initial}
 
 
-def _memory(given: "_Given", whose: str, overheads: dict[str, str]) -> int:
+def _memory(given: "_UnreadProperties", whose: str, overheads: dict[str, str]) -> int:
     """The memory (MiB) of an executor or the driver; `overheads` is told of one that is not the usual."""
     heap = given(f"spark.{whose}.memory", _some_memory) or _DEFAULT_HEAP_MIB
     on_mesos = given(f"spark.mesos.{whose}.memoryOverhead", values.size_mib)
@@ -239,7 +239,7 @@ def _is_usual(memory_mib: int, heap: int) -> bool:
         return False
 
 
-def _driver(given: "_Given", overheads: dict[str, str]) -> dict[str, Any]:
+def _driver(given: "_UnreadProperties", overheads: dict[str, str]) -> dict[str, Any]:
     """The driver's size and place, as far as something is said of them."""
     on = given.text("spark.stoker.driver")
     if on not in (None, "host", "cluster"):
@@ -254,7 +254,7 @@ def _driver(given: "_Given", overheads: dict[str, str]) -> dict[str, Any]:
     return {name: value for name, value in driver.items() if value is not None}
 
 
-def _rest(given: "_Given") -> tuple[dict[str, str], dict[str, str]]:
+def _rest(given: "_UnreadProperties") -> tuple[dict[str, str], dict[str, str]]:
     """What is the application's, and the properties without effect, each with the reason."""
     conf: dict[str, str] = {}
     set_aside: dict[str, str] = {}
@@ -267,7 +267,7 @@ def _rest(given: "_Given") -> tuple[dict[str, str], dict[str, str]]:
     return conf, dict(sorted(set_aside.items()))
 
 
-class _Given:
+class _UnreadProperties:
     """Properties, each of which is taken out when it is read, unless it is the application's too (`keep`).
 
     Names that Stoker knows are those of today: an older one counts where that is not given. PropertyError

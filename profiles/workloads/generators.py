@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find, load
-from conf.schema.workload import Alibaba, Deadlines, Facebook, Mix, Poisson, Recorded, WorkloadSpec
+from conf.schema.workload import Alibaba, Deadlines, Facebook, Mix, Poisson, RecordedArrivals, WorkloadSpec
 from conf.units import SECONDS_PER_HOUR
 from conf.util.gc_pause import uncollected
 from profiles.job_profile import JobProfile, load_profiles
@@ -102,7 +102,7 @@ def _arrivals(
     return np.cumsum(random.exponential(SECONDS_PER_HOUR / source.jobs_per_hour, count))
 
 
-def _recorded(source: Recorded, count: int, seed: int) -> Workload:
+def _recorded(source: RecordedArrivals, count: int, seed: int) -> Workload:
     """Draw jobs and gaps with replacement from those in the file; the first arrives at 0."""
     there = read_workload(find(source.path)).jobs
     streams = np.random.SeedSequence(seed).spawn(2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
 from environment.decisions.feasibility import check
-from environment.offered import Offered
+from environment.offered import OfferedResources
 from environment.resources import Resources
 from environment.types import Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -44,7 +44,7 @@ def offering(view: ClusterView, offers: Sequence[tuple[float, float, int, float]
     cpus, memory_mib, ports, gpus = np.array(offers, dtype=np.float64).reshape(-1, 4).T
     there = (cpus > 0) | (memory_mib > 0) | (ports > 0)
     room = make_room({"cpus": cpus, "mem": memory_mib, "gpus": gpus})
-    offered = Offered(there, room, ports.astype(np.int64))
+    offered = OfferedResources(there, room, ports.astype(np.int64))
     return view.changed(offered=offered)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.experiments.estimates import report, runs
-from agents.experiments.estimates.runs import Estimated, play_one
+from agents.experiments.estimates.runs import EstimatedJob, play_one
 from environment.simulation.durations.prediction_intervals import Interval
 from tests.profiles.workloads.test_traces import needs_traces
 
@@ -25,8 +25,8 @@ def test_what_is_told_is_of_the_time_of_submission(monkeypatch: pytest.MonkeyPat
 def test_the_report_says_how_many_were_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all, and of those that waited; as drawn, and as told."""
     narrow, wide, none = Interval(50.0, 49.0, 51.0), Interval(50.0, 0.0, 90.0), Interval(0.0, 0.0, 0.0)
-    waited = Estimated("ff", 400, 1.0, (narrow,) * 3, (wide,) * 3, (60.0, 95.0, 50.0))
-    at_once = Estimated("ff", 400, 2.0, (none, narrow, narrow), (none, narrow, narrow), (0.0, 50.0, 50.0))
+    waited = EstimatedJob("ff", 400, 1.0, (narrow,) * 3, (wide,) * 3, (60.0, 95.0, 50.0))
+    at_once = EstimatedJob("ff", 400, 2.0, (none, narrow, narrow), (none, narrow, narrow), (0.0, 50.0, 50.0))
     monkeypatch.setattr(report, "play", lambda *_: [waited, at_once])
     text = report.report(tmp_path, 1).read_text()
     assert "| `ff` | all | 2 | as drawn | 50.0 ± 0.0 | 50.0 ± 0.0 | 100.0 ± 0.0 | 1 |" in text

@@ -15,7 +15,7 @@ from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solve
 from agents.lookahead import search
 from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
-from environment.policy import Timed
+from environment.policy import TimedPolicy
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place, PlacementRequest
@@ -119,7 +119,7 @@ def test_the_time_of_day_changes_no_decision(name: str, at: float) -> None:
         policy, other = create(name), create(name)
         turned = same.changed(running=same.running[::-1])
         assert other.decide(turned, queue) == policy.decide(view, queue)
-        assert isinstance(policy, Timed)
+        assert isinstance(policy, TimedPolicy)
         assert policy.cut_short == 0
 
 

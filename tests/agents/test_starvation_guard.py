@@ -9,7 +9,7 @@ import pytest
 from agents.registry import PolicyError, create
 from agents.starvation_guard import Guard
 from environment.clusters.cluster_files import load_cluster
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
@@ -30,7 +30,7 @@ class Never:
 
 def guarded(patience: str = "1x", idle: float = 0.1, most: int = 128) -> Guard:
     """One that always waits, behind a guard."""
-    return Guard(Never(), create("ff"), "ff", Patience(PatienceLimits(most, patience=patience)), idle)
+    return Guard(Never(), create("ff"), "ff", StarvationGuard(PatienceLimits(most, patience=patience)), idle)
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience() -> None:

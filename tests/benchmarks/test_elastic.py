@@ -13,7 +13,7 @@ from environment.decisions.decision_round import Verdict, decide_in_turn
 from environment.model.messages import events as ev
 from environment.model.tasks.launches import decided
 from environment.policy import Decide
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 from tests.benchmarks.conftest import Show
@@ -60,7 +60,7 @@ def test_milliseconds_of_a_thousand_vms_that_come_and_go(
 def come_and_go(policy: str) -> Clocked:
     """Play it; what took how long."""
     terms = Terms("general", boot=60.0)
-    world = ElasticWorld((), places(PLACES, terms), Keeping("timeout", 20.0))
+    world = ElasticWorld((), places(PLACES, terms), IdleTimeout("timeout", 20.0))
     world.begin()
     decide, clocked = create(policy).decide, Clocked()
     booting: list[str] = []

@@ -12,7 +12,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from conf.schema.sharing import Criterion
 from environment.decisions.decision_round import Verdict
 from environment.queues.ordering import Ordering
-from environment.queues.shares import Holding
+from environment.queues.shares import JobHolding
 from environment.queues.types import ANY, Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
 from environment.types import Place, PlacementRequest
@@ -79,13 +79,13 @@ class Waiting:
             for request, next_one in zip(placed, coming, strict=True):
                 job = request.job
                 self.ordering.leave(job.id)
-                held = Holding(job.queue, job.owner, job.size * job.executors, 1.0)
+                held = JobHolding(job.queue, job.owner, job.size * job.executors, 1.0)
                 self.ordering.shares.holds(job.id, held, self.now)
                 self.join(next_one)
             self.running += placed
             for request in self.running[:-RUNNING]:
                 job = request.job
-                over = Holding(job.queue, job.owner, NOTHING, 0.0)
+                over = JobHolding(job.queue, job.owner, NOTHING, 0.0)
                 self.ordering.shares.holds(job.id, over, self.now)
             self.running = self.running[-RUNNING:]
             spent += time.thread_time() - began

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from environment.queues.preemption import Plan, Taker, plan
+from environment.queues.preemption import PreemptionPlan, Taker, plan
 from environment.queues.running_usage import Holders
 from environment.queues.types import Queue, Queues
 from environment.resources import NOTHING, Resources
@@ -39,4 +39,4 @@ def test_who_gives_way(benchmark: Any, case: str, guaranteed: int) -> None:
     queues = Queues((Queue("default"), *(Queue(f"q{n}", guaranteed=least) for n in range(200))))
     shared = replace(sharing("priority"), queues=queues)
     found = benchmark(lambda: plan(view, waits, arrays, shared))
-    assert isinstance(found, Plan)
+    assert isinstance(found, PreemptionPlan)

@@ -211,11 +211,11 @@ class InTurn:
         self._hanging: dict[str, float] = {}
 
     def hand(self, key: str, work: Callable[[], None]) -> None:
-        """See `Crew`."""
+        """See `JobWorkers`."""
         self._work.append((key, work))
 
     def overdue(self) -> list[str]:
-        """See `Crew`."""
+        """See `JobWorkers`."""
         late = [key for key, since in self._hanging.items() if self._world.now - since > 10.0]
         for key in late:
             del self._hanging[key]
@@ -235,4 +235,4 @@ class InTurn:
                 self._hanging[key] = self._world.now
 
     def close(self, patience: float) -> None:
-        """See `Crew`."""
+        """See `JobWorkers`."""

@@ -27,7 +27,7 @@ from stoker import (
     flows,
 )
 
-from conf.schema.uploaded_file import Uploaded
+from conf.schema.uploaded_file import UploadedFile
 from conf.schema.users import UsersSection
 from daemon.auth.user_directory import Directory
 from tests.daemon.cli.conftest import Cast, Daemon, served
@@ -85,7 +85,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     assert (spec.files, spec.archives) == ((name, "https://h/x", f"{name}#b"), (f"{name}#data",))
     assert spec.app == spec.py_files[0]
     assert (spec.app.partition("/")[2], spec.args) == ("count environment/number_format.py", ("1", "x"))
-    assert daemon.cast.uploads().path(Uploaded(sha256, "large.zip")).read_bytes() == large.read_bytes()
+    assert daemon.cast.uploads().path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
     call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")
     assert call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")["id"] == "job-2"
     second = daemon.cast.store.spec("job-2")
@@ -101,7 +101,7 @@ def test_an_upload_goes_on_where_it_was(call: Call, daemon: Daemon, tmp_path: Pa
     uploads = daemon.cast.uploads()
     uploads.put(sha256, len(data), 0, data[:1000])
     assert call("upload", file) == f"stoker-file:{sha256}/f"
-    assert uploads.path(Uploaded(sha256, "f")).read_bytes() == data
+    assert uploads.path(UploadedFile(sha256, "f")).read_bytes() == data
     other = tmp_path / "other"
     other.write_bytes(data[:2000])
     other_sha256 = hashlib.sha256(data[:2000]).hexdigest()

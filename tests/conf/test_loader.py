@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from conf.bounded_read import read_bounded
 from conf.loader import SHIPPED, ConfigError, find, load, parse, plain_value
 from conf.schema import Cluster, Config, JobSpec
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 
 SCHEMAS = (Config, JobSpec, Cluster)
 #: Nine times nine times ... values in nine short lines.
@@ -161,7 +161,7 @@ def test_arguments_are_texts_as_they_are_written() -> None:
             *("1.10", "0x10", "1_000", "+5", "1e3", "1e999", "True", ".5", "2.50", "2.50", "0x10", "1.10"),
         )
         assert job.executors == 16
-    plan = parse("grids: [{apps: {sort: [1]}, args: [1.10]}]", Plan, "plan.yaml")
+    plan = parse("grids: [{apps: {sort: [1]}, args: [1.10]}]", MeasuringPlan, "plan.yaml")
     assert plan.grids[0].args == ("1.10",)
     for text in ("args: [~]", "args: [[1]]", "args: 1.10"):
         with pytest.raises(ConfigError, match=r"job\.yaml:3: args"):

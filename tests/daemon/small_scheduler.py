@@ -12,36 +12,42 @@ from weakref import finalize
 from agents.registry import PolicyError, create
 from conf.schema import Config, JobSpec, UploadsSection
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
-from daemon.core.estimate import Coverage, Estimate, Held, Made
-from daemon.disk.uploads import Uploads
-from daemon.http.server.scheduler_interface import (
-    Admission,
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
+from daemon.core.status import (
     BudgetStatus,
     Health,
     LogChunk,
     PolicyStatus,
-    RejectedError,
+    QueuePositions,
     ShadowStatus,
-    Standing,
 )
+from daemon.disk.uploads import Uploads
 from daemon.launch.launcher import Launcher
-from daemon.notifications.notification_service import Office
+from daemon.notifications.notification_service import NotificationService
 from daemon.queues.live_queues import LiveQueues
-from daemon.queues.queue_service import QueueDesk
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.queues.queue_service import QueueService
+from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
-from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Added,
+    Admission,
+    IdempotencyConflictError,
+    SubmittedSpec,
+)
 from daemon.submission.admission import Intake
 from daemon.submission.applications import Applications
-from daemon.vms.termination_endpoint import VmDoor
+from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.what_if.cases import Present
-from daemon.what_if.what_if import Foresight, JobAhead
+from daemon.what_if.what_if import JobForecast, WhatIfService
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.resources import Resources
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import Job
@@ -57,7 +63,7 @@ ESTIMATE = Estimate(
 )
 
 
-class Foreseeing(Foresight):
+class Foreseeing(WhatIfService):
     """There are two VMs, and nobody waits."""
 
     def _present(self) -> Present:
@@ -65,7 +71,7 @@ class Foreseeing(Foresight):
 
 
 class SmallScheduler:
-    """Implements `daemon.http.server.scheduler_interface.Scheduler` on a store, with two VMs and a fixed log."""
+    """Implements `scheduler_interface.Scheduler` on a store, with two VMs and a fixed log."""
 
     def __init__(self, store: Store) -> None:
         self.ready = True
@@ -88,10 +94,10 @@ class SmallScheduler:
         self.foresight = Foreseeing(Sizes(), lambda _: None)
         finalize(self, self.foresight.close)
         #: What is seen of its queues.
-        self.seen: QueueSight | None = None
-        self.queues = QueueDesk(self.live_queues, lambda: self.seen)
-        self.vms = VmDoor(store, self._told, lambda: 100.0)
-        self.webhooks = Office({}, store)
+        self.seen: QueueSnapshot | None = None
+        self.queues = QueueService(self.live_queues, lambda: self.seen)
+        self.vms = TerminationEndpoint(store, self._told, lambda: 100.0)
+        self.webhooks = NotificationService({}, store)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4, guarded=5)
@@ -99,7 +105,7 @@ class SmallScheduler:
     def _door(self) -> Applications:
         """Drivers are taken up for a cluster of four VMs."""
         intake = Intake(self.store, self.launcher, {}, lambda *_: None, lambda: None, 1000, lambda: 100.0)
-        intake.note(0, Reach(make_vms(4, cpus=4)), set())
+        intake.note(0, MaxCapacity(make_vms(4, cpus=4)), set())
 
         told = (self.events.append, self._told)
         return Applications(self.store, self.launcher, intake, *told, lambda: 100.0, 30.0)
@@ -182,13 +188,13 @@ class SmallScheduler:
         """Nothing is due."""
         return {}
 
-    def standing(self) -> Standing:
+    def standing(self) -> QueuePositions:
         """With the jobs that a test says paused."""
         queued = reversed(self._store.jobs(states=("queued",), limit=100))
         head = next((job.job.id for job in queued if job.job.id not in self.pausing), "")
-        return Standing(head, frozenset(self.pausing))
+        return QueuePositions(head, frozenset(self.pausing))
 
-    def sight(self) -> QueueSight | None:
+    def sight(self) -> QueueSnapshot | None:
         """What a test says."""
         return self.seen
 
@@ -201,13 +207,13 @@ class SmallScheduler:
         waits = record.state == "queued" and record.job.id not in self.expected
         return Made().why_not(record) if waits else ""
 
-    def mended(self, drawn: JobAhead) -> JobAhead:
+    def mended(self, drawn: JobForecast) -> JobForecast:
         """As it was drawn."""
         return drawn
 
     def coverage(self) -> Coverage:
         """Most were right."""
-        return Coverage(Held(9, 1, 2), Held(8, 1, 1))
+        return Coverage(IntervalCounts(9, 1, 2), IntervalCounts(8, 1, 1))
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

@@ -214,7 +214,7 @@ def test_it_ends_in_time_though_nobody_reads_its_log() -> None:
     """A pager or a journal that stands still: the pipe is full, and nothing may wait for it."""
     program = (
         "import os, threading\n"
-        "from daemon.core.forced_exit import end_within\n"
+        "from framework.host.forced_exit import end_within\n"
         "end_within(0.1, code=3)\n"
         "threading.Thread(target=os.write, args=(2, b'y' * (1 << 20))).start()\n"
         "threading.Event().wait()\n"

@@ -41,7 +41,9 @@ ASKED = {"elastic.md": ("stoker bill",), "sharing.md": ("stoker queue",)}
 #: Where those of other pages are run: by page and what they begin with, the test that reads them there.
 PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
     "elastic.md": {
-        "stoker simulate": "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
+        "stoker simulate": (
+            "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill"
+        ),
         "sed": "tests/daemon/cli/research/test_simulate.py::test_vms_that_come_and_go_have_a_bill",
         "stoker reproduce elastic": (
             "tests/agents/experiments/elastic/test_report.py::test_a_scene_is_played_by_all_its_setups_alike"
@@ -69,7 +71,9 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
     "submit.md": {
         "python -m stoker": "tests/client/test_submit_page.py::test_commands",
         "stoker spark-conf": "tests/doors/test_client_mode.py::test_the_settings_are_as_documented",
-        "stoker prune": "tests/daemon/cli/operate/test_maintenance.py::test_pruning_says_what_would_go_and_then_does_it",
+        "stoker prune": (
+            "tests/daemon/cli/operate/test_maintenance.py::test_pruning_says_what_would_go_and_then_does_it"
+        ),
         "spark-submit": "tests/doors/test_spark_submit.py::test_python_with_all_that_it_brings",
         "pyspark": "tests/doors/test_client_mode.py::test_a_shell_outlives_executors_and_the_daemon",
         **dict.fromkeys(
@@ -92,7 +96,9 @@ ELSEWHERE = {
     "make install": "Makefile",
     "make demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
     "stoker demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
-    "stoker up": "tests/daemon/end_to_end/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again",
+    "stoker up": (
+        "tests/daemon/end_to_end/test_end_to_end.py::test_an_executor_killed_in_the_middle_is_placed_again"
+    ),
     "stoker profile run": "tests/daemon/cli/profile/test_profile.py::test_a_plan_is_measured_and_taken_up",
     "stoker profile compare": (
         "tests/daemon/cli/profile/test_compare_on_spark.py::test_every_policy_has_its_turn_and_what_is_done_is_kept"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.decisions.decision_round import Fitting, decide_in_turn, decide_once, room_in_all
+from environment.decisions.decision_round import QueueOnView, decide_in_turn, decide_once, room_in_all
 from environment.decisions.explain import explain
 from environment.decisions.feasibility import shortage, whole_cluster_shortfall
 from environment.kernel.arrays import refusals
@@ -76,10 +76,10 @@ def test_a_gang_is_shown_as_it_is() -> None:
     gang = PlacementRequest(make_job(executors=4), 4)
     lost = replace(elastic(5, 1), count=4, again=True)
     for request in (gang, lost, elastic(3, 1)):
-        assert Fitting(view, [request])[0] is request
+        assert QueueOnView(view, [request])[0] is request
     large, busy = elastic(9, 4), make_view(make_vms(1, cpus=9), free_cpus=[3])
-    assert Fitting(busy, [large])[0] is large
-    queue = Fitting(view, [gang, elastic(4, 2)])
+    assert QueueOnView(busy, [large])[0] is large
+    queue = QueueOnView(view, [gang, elastic(4, 2)])
     assert [request.count for request in queue] == [4, 3]
     assert queue[1] is queue[1]
     assert queue[1].full == elastic(4, 2)

@@ -13,8 +13,8 @@ from environment.decisions.decision_round import decide_once
 from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
 from environment.last_resort import opens_at
-from environment.model.vms.max_capacity import Reach
-from environment.pools import Keeping, Terms
+from environment.model.vms.max_capacity import MaxCapacity
+from environment.pools import IdleTimeout, Terms
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
@@ -44,7 +44,7 @@ def run(
     """These jobs on two CPU VMs and two GPU VMs that would be opened."""
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER % (price, more))
-    options = SimulationOptions(keeping=Keeping("none"))
+    options = SimulationOptions(keeping=IdleTimeout("none"))
     return simulate(create(policy), Workload(tuple(jobs)), load_cluster(path), options=options)
 
 
@@ -148,7 +148,7 @@ def test_what_is_said_of_a_reserved_vm() -> None:
     assert view.room_for(request)[1] == 0
     assert view.room_for_driver(job).tolist() == [True, False]
     assert refusals([job], vms[1:]) == {"job-1": f"no VM is there that it may use (spot: allowed); {why}"}
-    assert why in Reach(vms[1:], known=True).beyond_vms(request)
+    assert why in MaxCapacity(vms[1:], known=True).beyond_vms(request)
     verdict = decide_once(create("ff").decide, view, [request])
     assert isinstance(verdict.decision, Place)
     assert verdict.decision.placement == (0,)

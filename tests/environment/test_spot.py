@@ -13,7 +13,7 @@ from environment.clusters.price_history import PriceHistory, read_prices
 from environment.decisions.decision_round import decide_once
 from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
 from environment.resources import Resources
 from environment.types import Place, PlacementRequest, Vm
@@ -40,7 +40,7 @@ def test_a_vm_that_a_job_may_not_use_is_no_place_for_it(
     assert faults == ((why,) if why else ())
     if why:
         assert why in shortage(view, request)
-        assert why in Reach(VMS, known=True).beyond_vms(request)
+        assert why in MaxCapacity(VMS, known=True).beyond_vms(request)
         assert refusals([job], VMS)["job-1"].startswith("the empty cluster has room for 4 executors")
     else:
         assert not refusals([job], VMS)
@@ -66,7 +66,7 @@ def test_a_driver_is_on_a_spot_vm_only_if_its_job_says_so(allowed: bool) -> None
     request = PlacementRequest(job, 1)
     alone = decide_once(lambda view, queue: Place("job-1", (0,)), make_view(VMS[1:]), [request])
     assert isinstance(alone.decision, Place) == allowed
-    assert (Reach(VMS[1:], known=True).beyond_vms(request) == "") == allowed
+    assert (MaxCapacity(VMS[1:], known=True).beyond_vms(request) == "") == allowed
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.spot_forecast import Forecast
 
 DAY = 86_400.0
@@ -41,7 +41,7 @@ def test_what_is_weeks_ago_is_forgotten() -> None:
 
 def test_so_many_idle_vms_are_kept_as_are_expected_to_be_needed() -> None:
     """Within a boot and a half three are: a third idle one is kept for a boot, a fourth not at all."""
-    forecast, keeping, terms = Forecast(), Keeping("forecast"), Terms("general", boot=60.0, minimum=60.0)
+    forecast, keeping, terms = Forecast(), IdleTimeout("forecast"), Terms("general", boot=60.0, minimum=60.0)
     for second in range(0, 600, 30):
         forecast.taken("general", float(second))
     assert [keeping.foresees(forecast, terms, 580.0, idle) for idle in (1, 3, 4)] == [True, True, False]
@@ -49,12 +49,12 @@ def test_so_many_idle_vms_are_kept_as_are_expected_to_be_needed() -> None:
     assert keeping.closes_at(terms, 0.0, 500.0) == 500.0
     # What is charged for anyway is kept.
     assert keeping.closes_at(terms, 480.0, 500.0) == 540.0
-    assert not Keeping("break_even").foresees(forecast, terms, 580.0, 1)
+    assert not IdleTimeout("break_even").foresees(forecast, terms, 580.0, 1)
 
 
 @pytest.mark.parametrize("text", ["forecast", "planned"])
 def test_they_are_read_and_written(text: str) -> None:
     """As --keep takes them."""
-    assert str(Keeping.read(text)) == text
+    assert str(IdleTimeout.read(text)) == text
     with pytest.raises(ValueError, match="should be none, break_even, forecast, planned, timeout or"):
-        Keeping.read(text + ":60")
+        IdleTimeout.read(text + ":60")

@@ -7,7 +7,7 @@ import pytest
 
 from conf.loader import SHIPPED, ConfigError, build, find, load, parse
 from conf.schema import Cluster
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 from profiles.measuring_plans import runs_of
 
 CLUSTER = build(
@@ -15,9 +15,9 @@ CLUSTER = build(
 )
 
 
-def plan_of(*grids: dict[str, Any], **values: Any) -> Plan:
+def plan_of(*grids: dict[str, Any], **values: Any) -> MeasuringPlan:
     """A plan of these grids."""
-    return build(Plan, {"grids": list(grids), **values}, "plan")
+    return build(MeasuringPlan, {"grids": list(grids), **values}, "plan")
 
 
 def test_every_combination_once() -> None:
@@ -80,17 +80,17 @@ def test_what_cannot_be_measured(grid: dict[str, Any], message: str) -> None:
 def test_bad_plans(text: str, message: str) -> None:
     """File, line, key, what was found and what would be right."""
     with pytest.raises(ConfigError, match=message):
-        parse(text, Plan, "plan")
+        parse(text, MeasuringPlan, "plan")
 
 
 def test_arguments_may_be_numbers() -> None:
     """As in a job file."""
-    plan = parse("grids: [{apps: {sort: [8]}, args: [--partitions, 4]}]", Plan, "plan")
+    plan = parse("grids: [{apps: {sort: [8]}, args: [--partitions, 4]}]", MeasuringPlan, "plan")
     assert plan.grids[0].args == ("--partitions", "4")
 
 
 @pytest.mark.parametrize("path", sorted((SHIPPED / "profiles").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_plans_fit_their_clusters(path: Path) -> None:
     """Every plan that ships can be run."""
-    plan = load(path, Plan)
+    plan = load(path, MeasuringPlan)
     assert runs_of(plan, load(find(plan.cluster, path.parent), Cluster))

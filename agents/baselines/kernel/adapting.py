@@ -13,7 +13,7 @@ from environment.kernel.play_loop import (
     wait_for_event,
     waiting,
 )
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.rules import put_executor, start_head
 from environment.kernel.state import ANYWHERE, SPREAD, Batch
 from environment.types import IntArray
@@ -22,7 +22,7 @@ from environment.types import IntArray
 @njit(entry=True)
 def play_adaptive(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     trace: Trace,
     until: int,
     unknown: int,

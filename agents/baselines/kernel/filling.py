@@ -13,13 +13,13 @@ from environment.kernel.play_loop import (
     wait_for_event,
     waiting,
 )
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.rules import put_executor, start_head
 from environment.kernel.state import Batch
 
 
 @njit(entry=True)
-def play_first_fit(batch: Batch, spared: Spared, trace: Trace, until: int) -> bool:
+def play_first_fit(batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
     """Decide until so many jobs are placed; False when the head waits and nothing will ever happen."""
     state = batch.state
     while state.head[0] < until:

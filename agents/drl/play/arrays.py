@@ -70,7 +70,7 @@ class Space(NamedTuple):
     is_open: IntArray  # [0]
 
 
-class Said(NamedTuple):
+class DecisionNotes(NamedTuple):
     """What there is to tell of decisions, [D] each."""
 
     by: SmallIntArray  # NETWORK, GUARD or NOBODY

@@ -1,4 +1,4 @@
-"""The guard of learned policies, as `agents.starvation_guard` decides: who has fitted for too long, and best fit."""
+"""Starvation guard of learned policies, compiled: places a job that fitted for too long by best fit."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """Learned policies in compiled code: a simulation played as `learned_policy` decides, behind its guard.
 
-What jobs bear is counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the
-kernel's, which changes while they wait and others are placed before them. What a network is asked stands in
-`asking.py`, what the guard does in `guarding.py`; decisions are told in `agents.drl.player`.
+What jobs bear is counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and
+the kernel's, which changes while they wait and others are placed before them. What a network is asked stands
+in `asking.py`, what the guard does in `guarding.py`; decisions are told in `agents.drl.player`.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.drl.kernel.placing import Choices, Draft, PlacingWorkspace
 from agents.drl.network import Network
-from agents.drl.play.arrays import GUARD, NETWORK, NOBODY, Believed, Borne, Means, Said, Space
+from agents.drl.play.arrays import GUARD, NETWORK, NOBODY, Believed, Borne, DecisionNotes, Means, Space
 from agents.drl.play.asking import ask
 from agents.drl.play.guarding import fit_best, idle_share, late_one
 from environment.kernel.compiled import njit
@@ -28,7 +28,7 @@ from environment.kernel.play_loop import (
     wait_for_event,
     waiting,
 )
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.rules import put_executor, start_head
 from environment.kernel.state import Batch, Layout, SmallIntArray
 
@@ -36,13 +36,13 @@ from environment.kernel.state import Batch, Layout, SmallIntArray
 @njit(entry=True)
 def play_learned(
     batch: Batch,
-    spared: Spared,
+    spared: SparedResources,
     trace: Trace,
     until: int,
     believed: Believed,
     means: Means,
     borne: Borne,
-    said: Said,
+    said: DecisionNotes,
     layout: Layout,
     network: Network,
     desk: PlacingWorkspace,
@@ -130,7 +130,7 @@ def _has_room(batch: Batch, job: int) -> bool:
 
 
 @njit()
-def _tell(made: Choices, count: int, said: Said) -> None:
+def _tell(made: Choices, count: int, said: DecisionNotes) -> None:
     """Keep the first choices of a decision."""
     at, kept = said.counts[0], said.choices
     for i in range(count):
@@ -151,7 +151,7 @@ def _place(
     believed: Believed,
     means: Means,
     borne: Borne,
-    said: Said,
+    said: DecisionNotes,
     space: Space,
     made: int,
     job: int,

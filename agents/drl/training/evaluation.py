@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.drl.network import Flat, SharedWeights
 from agents.drl.training.experience import play_greedily
-from agents.drl.training.worlds import Lot, Worlds
+from agents.drl.training.worlds import EpisodeBatch, Worlds
 from environment.kernel.state import Episode
 from environment.types import FloatArray
 
@@ -19,7 +19,7 @@ class Evaluation:
     def __init__(self, worlds: Worlds) -> None:
         """Make the episodes."""
         self._worlds = replace(worlds, spec=worlds.spec.as_deployed())
-        self._lots: Mapping[str, Lot] = worlds.evaluated()
+        self._lots: Mapping[str, EpisodeBatch] = worlds.evaluated()
 
     def of(self, weights: SharedWeights | Flat) -> tuple[float, dict[str, dict[str, float]]]:
         """Minus the return per job, which is to be small, over all; and what there is to tell by workload."""

@@ -39,7 +39,7 @@ class Steps(NamedTuple):
         return total
 
 
-class Tried(NamedTuple):
+class TriedChoices(NamedTuple):
     """What was tried at some moments of some episodes: S steps in which there was something to choose."""
 
     observation: Float32Array  # [S, L]
@@ -130,7 +130,7 @@ class EpisodePlayer:
         weights: SharedWeights | Flat,
         seeds: Sequence[int],
         numbers: ReinforceSpec,
-    ) -> Tried:
+    ) -> TriedChoices:
         """Play these episodes, of which there are as many every time, and try things on the way."""
         twice = [episode for episode in episodes for _ in range(2)]
         chances = [seed for seed in seeds for _ in range(2)]
@@ -139,7 +139,7 @@ class EpisodePlayer:
         rollouts = self._begun(self._worlds, twice, chances, steps=0)
         trials = rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
         used = np.arange(trials.actions.shape[1]) < trials.length[:, None]
-        return Tried(
+        return TriedChoices(
             trials.observations[used],
             trials.masks[used],
             trials.actions[used],

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from agents.drl.network import Flat, SharedWeights
 from agents.drl.networks_tf import Actor, specs
-from agents.drl.training.experience import EpisodePlayer, Steps, Tried
+from agents.drl.training.experience import EpisodePlayer, Steps, TriedChoices
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.schema.training import ReinforceSpec
 from environment.kernel.observation import observation_length
@@ -132,7 +132,7 @@ class ReinforceLearner:
             found = alike(found, steps.row // self._numbers.rollouts)
         return self._compared(steps, found)
 
-    def _compared(self, steps: Steps | Tried, advantages: FloatArray) -> Trajectory:
+    def _compared(self, steps: Steps | TriedChoices, advantages: FloatArray) -> Trajectory:
         """One long episode in which each step's return is its advantage; none depends on another."""
         scaled = advantages / max(float(advantages.std()), 1e-8) / max(1, len(advantages))
         count = len(advantages)
@@ -153,7 +153,7 @@ class ReinforceLearner:
 
     def _trajectory(
         self,
-        steps: Steps | Tried,
+        steps: Steps | TriedChoices,
         places: np.ndarray[Any, Any],
         kinds: np.ndarray[Any, Any],
         rewards: FloatArray | Float32Array,

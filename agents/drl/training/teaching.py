@@ -44,7 +44,7 @@ class Lesson(NamedTuple):
     waiting: float | None = None
 
 
-class _Watched:
+class _WatchedTeacher:
     """A policy that decides as the teacher does, while it is written down what it saw and chose."""
 
     def __init__(
@@ -112,7 +112,7 @@ def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
 def watch(lesson: Lesson) -> Examples:
     """The examples of one lesson."""
     teacher = create(lesson.teacher, lesson.options)
-    watched = _Watched(teacher, lesson.observation, lesson.considered, lesson.waiting)
+    watched = _WatchedTeacher(teacher, lesson.observation, lesson.considered, lesson.waiting)
     options = SimulationOptions(belief=lesson.belief, seed=lesson.seed)
     workload = lesson.workload
     if isinstance(workload, str):

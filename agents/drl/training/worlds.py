@@ -30,7 +30,7 @@ def random_of(spec: TrainingSpec, stream: int, number: int) -> np.random.Generat
     return np.random.default_rng((spec.seed, stream, number))
 
 
-class Lot(NamedTuple):
+class EpisodeBatch(NamedTuple):
     """Episodes on clusters of one size, and how much cost counts in them."""
 
     episodes: list[Episode]
@@ -71,14 +71,14 @@ class Worlds:
         spec = self.spec.model_copy(update={"objective": goal})
         return replace(self, spec=spec, observation=replace(self.observation, beta=beta))
 
-    def draw_lot(self, number: int, count: int) -> Lot:
+    def draw_lot(self, number: int, count: int) -> EpisodeBatch:
         """The same as `draw`; of drawn worlds with a beta of the iteration's own."""
         if (drawn := self.spec.drawn) is None:
-            return Lot(self.draw(number, count), self.spec.objective.beta)
+            return EpisodeBatch(self.draw(number, count), self.spec.objective.beta)
         random = random_of(self.spec, WORKLOADS, number)
         vms, beta = _drawn_size(drawn, random), float(random.uniform(*drawn.betas))
         seeds = random.integers(FIRST_TRAINING_SEED, 2**62, count)
-        return Lot([self._drawn_episode(drawn, vms, int(seed)) for seed in seeds], beta)
+        return EpisodeBatch([self._drawn_episode(drawn, vms, int(seed)) for seed in seeds], beta)
 
     def watched(self, count: int) -> list[tuple[DrawnWorld, float]]:
         """So many drawn worlds, each with a beta, in which a teacher is to be watched."""
@@ -111,17 +111,22 @@ class Worlds:
                 found.update(array.tobytes())
         return found.hexdigest()[:16]
 
-    def evaluated(self) -> dict[str, Lot]:
+    def evaluated(self) -> dict[str, EpisodeBatch]:
         """The episodes on which the agent is evaluated while it learns, by name."""
         first, count = self.spec.evaluation.first_seed, self.spec.evaluation.seeds
         seeds, drawn = range(first, first + count), self.spec.drawn
         if drawn is None:
             beta = self.spec.objective.beta
-            return {name: Lot([of(seed) for seed in seeds], beta) for name, of in self.by_workload.items()}
+            return {
+                name: EpisodeBatch([of(seed) for seed in seeds], beta)
+                for name, of in self.by_workload.items()
+            }
         low, high = drawn.betas
         sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
         return {
-            f"{vms} VMs, beta {beta:g}": Lot([self._drawn_episode(drawn, vms, seed) for seed in seeds], beta)
+            f"{vms} VMs, beta {beta:g}": EpisodeBatch(
+                [self._drawn_episode(drawn, vms, seed) for seed in seeds], beta
+            )
             for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])
             for beta in betas
         }

@@ -94,11 +94,11 @@ def _head(command: str, extent: Extent, count: int) -> str:
     last = FIRST_SEED + extent.seeds - 1
     return f"""# Decisions where nobody tuned anything
 
-Made by `{command}`: {count} cases (`agents/experiments/decisions/shifted_cases.py`), the seeds {FIRST_SEED} to
-{last}, on which nothing was chosen or trained, beliefs exact and wrong by a log-normal error with a standard
-deviation of 0.2. Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on average over
-jobs, and the longest wait is from submission to start. In every case a policy is judged by three rules,
-against `ff`, `aep` and `ilp` that serve first come, first served:
+Made by `{command}`: {count} cases (`agents/experiments/decisions/shifted_cases.py`), the seeds {FIRST_SEED}
+to {last}, on which nothing was chosen or trained, beliefs exact and wrong by a log-normal error with a
+standard deviation of 0.2. Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on
+average over jobs, and the longest wait is from submission to start. In every case a policy is judged by three
+rules, against `ff`, `aep` and `ilp` that serve first come, first served:
 
 1. It is not worse than the cheapest of these in both cost and completion (*both*).
 2. It is no more than {100 * (DEARER - 1):.0f} % dearer than that one (*+n %*).

@@ -16,7 +16,7 @@ from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
 from conf.units import SECONDS_PER_DAY
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
-from environment.pools import BREAK_EVEN, Keeping, Terms
+from environment.pools import BREAK_EVEN, IdleTimeout, Terms
 from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
@@ -39,7 +39,7 @@ class Setup:
 
     label: str
     policy: Contender
-    keep: Keeping = BREAK_EVEN
+    keep: IdleTimeout = BREAK_EVEN
     fixed: str = ""
 
 
@@ -72,27 +72,27 @@ class ElasticRun:
 
 
 _CLUSTER_AUTOSCALER = Setup(
-    "like Cluster Autoscaler", Contender("least_allocated"), Keeping("timeout", 600.0)
+    "like Cluster Autoscaler", Contender("least_allocated"), IdleTimeout("timeout", 600.0)
 )
 _KARPENTER = (
     Setup("like Karpenter", Contender("karpenter")),
-    Setup("like Karpenter, closes at once", Contender("karpenter"), Keeping("none")),
+    Setup("like Karpenter, closes at once", Contender("karpenter"), IdleTimeout("none")),
 )
 _FIXED = (
     Setup("fixed, for the peak", Contender("ff"), fixed="peak"),
     Setup("fixed, for the mean", Contender("ff"), fixed="mean"),
 )
 PARTNERS = (*_FIXED, _CLUSTER_AUTOSCALER, *_KARPENTER)
-KEEPERS = (Keeping("none"), BREAK_EVEN, Keeping("forecast"), Keeping("planned"))
+KEEPERS = (IdleTimeout("none"), BREAK_EVEN, IdleTimeout("forecast"), IdleTimeout("planned"))
 #: Those that are each tried with each keeper.
 EVERY_POLICY = (
     *("rr", "random", "ff", "rrc", "best_fit", "aep", "drf", "ilp", "ogasched", "dqn", "reinforce"),
     *("greedy", "lookahead"),
 )
-EVERY_KEEPER = (Keeping("none"), Keeping("timeout", 600.0), *KEEPERS[1:])
+EVERY_KEEPER = (IdleTimeout("none"), IdleTimeout("timeout", 600.0), *KEEPERS[1:])
 
 
-def kept(policy: str, keepers: Sequence[Keeping] = KEEPERS, **options: object) -> tuple[Setup, ...]:
+def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: object) -> tuple[Setup, ...]:
     """A policy with each of the keepers."""
     who = Contender(policy, options)
     return tuple(Setup(f"{who.label}, {keeper}", who, keeper) for keeper in keepers)
@@ -150,10 +150,14 @@ def scenes() -> tuple[ElasticScene, ...]:
         *PARTNERS,
         *(setup for name in (*ours, "ilp") for setup in kept(name, (BREAK_EVEN,))),
         *kept("greedy"),
-        *kept("lookahead", (BREAK_EVEN, Keeping("planned"))),
+        *kept("lookahead", (BREAK_EVEN, IdleTimeout("planned"))),
     )
     day = (*PARTNERS, *(setup for name in ours for setup in kept(name, (BREAK_EVEN,))), *kept("greedy"))
-    long = (_CLUSTER_AUTOSCALER, _KARPENTER[0], *kept("greedy", (Keeping("forecast"), Keeping("planned"))))
+    long = (
+        _CLUSTER_AUTOSCALER,
+        _KARPENTER[0],
+        *kept("greedy", (IdleTimeout("forecast"), IdleTimeout("planned"))),
+    )
     normal = WorkloadSpec(jobs=50, arrivals=Poisson(kind="poisson", jobs_per_hour=50))
     burst = WorkloadSpec(jobs=100, arrivals=Poisson(kind="poisson", jobs_per_hour=600))
     paper, hundred = (lambda: load_cluster("paper")), (lambda: load_cluster("hundred"))

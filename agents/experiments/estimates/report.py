@@ -12,7 +12,7 @@ from agents.experiments.estimates.runs import (
     FIRST_SEED,
     POLICIES,
     SLACKS,
-    Estimated,
+    EstimatedJob,
     play,
 )
 
@@ -40,7 +40,7 @@ def report(
     return path
 
 
-def coverage(found: Sequence[Estimated], of: str, *, mended: bool) -> float:
+def coverage(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> float:
     """The share of the truth that is within what was told, or what was only drawn; of one job or more."""
     number = list(SLACKS).index(of)
     held = [
@@ -49,7 +49,7 @@ def coverage(found: Sequence[Estimated], of: str, *, mended: bool) -> float:
     return sum(held) / len(held)
 
 
-def over_seeds(found: Sequence[Estimated], of: str, *, mended: bool) -> Statistic | None:
+def over_seeds(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> Statistic | None:
     """The mean over seeds, and the standard deviation; None where there is nothing to count."""
     shares = [
         coverage([each for each in found if each.seed == seed], of, mended=mended)
@@ -60,7 +60,7 @@ def over_seeds(found: Sequence[Estimated], of: str, *, mended: bool) -> Statisti
     return Statistic(statistics.fmean(shares), statistics.stdev(shares) if len(shares) > 1 else 0.0)
 
 
-def table(found: Sequence[Estimated]) -> str:
+def table(found: Sequence[EstimatedJob]) -> str:
     """A Markdown table: a row for each policy and kind of jobs, drawn and told."""
     lines = [
         "| policy | jobs | number | told | start (%) | end (%) | cost (%) | start, width (s) |",
@@ -85,7 +85,7 @@ def table(found: Sequence[Estimated]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def findings(found: Sequence[Estimated]) -> str:
+def findings(found: Sequence[EstimatedJob]) -> str:
     """Whether the aim is reached, by policy."""
     lines = []
     for policy in POLICIES:
@@ -111,7 +111,7 @@ def findings(found: Sequence[Estimated]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(found: Sequence[Estimated], path: Path) -> None:
+def draw(found: Sequence[EstimatedJob], path: Path) -> None:
     """Draw what was told of starts beside what came, a panel for each policy, into a PNG file."""
     from matplotlib.figure import Figure  # a second to import, and only pictures need it
 

@@ -40,7 +40,7 @@ BESIDE = {"start": 2.0, "end": 2.0, "cost": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
+class EstimatedJob:
     """A job at its submission (seconds): what was drawn of it and told then, and what came, by `SLACKS`.
 
     Starts and ends are in seconds since its submission, costs in dollars. `waits`: whether it has waited, or
@@ -60,7 +60,7 @@ class Estimated:
         return max(self.came[0], self.drawn[0].high) > BESIDE["start"]
 
 
-class _Foretelling:
+class _ForecastingPolicy:
     """A policy, and what is played forward when it is first shown one of the jobs that are estimated."""
 
     def __init__(self, name: str, every: int) -> None:
@@ -87,12 +87,12 @@ class _Foretelling:
 
 def play(
     seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
-) -> list[Estimated]:
+) -> list[EstimatedJob]:
     """What was estimated of the jobs of each policy and seed; a process for each core."""
     tasks = [
         (policy, seed, jobs, every) for policy in POLICIES for seed in range(FIRST_SEED, FIRST_SEED + seeds)
     ]
-    found: dict[tuple[str, int], list[Estimated]] = {}
+    found: dict[tuple[str, int], list[EstimatedJob]] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
         futures = {pool.submit(play_one, *task): task for task in reversed(tasks)}
@@ -104,15 +104,15 @@ def play(
     return [each for policy, seed, *_ in tasks for each in found[policy, seed]]
 
 
-def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[Estimated]:
+def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[EstimatedJob]:
     """One policy on one seed."""
-    foretelling = _Foretelling(policy, every)
+    foretelling = _ForecastingPolicy(policy, every)
     cluster = load_cluster("hundred")[::STEP]
     result = simulate(foretelling, facebook_day(seed, jobs), cluster, options=SimulationOptions(seed=seed))
     return mended(policy, seed, foretelling.drawn, result)
 
 
-def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: Result) -> list[Estimated]:
+def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: Result) -> list[EstimatedJob]:
     """What the daemon would have told at each time, which learns of a job when it starts and when it ends."""
     calibrations = [Calibration(slack) for slack in SLACKS.values()]
     jobs = {job.name: job for job in result.jobs if job.name in drawn}
@@ -138,7 +138,7 @@ def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: R
             told = tuple(
                 of.mended(interval) for of, interval in zip(calibrations, intervals[name], strict=True)
             )
-            found.append(Estimated(policy, seed, at, intervals[name], told, came[name]))
+            found.append(EstimatedJob(policy, seed, at, intervals[name], told, came[name]))
         for number in {0: (0,), 1: (1, 2), 2: ()}[kind]:
             calibrations[number].learn(intervals[name][number], came[name][number])
     return found

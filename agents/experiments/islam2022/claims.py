@@ -19,7 +19,7 @@ _FOR_COST = "reinforce:beta=1.0"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedClaim:
     """A statement, what was found about it, and whether that bears it out."""
 
     statement: str
@@ -27,7 +27,7 @@ class Judged:
     holds: bool
 
 
-def claims(found: Found) -> list[Judged]:
+def claims(found: Found) -> list[JudgedClaim]:
     """The paper's claims (7.2 to 7.6) of what policies do, judged by the runs at both densities."""
     normal, burst = found["normal"], found["burst"]
     judged = [
@@ -45,12 +45,12 @@ def claims(found: Found) -> list[Judged]:
     return judged + [_beta_trades(found, name) for name in _LEARNED]
 
 
-def learning_claims(curves: Sequence[LearningCurve]) -> list[Judged]:
+def learning_claims(curves: Sequence[LearningCurve]) -> list[JudgedClaim]:
     """The paper's claims of how agents learn the rules (Fig. 4 and 5), judged by each curve."""
     return [_turned(curve) for curve in curves]
 
 
-def aims(found: Found, larger: Found) -> list[Judged]:
+def aims(found: Found, larger: Found) -> list[JudgedClaim]:
     """What trained policies should reach, judged by the runs on the paper's cluster and on larger ones."""
     judged = [_below_baselines(found[pattern], pattern, _COST, 0.0) for pattern in found]
     burst = found["burst"]
@@ -67,32 +67,32 @@ def aims(found: Found, larger: Found) -> list[Judged]:
     return judged + [_below_baselines(larger[scene], scene, _COST, 0.0, own=_FOR_COST) for scene in larger]
 
 
-def _cheaper_in_burst(burst: Policies) -> Judged:
+def _cheaper_in_burst(burst: Policies) -> JudgedClaim:
     own, best = _least(burst, _COST, "reinforce"), _least(burst, _COST, *_paper_baselines())
     lead = 1 - _mean(burst, own, _COST) / _mean(burst, best, _COST)
-    return Judged(
+    return JudgedClaim(
         "Burst: the best REINFORCE costs 25 to 30 % less than the best baseline, AEP (0.78 to 1.07 $)",
         f"`{own}` {_dollars(burst, own)}, `{best}` {_dollars(burst, best)}: {_less(lead)}",
         lead >= 0.25,
     )
 
 
-def _mixed_is_cheapest(burst: Policies) -> Judged:
+def _mixed_is_cheapest(burst: Policies) -> JudgedClaim:
     own = _least(burst, _COST, "reinforce")
     betas = ", ".join(
         f"{policy.partition('=')[2]}: {_dollars(burst, policy)}" for policy in _of(burst, "reinforce")
     )
-    return Judged(
+    return JudgedClaim(
         "Burst: REINFORCE that weighs cost against time is cheaper than for cost alone",
         f"by beta {betas}",
         0 < _beta(own) < 1,
     )
 
 
-def _aep_is_cheapest(normal: Policies) -> Judged:
+def _aep_is_cheapest(normal: Policies) -> JudgedClaim:
     first = _least(normal, _COST, *_paper_baselines(), *_LEARNED)
     ilp = _least(normal, _COST, "ilp")
-    return Judged(
+    return JudgedClaim(
         "Normal: AEP is the cheapest of all (0.78 $), before ILP (0.83 $) and the agents",
         f"`{first}` is, {_dollars(normal, first)}; "
         f"`aep` {_dollars(normal, 'aep')}, `{ilp}` {_dollars(normal, ilp)}",
@@ -100,76 +100,76 @@ def _aep_is_cheapest(normal: Policies) -> Judged:
     )
 
 
-def _reinforce_beside_aep(normal: Policies) -> Judged:
+def _reinforce_beside_aep(normal: Policies) -> JudgedClaim:
     own = _least(normal, _COST, "reinforce")
     more = _mean(normal, own, _COST) / _mean(normal, "aep", _COST) - 1
-    return Judged(
+    return JudgedClaim(
         "Normal: the cheapest REINFORCE costs 14 to 16 % more than AEP",
         f"`{own}` costs {_signed(more)} than `aep`",
         0.12 <= more <= 0.18,
     )
 
 
-def _rr_is_shortest(normal: Policies) -> Judged:
+def _rr_is_shortest(normal: Policies) -> JudgedClaim:
     first = _least(normal, _DURATION, *_paper_baselines(), *_LEARNED)
-    return Judged(
+    return JudgedClaim(
         "Normal: RR has the shortest average duration",
         f"`{first}` has, {_seconds(normal, first)}; `rr` {_seconds(normal, 'rr')}",
         first == "rr",
     )
 
 
-def _dqn_beside_rr(normal: Policies) -> Judged:
+def _dqn_beside_rr(normal: Policies) -> JudgedClaim:
     own = _least(normal, _DURATION, "dqn")
     more = _mean(normal, own, _DURATION) / _mean(normal, "rr", _DURATION) - 1
-    return Judged(
+    return JudgedClaim(
         "Normal: the average duration of DQN (beta 0) is 1 % above RR's",
         f"`{own}`: {_signed(more)} than `rr`",
         abs(more - 0.01) <= 0.01,
     )
 
 
-def _reinforce_beside_rr(burst: Policies) -> Judged:
+def _reinforce_beside_rr(burst: Policies) -> JudgedClaim:
     own = _least(burst, _DURATION, "reinforce")
     best = _least(burst, _DURATION, *_paper_baselines())
     less = 1 - _mean(burst, own, _DURATION) / _mean(burst, "rr", _DURATION)
     beside = 1 - _mean(burst, own, _DURATION) / _mean(burst, best, _DURATION)
-    return Judged(
+    return JudgedClaim(
         "Burst: the average duration of REINFORCE (beta 0) is 2 % below RR's, the best baseline's",
         f"`{own}`: {_less(less)} than `rr`, {_less(beside)} than `{best}`, the best baseline",
         less >= 0.015 and beside > 0,
     )
 
 
-def _dqn_is_mediocre(burst: Policies) -> Judged:
+def _dqn_is_mediocre(burst: Policies) -> JudgedClaim:
     own, other = _least(burst, _COST, "dqn"), _least(burst, _COST, "reinforce")
     more = _mean(burst, own, _COST) / _mean(burst, other, _COST) - 1
-    return Judged(
+    return JudgedClaim(
         "Burst: DQN is mediocre at cost, behind REINFORCE",
         f"`{own}` costs {_signed(more)} than `{other}`",
         more > 0,
     )
 
 
-def _good_falls(found: Found, name: str) -> Judged:
+def _good_falls(found: Found, name: str) -> JudgedClaim:
     values = {
         pattern: [policies[policy]["good_placements"].mean for policy in _of(policies, name)]
         for pattern, policies in found.items()
     }
     told = "; ".join(f"{pattern} {', '.join(f'{v:.1f}' for v in of)}" for pattern, of in values.items())
-    return Judged(
+    return JudgedClaim(
         f"{name.upper()} places fewer jobs well as beta rises (Fig. 8)",
         f"by rising beta: {told}",
         all(_falls(of) for of in values.values()),
     )
 
 
-def _good_by_pattern(normal: Policies, burst: Policies) -> Judged:
+def _good_by_pattern(normal: Policies, burst: Policies) -> JudgedClaim:
     means = [
         [max(of[policy]["good_placements"].mean for policy in _of(of, name)) for name in _LEARNED]
         for of in (normal, burst)
     ]
-    return Judged(
+    return JudgedClaim(
         "DQN places more jobs well than REINFORCE in normal, and fewer in burst",
         f"at best, DQN and REINFORCE: normal {means[0][0]:.1f} and {means[0][1]:.1f}, "
         f"burst {means[1][0]:.1f} and {means[1][1]:.1f}",
@@ -177,7 +177,7 @@ def _good_by_pattern(normal: Policies, burst: Policies) -> Judged:
     )
 
 
-def _beta_trades(found: Found, name: str) -> Judged:
+def _beta_trades(found: Found, name: str) -> JudgedClaim:
     told, holds = [], True
     for pattern, policies in found.items():
         own = _of(policies, name)
@@ -186,14 +186,14 @@ def _beta_trades(found: Found, name: str) -> Judged:
         holds &= _falls(costs) and _falls(durations[::-1])
         dollars, seconds = ", ".join(f"{v:.2f}" for v in costs), ", ".join(f"{v:.0f}" for v in durations)
         told.append(f"{pattern} {dollars} $ and {seconds} s")
-    return Judged(
+    return JudgedClaim(
         f"{name.upper()}: as beta rises, cost falls and duration rises (Fig. 9)", "; ".join(told), holds
     )
 
 
-def _turned(curve: LearningCurve) -> Judged:
+def _turned(curve: LearningCurve) -> JudgedClaim:
     figure = {"dqn": "4", "reinforce": "5"}[curve.algorithm]
-    return Judged(
+    return JudgedClaim(
         f"{curve.algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})",
         f"{curve.pattern}, {curve.setup}: from {curve.returns[0]:,.0f} to at best {max(curve.returns):,.0f} "
         f"in {curve.iterations[-1]:,} iterations",
@@ -208,7 +208,7 @@ def _below_baselines(
     least: float,
     names: Sequence[str] = _BASELINES,
     own: str | None = None,
-) -> Judged:
+) -> JudgedClaim:
     """The policy is below the best of these baselines by so much (a negative share: above).
 
     Without a name it is the trained policy that is best by the metric.
@@ -229,24 +229,24 @@ def _below_baselines(
         beside = f"completion {' and '.join(completions)}"
     else:
         beside = f"cost {_dollars(policies, own)} and {_dollars(policies, best)}"
-    return Judged(
+    return JudgedClaim(
         f"{scene[0].upper()}{scene[1:]}: {what} {bound} {rivals}",
         f"`{own}`: {_less(lead)} than `{best}` ({beside})",
         lead > 0 if least == 0 else lead >= least,
     )
 
 
-def _better_with_network(policies: Policies, pattern: str) -> Judged:
+def _better_with_network(policies: Policies, pattern: str) -> JudgedClaim:
     alone, based = "lookahead:beta=1.0", "lookahead:base=reinforce:beta=1.0"
     lead = 1 - _mean(policies, based, _COST) / _mean(policies, alone, _COST)
-    return Judged(
+    return JudgedClaim(
         f"{pattern.capitalize()}: as lookahead's base, a trained network makes it cheaper",
         f"`{based}` {_dollars(policies, based)}, `{alone}` {_dollars(policies, alone)}: {_less(lead)}",
         lead > 0,
     )
 
 
-def _undominated(policies: Policies, pattern: str, metric: str) -> Judged:
+def _undominated(policies: Policies, pattern: str, metric: str) -> JudgedClaim:
     """No baseline is at least as good in cost and time as a trained policy on the front of them all."""
     own = [policy for name in _LEARNED for policy in _of(policies, name)]
     front = [
@@ -255,7 +255,7 @@ def _undominated(policies: Policies, pattern: str, metric: str) -> Judged:
     rivals = [policy for name in _BASELINES for policy in _of(policies, name)]
     beaten = list(_beaten(policies, front, rivals, metric))
     what = "completion" if metric == _COMPLETION else "duration"
-    return Judged(
+    return JudgedClaim(
         f"{pattern.capitalize()}: no baseline dominates a point of the front over beta in cost and {what}",
         "; ".join(beaten) or f"none dominates {', '.join(f'`{policy}`' for policy in front)}",
         not beaten,

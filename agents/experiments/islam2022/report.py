@@ -17,7 +17,7 @@ from agents.experiments.comparison import (
     numbered,
     statistics_of,
 )
-from agents.experiments.islam2022.claims import Judged, Policies, aims, claims, learning_claims
+from agents.experiments.islam2022.claims import JudgedClaim, Policies, aims, claims, learning_claims
 from agents.experiments.islam2022.plots import Found, draw_bars, draw_betas, draw_curves, draw_front
 from agents.experiments.islam2022.runs import (
     BASELINES,
@@ -135,13 +135,13 @@ def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], right: bool
     return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def _judged(statements: Sequence[Judged]) -> str:
+def _judged(statements: Sequence[JudgedClaim]) -> str:
     rows = [(each.statement, each.found, _said(each)) for each in statements]
     count = f"{_count(statements)} hold.\n\n"
     return count + _markdown(("aim", "here", "holds"), rows, right=False)
 
 
-def _beside(known: Sequence[Judged], believed: Sequence[Judged], belief: Belief) -> str:
+def _beside(known: Sequence[JudgedClaim], believed: Sequence[JudgedClaim], belief: Belief) -> str:
     """What is claimed, judged under exact knowledge and under the belief."""
     rows = [
         (
@@ -158,11 +158,11 @@ def _beside(known: Sequence[Judged], believed: Sequence[Judged], belief: Belief)
     return count + _markdown(columns, rows, right=False)
 
 
-def _said(statement: Judged) -> str:
+def _said(statement: JudgedClaim) -> str:
     return "**yes**" if statement.holds else "no"
 
 
-def _count(statements: Sequence[Judged]) -> str:
+def _count(statements: Sequence[JudgedClaim]) -> str:
     return f"{sum(each.holds for each in statements)} of {len(statements)}"
 
 

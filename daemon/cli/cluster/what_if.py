@@ -84,7 +84,7 @@ def what_if(
     """
     asked: dict[str, Any] = {"draws": draws, "seconds": seconds}
     if since is not None:
-        from daemon.cli.jobs.list import moment
+        from daemon.cli.jobs.job_list import moment
 
         asked["since"] = moment(since, datetime.now().astimezone())
     if policy is not None:

@@ -9,7 +9,7 @@ import typer
 
 from conf.util.printable import visible, visible_json
 from daemon.cli.jobs.groups import is_group, named
-from daemon.cli.jobs.list import moment
+from daemon.cli.jobs.job_list import moment
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
 

@@ -51,7 +51,8 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
 def _starts(found: Json) -> Iterator[str]:
     """When a job that waits is expected to start, or why nothing is expected."""
     if expected := found.get("estimate"):
-        yield f"It is expected to start {job_tables.between(expected['start'], render.clock)} (9 of 10 times)."
+        start = job_tables.between(expected["start"], render.clock)
+        yield f"It is expected to start {start} (9 of 10 times)."
     elif found["state"] == "queued" and found.get("no_estimate"):
         yield f"When it starts is not known: {found['no_estimate']}."
 

@@ -24,7 +24,7 @@ from daemon.cli.shared.options import DEFAULT_URL, Output, Url
 
 if TYPE_CHECKING:
     from conf.schema import Config
-    from daemon.launch.event_log_export import Copied
+    from daemon.launch.event_log_export import CopiedLogs
     from framework.host.unix_users import UnixAccount
     from framework.spark import SparkHome
 
@@ -188,7 +188,7 @@ def _last_words(printed: Path) -> str:
     return last_words(printed.read_bytes(), b"").text or "it printed nothing"
 
 
-def _show(url: str, copied: "Copied", job_id: str | None, output: str) -> None:
+def _show(url: str, copied: "CopiedLogs", job_id: str | None, output: str) -> None:
     applications = [
         {"job": log.job_id, "application": shown, "url": f"{url}/history/{shown}/"}
         for shown, log in copied.logs.items()

@@ -287,7 +287,8 @@ def _print_submitted(job: Any, output: str) -> None:
         jobs = f"{job['count']} jobs, {job['id']} to {last}"
         print(
             visible(
-                f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: {job_tables.job_line(job)}."
+                f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: "
+                f"{job_tables.job_line(job)}."
             )
         )
         return

@@ -191,7 +191,7 @@ def prune(
     """
     from conf.schema import Retention
     from daemon.disk.uploads import Uploads
-    from daemon.maintenance.pruning import Pruned, Pruner, prune_all
+    from daemon.maintenance.pruning import Pruner, PruningResult, prune_all
     from daemon.store.job_store import Store, StoreError
 
     loaded, _ = read_config(config, settings)
@@ -209,7 +209,7 @@ def prune(
                 while pruner.measure():
                     tell("nothing yet: folders are measured")
                 found = [job for part in pruner.due(time.time(), 1000) for job in part]
-                pruned = Pruned(len(found), sum(job.size or 0 for job in found))
+                pruned = PruningResult(len(found), sum(job.size or 0 for job in found))
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
             files, size_of_files = uploads.sweep(

@@ -1,4 +1,4 @@
-"""The command `mesos`: the embedded Mesos, in the foreground. `daemon.vms.embedded_mesos` starts it for the daemon."""
+"""Command `mesos`: runs the embedded Mesos in the foreground."""
 
 import contextlib
 import shlex

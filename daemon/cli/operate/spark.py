@@ -79,7 +79,7 @@ def add(
 
     Example: stoker spark add 3.5
     """
-    from framework.spark.install.fetch import FetchError, fetch, fetch_connect
+    from framework.spark.install.fetch import SparkFetchError, fetch, fetch_connect
 
     homes = _homes(config, settings)
 
@@ -90,7 +90,7 @@ def add(
         new = fetch(version, homes.folder, tell)
         if connect:
             new = fetch_connect(version, homes.folder, tell) or new
-    except FetchError as error:
+    except SparkFetchError as error:
         raise CommandError(str(error)) from None
     about = _about(homes, version)
     if output == "json":
@@ -109,13 +109,13 @@ def remove(
 
     Example: stoker spark remove 3.5
     """
-    from framework.spark.install.fetch import FetchError
+    from framework.spark.install.fetch import SparkFetchError
     from framework.spark.install.fetch import remove as removed
 
     homes = _homes(config, settings)
     try:
         removed(version, homes.folder)
-    except FetchError as error:
+    except SparkFetchError as error:
         raise CommandError(str(error)) from None
     if output == "json":
         print_json({"name": version, "folder": str(homes.folder)})

@@ -15,7 +15,7 @@ from agents.experiments.comparison import Contender, contender
 from agents.experiments.real_runs import RealComparison, RealJob, RealRun
 from agents.registry import create
 from conf.loader import ConfigError, build, find
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.profile.measure import Bench, Progress, hold, mesos_of, own_bench
 from daemon.cli.profile.validate_simulator import check_known, for_real
 from daemon.cli.shared.errors import CommandError
@@ -45,7 +45,7 @@ def compared(
     again. What is wrong is a ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
     jobs, about, measured = load_workload(workload), read_about(folder), read_runs(folder)
-    plan, model = build(Plan, about.get("plan"), str(folder)), read_model(folder)
+    plan, model = build(MeasuringPlan, about.get("plan"), str(folder)), read_model(folder)
     check_known(jobs, model, folder)
     who = [contender(policy) for policy in policies]
     where = find(plan.cluster if cluster is None else cluster)
@@ -85,7 +85,7 @@ def _shifted(progress: Progress, done: int, runs: int, told: str) -> Progress:
 
 
 def _run(
-    bench: Bench, who: Contender, number: int, workload: Workload, plan: Plan, progress: Progress
+    bench: Bench, who: Contender, number: int, workload: Workload, plan: MeasuringPlan, progress: Progress
 ) -> RealRun:
     bench.client.set_policy(who.name, who.options)
     began, runs = for_real(bench, workload, plan, progress)
@@ -116,7 +116,7 @@ def _simulations(
     ]
 
 
-def _sign(workload: Workload, plan: Plan, cluster: Path) -> str:
+def _sign(workload: Workload, plan: MeasuringPlan, cluster: Path) -> str:
     """Changes with whatever makes runs incomparable: jobs, isolation, arguments or VMs."""
     told = [repr(workload.jobs), plan.model_dump_json(exclude={"grids"}), repr(plan.grids[0].args)]
     return hashlib.sha256("\n".join([*told, cluster.read_text()]).encode()).hexdigest()

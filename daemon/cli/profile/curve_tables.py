@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 
 from daemon.cli.shared import render
-from profiles.curve_check import Halving, MeasuredCurve, MeasuredSize
+from profiles.curve_check import HalvingCheck, MeasuredCurve, MeasuredSize
 
 _SIZES = ("type", "law", "size", "runs", "measured s", "curve s", "off", "held out s", "off")
 _HALVES = ("type", "size", "longer", "by curve", "work alone", "core-s saved")
@@ -53,7 +53,7 @@ def _size(size: MeasuredSize) -> tuple[str, ...]:
     )
 
 
-def _half(half: Halving) -> tuple[str, ...]:
+def _half(half: HalvingCheck) -> tuple[str, ...]:
     shares = (half.longer, half.by_curve, half.work_longer, half.saved)
     size = f"{half.executors} x {half.cpus:g} to {half.half_executors} x {half.half_cpus:g}"
     return size, *(f"{share:.0%}" for share in shares)

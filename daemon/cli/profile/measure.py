@@ -16,7 +16,7 @@ from typing import Any
 
 from conf.loader import find, load
 from conf.schema import Cluster
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.jobs import follow
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon, end_left
 from daemon.cli.shared.client import Client
@@ -107,7 +107,7 @@ def _bench(
         store.close()
 
 
-def mesos_of(plan: Plan) -> dict[str, object]:
+def mesos_of(plan: MeasuringPlan) -> dict[str, object]:
     """The settings of the daemon's section `mesos` that a plan asks for.
 
     How many jobs run at once is the plan's or the policy's to say: what this machine carries holds none up.
@@ -120,14 +120,14 @@ def mesos_of(plan: Plan) -> dict[str, object]:
     }
 
 
-def planned(path: Path) -> tuple[Plan, Path, tuple[PlannedRun, ...]]:
+def planned(path: Path) -> tuple[MeasuringPlan, Path, tuple[PlannedRun, ...]]:
     """A plan, its cluster file and its runs; ConfigError says what is wrong with any of them."""
-    plan = load(path, Plan)
+    plan = load(path, MeasuringPlan)
     cluster = find(plan.cluster, path.parent)
     return plan, cluster, runs_of(plan, load(cluster, Cluster))
 
 
-def left_to_do(folder: Path, plan: Plan, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+def left_to_do(folder: Path, plan: MeasuringPlan, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
     """The runs that `folder` does not hold yet; CommandError when it holds those of another plan."""
     if not (folder / RUNS).is_file():
         return list(runs)
@@ -137,7 +137,9 @@ def left_to_do(folder: Path, plan: Plan, runs: Sequence[PlannedRun]) -> list[Pla
     return [run for run in runs if run.name not in done]
 
 
-def measure(bench: Bench, plan: Plan, todo: Sequence[PlannedRun], folder: Path, progress: Progress) -> None:
+def measure(
+    bench: Bench, plan: MeasuringPlan, todo: Sequence[PlannedRun], folder: Path, progress: Progress
+) -> None:
     """Run what is to be done, one after the other, and keep each in `folder` as soon as it is over."""
     kept = list(read_runs(folder)) if (folder / RUNS).is_file() else []
     about = {
@@ -153,7 +155,7 @@ def measure(bench: Bench, plan: Plan, todo: Sequence[PlannedRun], folder: Path, 
     progress(len(todo), len(todo), "")
 
 
-def _kept(plan: Plan) -> dict[str, Json]:
+def _kept(plan: MeasuringPlan) -> dict[str, Json]:
     """What is kept of a plan; of settings of Spark, which not every folder knows of, only where there are."""
     return plan.model_dump(mode="json", exclude=None if plan.conf else {"conf"})
 

@@ -17,7 +17,7 @@ from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, p
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
-    from conf.schema.measuring_plan import Plan
+    from conf.schema.measuring_plan import MeasuringPlan
     from daemon.cli.profile.measure import Bench
     from daemon.cli.shared.client import Client
 
@@ -83,7 +83,7 @@ def run(
 def _bench(
     folder: Path,
     cluster: str,
-    plan: "Plan",
+    plan: "MeasuringPlan",
     connecting: "contextlib.AbstractContextManager[Client] | None",
     data_dir: Path | None,
 ) -> "Iterator[Bench]":

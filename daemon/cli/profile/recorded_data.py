@@ -26,7 +26,7 @@ _JOBS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """What a daemon's records came to."""
 
     runs: Sequence[MeasuredRun]
@@ -36,7 +36,7 @@ class Ingested:
     unread: Mapping[str, str]
 
 
-def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> Ingested:
+def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> IngestResult:
     """Write runs.parquet, workload.csv and trajectories.parquet, and return what they hold.
 
     CommandError when there is nothing to learn from, or it cannot be written.
@@ -57,7 +57,7 @@ def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = Non
         write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine(sparks)})
         write_workload(workload, out / "workload.csv")
         write_trajectories(out, steps)
-    return Ingested(runs, workload, len(steps), history.unread)
+    return IngestResult(runs, workload, len(steps), history.unread)
 
 
 def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:

@@ -12,7 +12,7 @@ from agents.experiments.comparison import Contender, contender
 from agents.experiments.fidelity import Fidelity, pair_up
 from agents.registry import create
 from conf.loader import ConfigError, build, find
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.profile.measure import Bench, Progress, await_end, mesos_of, own_bench, spec_of
 from daemon.cli.shared.errors import CommandError
 from environment.clusters.cluster_files import load_cluster
@@ -43,7 +43,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
         read_about(folder),
     )
     grid = read_runs(folder)
-    plan = build(Plan, about.get("plan"), str(folder))
+    plan = build(MeasuringPlan, about.get("plan"), str(folder))
     cluster = find(plan.cluster)
     vms = load_cluster(cluster)
     check_known(jobs, model, folder)
@@ -75,7 +75,7 @@ def check_known(workload: Workload, model: FittedModel, folder: Path) -> None:
 
 
 def for_real(
-    bench: Bench, workload: Workload, plan: Plan, progress: Progress
+    bench: Bench, workload: Workload, plan: MeasuringPlan, progress: Progress
 ) -> tuple[float, Sequence[MeasuredRun]]:
     """Submit every job when it is due, and wait for all; when the workload's clock began, and the runs."""
     began, ids = time.time(), []

@@ -23,7 +23,7 @@ from daemon.cli.shared.progress import progress_bar
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
     from environment.decisions.sizing import Sizes
-    from environment.pools import Keeping
+    from environment.pools import IdleTimeout
     from environment.simulation.durations.beliefs import Belief
     from environment.simulation.durations.spot_beliefs import SpotBelief
     from environment.simulation.options import SimulationOptions
@@ -193,12 +193,12 @@ def profiles_of(file: str) -> "Mapping[str, JobProfile]":
         return load_profiles(file)
 
 
-def keeping_of(text: str) -> "Keeping":
+def keeping_of(text: str) -> "IdleTimeout":
     """What --keep says."""
-    from environment.pools import Keeping
+    from environment.pools import IdleTimeout
 
     try:
-        return Keeping.read(text)
+        return IdleTimeout.read(text)
     except ValueError as error:
         raise CommandError(f"--{error}") from None
 

@@ -24,7 +24,7 @@ FIRST, BETWEEN = 1.5, 5.0
 
 
 @dataclass(slots=True)
-class _State:
+class _ProgressState:
     done: int = 0
     total: int = 0
     what: str = ""
@@ -58,7 +58,7 @@ def _bar(console: "Console") -> Iterator[Report]:
 
 @contextlib.contextmanager
 def _lines() -> Iterator[Report]:
-    state, over, began = _State(), threading.Event(), time.monotonic()
+    state, over, began = _ProgressState(), threading.Event(), time.monotonic()
     stream = sys.stderr  # which is another while libraries are loaded that announce themselves
 
     def report(done: int, total: int, what: str) -> None:
@@ -81,7 +81,7 @@ def _lines() -> Iterator[Report]:
         teller.join()
 
 
-def _line(state: _State, seconds: float) -> str:
+def _line(state: _ProgressState, seconds: float) -> str:
     """12 of 100: ff on normal; after 34.0 s, about 4 min 9 s left."""
     from daemon.cli.shared import render
 

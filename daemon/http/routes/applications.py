@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 from pydantic import ConfigDict, Field
 
 from conf.schema import NameOrNone
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import MOST_RESOURCES, Texts, at_most
 from conf.util.copy_fields import carried
 from conf.util.printable import UNSEEN_IN_PLANE_0
@@ -31,7 +31,7 @@ Key = Annotated[
 ]
 
 
-class DriverMessage(Described):
+class DriverMessage(DocumentedModel):
     """Part of what a driver says."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

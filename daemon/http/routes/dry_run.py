@@ -1,7 +1,7 @@
 """The route that tries a submission: why it would be refused, or where, when and at what price it would run.
 
-Nothing comes of it: what is checked is in `submission/admission.py`, how the queue is played with one job more in
-`what_if/what_if.py`. Here both become an answer, which holds whether or not there is time to play.
+Nothing comes of it: what is checked is in `submission/admission.py`, how the queue is played with one job
+more in `what_if/what_if.py`. Here both become an answer, which holds whether or not there is time to play.
 """
 
 from collections import Counter
@@ -15,20 +15,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from conf.schema import JobSpec
 from conf.schema.uploaded_file import SHA256
 from daemon.auth.permits import Permit, permit_of
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.estimate import Estimate
 from daemon.http.routes.submissions import PATH, Login
-from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.schemas.base import Body, Said
 from daemon.schemas.job_bodies import job_body
 from daemon.schemas.jobs import JobBody
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.what_if.cases import Case, Present, always
-from daemon.what_if.what_if import JobAhead, PolicyAhead
+from daemon.what_if.what_if import JobForecast, PolicyAhead
 from environment.dependencies import After
 from environment.model.messages.records import JobRecord
 from environment.simulation.durations.prediction_intervals import Interval
-from environment.simulation.forecast.outlook import Followed
+from environment.simulation.forecast.outlook import FollowedJobs
 from environment.types import Job
 
 #: Draws as of estimates, and for how many seconds they are made at most.
@@ -193,11 +198,11 @@ def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
     return f"it would not run: {next(whys, 'nothing came of it in any draw')}"
 
 
-def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequence[Followed]) -> Estimate:
+def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequence[FollowedJobs]) -> Estimate:
     """What is told of it, as of jobs that wait: seconds since the epoch."""
     draws = [each.ahead for each in followed]
     starts, ends, costs = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
-    drawn = JobAhead(Interval.of(starts), Interval.of(ends), Interval.of(costs), len(draws))
+    drawn = JobForecast(Interval.of(starts), Interval.of(ends), Interval.of(costs), len(draws))
     told, at = scheduler.mended(drawn), present.view.at
     start, end = told.start.later(at), told.end.later(at)
     if job.start_at is not None:  # which widening knows nothing of
@@ -210,14 +215,14 @@ def _comes_later(job: Job) -> bool:
     return job.start_at is not None and job.start_at > job.submitted_at
 
 
-def _late(job: Job, present: Present, followed: Sequence[Followed]) -> bool:
+def _late(job: Job, present: Present, followed: Sequence[FollowedJobs]) -> bool:
     if job.deadline is None:
         return False
     due = job.deadline - present.view.at
     return 2 * sum(each.ahead.end > due for each in followed) > len(followed)
 
 
-def _placement(present: Present, first: Followed) -> list[PlacedBody]:
+def _placement(present: Present, first: FollowedJobs) -> list[PlacedBody]:
     view, placed = present.view, []
     for vm_id, number in Counter(first.vms).items():
         at = view.index[vm_id]

@@ -15,7 +15,7 @@ from daemon.http.routes.job_names import find_job
 from daemon.schemas import base, queries
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import Kind
-from daemon.store.rows.events import Numbered
+from daemon.store.rows.events import NumberedEvent
 
 
 class EventsQuery(queries.Query):
@@ -75,7 +75,7 @@ def add_events(app: FastAPI, store: Store) -> None:
         return EventList(events=_bodies(permit, found.found), next=found.next, more=found.more)
 
 
-def _bodies(permit: Permit, found: Sequence[Numbered]) -> list[EventBody]:
+def _bodies(permit: Permit, found: Sequence[NumberedEvent]) -> list[EventBody]:
     own = {each.happening.job_id for each in found if each.happening.job_id is not None}
     return [
         EventBody(

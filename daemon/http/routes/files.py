@@ -11,13 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.uploaded_file import SHA256
 from daemon.auth.permits import permit_of
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload
 from daemon.http.server.gate import FILES
-from daemon.http.server.scheduler_interface import RejectedError, Scheduler
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.store.job_store import Store
 
 #: Beyond what any file system takes.
@@ -37,7 +42,7 @@ class PartQuery(BaseModel):
     """Where in it this part begins: behind all that was received."""
 
 
-class UploadBody(Described):
+class UploadBody(DocumentedModel):
     """What is there of a file that a client sends."""
 
     model_config = ConfigDict(frozen=True)

@@ -2,9 +2,13 @@
 
 from conf.util.printable import unseen
 from daemon.auth.permits import Permit, no_such_job
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.job_ids import (
+    job_number,
+)
 from daemon.store.job_store import Store
-from daemon.store.rows.tables import job_number
 from environment.model.messages.records import JobRecord
 
 #: Of jobs with one name, so many are looked at, the newest.

@@ -20,7 +20,14 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from conf.loader import what_is_right
 from conf.schema import Driver, JobSpec, NameOrNone
 from daemon.auth.permits import permit_of
-from daemon.http.server.scheduler_interface import RejectedError, Scheduler, submit_one
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.url_paths import CREATE, UNKNOWN_VERSION, VERSION
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+    submit_one,
+)
 from daemon.schemas import spark_rest as protocol
 from daemon.schemas.spark_rest import DriverState, SubmissionRequest, Written
 from daemon.store.job_store import Store
@@ -86,7 +93,7 @@ _OF_THE_CLIENT = (
 class _OtherVersion(StringConvertor):
     """The number of a version of the protocol that is not spoken."""
 
-    regex = f"(?!{protocol.VERSION[1:]}/)[0-9]{{1,9}}"
+    regex = f"(?!{VERSION[1:]}/)[0-9]{{1,9}}"
 
 
 register_url_convertor("version", _OtherVersion())
@@ -97,7 +104,7 @@ def add_spark_rest(
 ) -> None:
     """Add the protocol's routes to the API; `driver` is what the config says of drivers."""
     spark_version = version_teller(homes)
-    submissions = f"/{protocol.VERSION}/submissions"
+    submissions = f"/{VERSION}/submissions"
 
     def known(submission_id: str) -> JobRecord:
         record = store.job_by_key(_key(submission_id)) if _ID.fullmatch(submission_id) else None
@@ -108,7 +115,7 @@ def add_spark_rest(
     def answer(kind: type[Any], *, success: bool = True, **fields: Any) -> Written:
         return Written(kind(server_spark_version=spark_version(), success=success, **fields))
 
-    @app.post(protocol.CREATE, response_model=protocol.CreatedBody, responses=_ERRORS)
+    @app.post(CREATE, response_model=protocol.CreatedBody, responses=_ERRORS)
     def create_submission(asked: Request, request: SubmissionRequest) -> Written:
         """Submit a job as spark-submit does in cluster mode. When this is answered, it is on disk.
 
@@ -176,8 +183,8 @@ def add_spark_rest(
     @app.api_route("/v{number:version}/submissions/{rest:path}", methods=methods, include_in_schema=False)
     def other_version(number: str) -> Written:
         """Say which version of the protocol there is."""
-        told = f"unknown protocol version v{number}; the one that is spoken is {protocol.VERSION}"
-        raise RejectedError(protocol.UNKNOWN_VERSION, "Unknown protocol version", told)
+        told = f"unknown protocol version v{number}; the one that is spoken is {VERSION}"
+        raise RejectedError(UNKNOWN_VERSION, "Unknown protocol version", told)
 
 
 def version_teller(homes: SparkHomes) -> Callable[[], str]:

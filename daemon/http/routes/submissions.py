@@ -21,9 +21,15 @@ from conf.schema import JobSpec, NameOrNone
 from daemon.auth.audit_log import BODY
 from daemon.auth.permits import Permit, permit_of
 from daemon.http.server.problem_details import REFUSED, answer
-from daemon.http.server.scheduler_interface import Admission, Scheduler
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
 from daemon.schemas import job_bodies
-from daemon.store.queries.insert_jobs import Added, SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Added,
+    Admission,
+    SubmittedSpec,
+)
 
 #: Where jobs are submitted.
 PATH = "/v1/jobs"

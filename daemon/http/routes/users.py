@@ -7,25 +7,27 @@ from typing import Annotated, Literal
 from fastapi import FastAPI, Path, Request, Response
 from pydantic import ConfigDict, Field
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 from conf.schema.users import PersonName, QueuePath, Role, UnixUser, UsersSection
 from conf.units import SECONDS_PER_DAY
 from daemon.auth.audit_log import WHO
 from daemon.auth.permits import permit_of
 from daemon.auth.user_directory import Directory
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import UserRecord
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.schemas.base import Body, Said
 
 UserName = Annotated[PersonName, Path(description="The user's name.")]
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="The token's id.")]
 
 
-class _Asked(Described):
+class _LoginBody(DocumentedModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class UserChange(_Asked):
+class UserChange(_LoginBody):
     """What a user is to be; what is null stays, or is as usual for a new one."""
 
     role: Role | None = None
@@ -36,7 +38,7 @@ class UserChange(_Asked):
     """The only queues to which they submit; none: all that take their jobs."""
 
 
-class TokenWish(_Asked):
+class TokenWish(_LoginBody):
     """A token that is wanted."""
 
     seconds: Annotated[float | None, Field(gt=0, le=36_500 * SECONDS_PER_DAY, allow_inf_nan=False)] = None

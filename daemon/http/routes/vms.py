@@ -1,4 +1,4 @@
-"""The route by which a VM of a pool tells that it is going to be taken away; who may is in `vms/termination_endpoint.py`."""
+"""Route on which a pool VM reports its termination; `vms/termination_endpoint.py` checks its key."""
 
 from typing import Annotated, Literal
 

@@ -18,12 +18,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daemon.auth.audit_log import BODY, WHO, Audit
 from daemon.auth.authentication import Visitor
-from daemon.auth.authorization import Entrance
+from daemon.auth.authorization import Authorizer
 from daemon.auth.route_roles import Rule
 from daemon.auth.sessions import without_other_cookies
+from daemon.core.url_paths import (
+    CREATE,
+)
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
-from daemon.schemas.spark_rest import CREATE, token_taken
+from daemon.schemas.spark_rest import (
+    token_taken,
+)
 from framework.host.request_guard import Denial
 
 log = structlog.get_logger("api")
@@ -57,7 +62,7 @@ class Gate:
     """ASGI middleware around the whole API."""
 
     def __init__(
-        self, app: ASGIApp, entrance: Entrance, observe: Observer, most: int, audit: Audit | None = None
+        self, app: ASGIApp, entrance: Authorizer, observe: Observer, most: int, audit: Audit | None = None
     ) -> None:
         self._audit = audit
         self._app = app

@@ -20,8 +20,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
 from conf.loader import what_is_right
-from conf.schema.documented_model import Described
-from daemon.http.server.scheduler_interface import ElsewhereError, RejectedError
+from conf.schema.documented_model import DocumentedModel
+from conf.util.printable import escape_surrogates
+from daemon.core.errors import (
+    ElsewhereError,
+    RejectedError,
+)
 from daemon.store.job_store import IdempotencyConflictError, StoreError
 
 log = structlog.get_logger("api")
@@ -31,7 +35,7 @@ MEDIA_TYPE = "application/problem+json"
 _MOST_ERRORS = 100
 
 
-class FieldError(Described):
+class FieldError(DocumentedModel):
     """One value that is wrong: where it is, and what would be right."""
 
     model_config = ConfigDict(frozen=True)
@@ -42,7 +46,7 @@ class FieldError(Described):
     """What is wrong with it, and what would be right."""
 
 
-class Problem(Described):
+class Problem(DocumentedModel):
     """What went wrong with a request (RFC 9457)."""
 
     model_config = ConfigDict(frozen=True)
@@ -86,18 +90,14 @@ def problem(
         "type": "about:blank",
         "title": title or HTTPStatus(status).phrase,
         "status": status,
-        "detail": printable(detail),
+        "detail": escape_surrogates(detail),
     }
     if errors:
         body["errors"] = [
-            {"field": printable(error.field), "message": printable(error.message)} for error in errors
+            {"field": escape_surrogates(error.field), "message": escape_surrogates(error.message)}
+            for error in errors
         ]
     return JSONResponse(body, status, headers, MEDIA_TYPE)
-
-
-def printable(text: str) -> str:
-    """The text with what no JSON text may hold (halves of surrogate pairs) written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def handle_problems(app: FastAPI) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.schema.job import Dependency
+from daemon.core import job_ids
 from daemon.core.identity import NOBODY, Submitter
 from daemon.store.rows import tables
 from daemon.store.rows.tables import jobs
@@ -42,11 +43,11 @@ def _looked_up(
     connection: Connection, named: Dependency, spec: JobSpec, seen: sa.ColumnElement[bool]
 ) -> list[After]:
     name = named.job or named.group or ""
-    if (number := tables.array_number(name)) is not None:
+    if (number := job_ids.array_number(name)) is not None:
         return [_array(connection, name, number, named.when, seen=seen)]
     if named.group is not None:
         return _group(connection, name, spec.owner, named.when)
-    if (number := tables.job_number(name)) is not None:
+    if (number := job_ids.job_number(name)) is not None:
         ended = connection.execute(sa.select(jobs.c.state).where(jobs.c.number == number, seen)).scalar()
         if ended is None:
             raise UnknownDependencyError(f"after: there is no job {name}")
@@ -69,7 +70,7 @@ def _looked_up(
 
 
 def _job(number: int, state: str, when: End, name: str) -> After:
-    return After(tables.job_id(number), when, name, ended=state if state in ENDED_JOB else "")
+    return After(job_ids.job_id(number), when, name, ended=state if state in ENDED_JOB else "")
 
 
 def _array(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daemon.core.job_ids import job_id, job_number
 from daemon.store.rows import bill, tables
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import (
@@ -28,7 +29,7 @@ _OVER = jobs.c.finished_at.is_not(None) & ~_OPEN
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class EndedJobs:
     """A job that is over, with nothing of it left running: when it ended (seconds), and the bytes it keeps.
 
     Bytes are None until they were measured.
@@ -62,17 +63,17 @@ class PastJobs:
             number, size = connection.execute(query).one()
         return KeptJobs(int(number or 0), int(size or 0))
 
-    def oldest(self, limit: int, after: Past | None = None) -> list[Past]:
+    def oldest(self, limit: int, after: EndedJobs | None = None) -> list[EndedJobs]:
         """Jobs of which all is over, those that ended first in front; `after` ended the page before."""
         query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
         if after is not None:
-            number = tables.job_number(after.job_id) or 0
+            number = job_number(after.job_id) or 0
             later = jobs.c.finished_at > after.finished_at
             same = (jobs.c.finished_at == after.finished_at) & (jobs.c.number > number)
             query = query.where(jobs.c.finished_at >= after.finished_at, later | same)
         query = query.order_by(jobs.c.finished_at, jobs.c.number).limit(limit)
         with self._access.read() as connection:
-            return [Past(tables.job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
+            return [EndedJobs(job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
 
     def unmeasured(self, limit: int) -> dict[str, int]:
         """Some of them that are not measured yet, with the bytes of their rows."""
@@ -81,7 +82,7 @@ class PastJobs:
 
     def measured(self, sizes: Mapping[str, int]) -> None:
         """Keep how many bytes they take."""
-        rows = [{"of": tables.job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
+        rows = [{"of": job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
         change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of")).values(size=sa.bindparam("bytes"))
         if rows:
             self._access.write(lambda connection: connection.execute(change, rows))
@@ -107,11 +108,11 @@ def _unmeasured(connection: Connection, limit: int) -> dict[str, int]:
         total = sa.select(job, sa.func.sum(length)).select_from(table).where(job.in_(numbers)).group_by(job)
         for number, size in connection.execute(total):
             sizes[number] += int(size)
-    return {tables.job_id(number): size for number, size in sizes.items()}
+    return {job_id(number): size for number, size in sizes.items()}
 
 
 def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
-    asked = [tables.job_number(job_id) for job_id in job_ids]
+    asked = [job_number(job_id) for job_id in job_ids]
     query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.number.in_(asked), _OVER)
     numbers = [number for number, state in connection.execute(query) if state in ENDED_JOB]
     for table, job in (
@@ -125,5 +126,5 @@ def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (jobs, jobs.c.number),
     ):
         connection.execute(sa.delete(table).where(job.in_(numbers)))
-    bill.forget_jobs(connection, list(map(tables.job_id, numbers)))
+    bill.forget_jobs(connection, list(map(job_id, numbers)))
     return len(numbers)

@@ -1,6 +1,7 @@
 """How submitted jobs come into the job store: each gets the next number, and many share one insert.
 
-The jobs of an array get numbers one behind the other. What a job comes after is looked up in `dependencies.py`.
+The jobs of an array get numbers one behind the other. What a job comes after is looked up in
+`dependencies.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
+from daemon.core import job_ids
 from daemon.core.identity import NOBODY, Submitter
 from daemon.store.queries.dependencies import UnknownDependencyError, resolve
 from daemon.store.rows import checksummed, events, job_rows, tables
 from daemon.store.rows.damaged_rows import Damages
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.event_recorder import submitted as submitted_now
 from daemon.store.rows.tables import jobs, labels
 from environment.model.messages.records import JobRecord
@@ -52,6 +54,8 @@ class SubmittedSpec:
 
 #: A job's record, and whether it is new; of an array, that of the first.
 Added = tuple[JobRecord, bool]
+#: Result of a submission: the job, or the error that refused it.
+Admission = Added | Exception
 #: What became of a submission.
 Outcome = Added | IdempotencyConflictError | UnknownDependencyError
 
@@ -72,7 +76,7 @@ def add(
     named: list[tables.Row] = []
     by_key: dict[str, tuple[JobRecord, JobSpec | None]] = {}
     outcomes: list[Outcome] = []
-    happened: list[Happening] = []
+    happened: list[HistoryEvent] = []
     for each in submitted:
         spec, key = each.spec, each.key
         known = by_key.get(key) or _known(connection, key) if key is not None else None
@@ -87,7 +91,7 @@ def add(
         except UnknownDependencyError as error:
             outcomes.append(error)
             continue
-        made = replace(job(tables.job_id(number + 1), each), after=after).members()
+        made = replace(job(job_ids.job_id(number + 1), each), after=after).members()
         number += len(made)
         record = JobRecord(made[0])
         for index, one in enumerate(made):

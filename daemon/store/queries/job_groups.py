@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daemon.core.job_ids import array_number, job_id, job_number
 from daemon.store.rows import tables
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.tables import jobs
@@ -40,7 +41,7 @@ class GroupSum:
 
 def of_group(group: str) -> sa.ColumnElement[bool]:
     """Of which jobs that is the group, or the array."""
-    number = tables.array_number(group)
+    number = array_number(group)
     return jobs.c.job_group == group if number is None else jobs.c.array_of == number
 
 
@@ -61,7 +62,7 @@ def group_sum(
     if not rows:
         return None
     not_over = sa.select(jobs.c.number).where(theirs, jobs.c.state.in_(tables.OPEN_JOB))
-    open_jobs = tuple(map(tables.job_id, connection.scalars(not_over.order_by(jobs.c.number))))
+    open_jobs = tuple(map(job_id, connection.scalars(not_over.order_by(jobs.c.number))))
     bad = sa.select(jobs.c.number, jobs.c.record).where(theirs, jobs.c.state.in_(("failed", "killed")))
     failures = damages.jobs(connection, bad.order_by(jobs.c.finished_at, jobs.c.number).limit(1))
     ends = [end for *_, end in rows if end is not None]
@@ -78,10 +79,10 @@ def group_sum(
 
 def ends_of(connection: Connection, job_ids: Collection[str]) -> dict[str, str]:
     """How jobs have ended, by id; not of those that have not, or are not kept any more."""
-    numbers = [tables.job_number(job_id) or 0 for job_id in job_ids]
+    numbers = [job_number(job_id) or 0 for job_id in job_ids]
     found: dict[str, str] = {}
     for first in range(0, len(numbers), 500):
         some = jobs.c.number.in_(numbers[first : first + 500])
         query = sa.select(jobs.c.number, jobs.c.state).where(some, jobs.c.state.in_(sorted(ENDED_JOB)))
-        found |= {tables.job_id(number): state for number, state in connection.execute(query)}
+        found |= {job_id(number): state for number, state in connection.execute(query)}
     return found

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, get_args
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daemon.core.job_ids import job_number
 from daemon.store.queries.job_groups import of_group
-from daemon.store.rows import tables
 from daemon.store.rows.tables import jobs, labels
 from environment.model.messages.states import JobState
 
@@ -36,7 +36,7 @@ def numbers_of(wanted: WantedJobs, limit: int, before: str | None, newest_first:
 
     def page(query: sa.Select[Any], number: sa.ColumnElement[int]) -> sa.Select[Any]:
         if before is not None:
-            last = tables.job_number(before) or 0
+            last = job_number(before) or 0
             query = query.where(number < last if newest_first else number > last)
         return query.order_by(number.desc() if newest_first else number).limit(limit)
 
@@ -77,7 +77,7 @@ def _few(wanted: WantedJobs) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
 
 def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:
     """How many queued jobs were submitted before each of these, of which there is one at least."""
-    asked = [tables.job_number(job_id) or 0 for job_id in job_ids]
+    asked = [job_number(job_id) or 0 for job_id in job_ids]
     queued, first, last = jobs.c.state == "queued", min(asked), max(asked)
     before = sa.select(sa.func.count()).select_from(jobs).where(queued, jobs.c.number < first)
     between = sa.select(jobs.c.number).where(queued, jobs.c.number.between(first, last))

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from daemon.core import job_ids
 from daemon.store.rows import job_rows, tables
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.tables import charged_days, executors, explanations, jobs
@@ -18,7 +19,7 @@ _RAN = tuple(state for state in tables.OPEN_JOB if state != "queued")
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentActivity:
     """Tasks and their jobs, and decisions, the newest first; whether more tasks are left out."""
 
     tasks: Sequence[ExecutorRecord]
@@ -33,7 +34,7 @@ class LatelyRows:
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
-    def since(self, at: float, tasks: int, decisions: int) -> Lately:
+    def since(self, at: float, tasks: int, decisions: int) -> RecentActivity:
         """Tasks of jobs that run or have ended since then (seconds), and decisions: at most so many."""
         read, damages = self._access.read, self._access.damages
         ended = sa.select(jobs.c.number).where(jobs.c.finished_at >= at)
@@ -49,7 +50,7 @@ class LatelyRows:
         with read() as connection:
             found = damages.executors(connection, launched)
             shown = [task for task in found[:tasks] if task.ended_at is None or task.ended_at >= at]
-            of = {tables.job_number(task.job_id) for task in shown}
+            of = {job_ids.job_number(task.job_id) for task in shown}
             records = damages.jobs(
                 connection, sa.select(jobs.c.number, jobs.c.record).where(jobs.c.number.in_(of))
             )
@@ -58,7 +59,7 @@ class LatelyRows:
             damages.read("explanations", str(row.number), row.job, job_rows.read_explanation, row.body)
             for row in rows
         )
-        return Lately(
+        return RecentActivity(
             shown, records, [one for one in made if one is not None and one.at >= at], len(found) > tasks
         )
 

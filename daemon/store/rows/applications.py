@@ -2,8 +2,15 @@
 
 import sqlalchemy as sa
 
+from daemon.core.job_ids import (
+    job_id,
+    job_number,
+)
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.tables import applications, job_id, job_number, upsert
+from daemon.store.rows.tables import (
+    applications,
+    upsert,
+)
 
 
 class ApplicationRows:

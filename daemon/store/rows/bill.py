@@ -1,10 +1,10 @@
 """What VMs have cost, in the job store: sums by day and what is asked for.
 
-What is charged, and for what, is decided in `environment.model.vms.vm_accounts`; the accounts that are open are rows
-of `record_tables.py`. Every charge is added to a sum of each table, in the same transaction that keeps what
-caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of that; sums
-by VM and by job are folded together once nobody asks for them any more, so that there is an end to their
-number. What is asked for again and again, by Prometheus, is a row for each pool.
+What is charged, and for what, is decided in `environment.model.vms.vm_accounts`; the accounts that are open
+are rows of `record_tables.py`. Every charge is added to a sum of each table, in the same transaction that
+keeps what caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of
+that; sums by VM and by job are folded together once nobody asks for them any more, so that there is an end to
+their number. What is asked for again and again, by Prometheus, is a row for each pool.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ class AskedBill:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillEntry:
     """What a bill has for a job, a day, ...: dollars by kind. Of jobs the empty key is what no job used."""
 
     key: str
@@ -68,9 +68,9 @@ class Line:
 class Bill:
     """What VMs have cost in some days; `rest` is of what is beyond the lines."""
 
-    total: Line
-    lines: Sequence[Line]
-    rest: Line | None = None
+    total: BillEntry
+    lines: Sequence[BillEntry]
+    rest: BillEntry | None = None
     days: tuple[str, str] | None = field(default=None)
 
 
@@ -132,7 +132,7 @@ def bill(connection: Connection, asked: AskedBill) -> Bill:
     sums: dict[str, dict[str, float]] = {}
     for of, what, paid in connection.execute(query):
         sums.setdefault(of, {})[what] = paid
-    lines = [Line(of, paid) for of, paid in sums.items()]
+    lines = [BillEntry(of, paid) for of, paid in sums.items()]
     lines.sort(key=lambda line: line.key if asked.by == "day" else (-line.total, line.key))
     begin, end = connection.execute(first.where(*_within(charged_days, asked))).one()
     return Bill(
@@ -150,12 +150,12 @@ def _within(table: sa.Table, asked: AskedBill) -> Iterable[sa.ColumnElement[bool
         yield table.c.day <= asked.until
 
 
-def _sum(lines: Iterable[Line]) -> Line:
+def _sum(lines: Iterable[BillEntry]) -> BillEntry:
     found: dict[str, float] = {}
     for line in lines:
         for kind, dollars in line.dollars.items():
             found[kind] = found.get(kind, 0.0) + dollars
-    return Line("", found)
+    return BillEntry("", found)
 
 
 def spent(connection: Connection, day: str) -> float:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
+from daemon.core import job_ids
 from daemon.store.rows import job_rows, tables
 from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.tables import executors, jobs, quarantine
@@ -67,7 +68,7 @@ class Damages:
         except UnreadableRowError as error:
             with self._lock:
                 if len(self._found) < _MOST:
-                    job_id = "" if number is None else tables.job_id(number)
+                    job_id = "" if number is None else job_ids.job_id(number)
                     damage = Damage(table, key, job_id, str(error))
                     self._found[table, key] = damage
             return None
@@ -87,7 +88,7 @@ class Damages:
     def job_record(self, number: int, text: Any) -> JobRecord | None:
         """The record of a row of `jobs`; None when it is damaged."""
         return self.read(
-            "jobs", tables.job_id(number), number, partial(job_rows.read_job, number=number), text
+            "jobs", job_ids.job_id(number), number, partial(job_rows.read_job, number=number), text
         )
 
     def executors(self, connection: Connection, query: sa.Select[Any]) -> list[ExecutorRecord]:
@@ -105,7 +106,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
     spec = _spec(row.spec)
     return JobRecord(
         Job(
-            id=tables.job_id(number),
+            id=job_ids.job_id(number),
             type=spec.type if spec else "unknown",
             size=Resources.of(spec.most_cpus, spec.memory, spec.resources) if spec else NOTHING,
             executors=spec.most_executors if spec else 0,
@@ -142,7 +143,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> Foun
         query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.number.in_(part))
         rows = connection.execute(query.order_by(jobs.c.number)).all()
         for number, text, spec in rows:
-            key = tables.job_id(number)
+            key = job_ids.job_id(number)
             record = damages.job_record(number, text)
             if record is None:
                 keep(connection, damages.of(key)[-1], text, at)

@@ -47,7 +47,7 @@ _OF_STATES: Mapping[JobState, Kind] = {
 }
 
 
-class Happening(NamedTuple):
+class HistoryEvent(NamedTuple):
     """One thing that happened: when (seconds since the epoch), to which job, if to one, and in words."""
 
     at: float
@@ -56,7 +56,7 @@ class Happening(NamedTuple):
     text: str
 
 
-class _Seen(NamedTuple):
+class _LastRecorded(NamedTuple):
     """What was told of a job last."""
 
     state: JobState
@@ -78,11 +78,11 @@ class _Untold(NamedTuple):
     waits: str
 
 
-class Chronicle:
+class EventRecorder:
     """Tells what is new in what changed. Remembers what was told of what is still open; for one thread."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, _Seen] = {}
+        self._jobs: dict[str, _LastRecorded] = {}
         #: Why jobs wait that was not told yet, as it came too soon; and when the first of that is due.
         self._untold: dict[str, _Untold] = {}
         self._due = math.inf
@@ -110,10 +110,12 @@ class Chronicle:
         """Whether there is something to tell at that time (seconds), though nothing may have changed."""
         return at >= self._due
 
-    def tell(self, at: float, changes: Changes, explanations: Sequence[Explanation] = ()) -> list[Happening]:
+    def tell(
+        self, at: float, changes: Changes, explanations: Sequence[Explanation] = ()
+    ) -> list[HistoryEvent]:
         """What happened in a batch at that time (seconds), in the order in which it is to be read."""
         return [
-            Happening(each.at, each.job_id, each.kind, each.text[:_LONGEST])
+            HistoryEvent(each.at, each.job_id, each.kind, each.text[:_LONGEST])
             for part in (
                 self._of_leases(at, changes.leases),
                 self._of_fixed(at, changes.accounts),
@@ -125,7 +127,7 @@ class Chronicle:
             for each in part
         ]
 
-    def _of_job(self, at: float, record: JobRecord) -> Iterator[Happening]:
+    def _of_job(self, at: float, record: JobRecord) -> Iterator[HistoryEvent]:
         job_id, now = record.job.id, _seen(record, at)
         if job_id in self._over:
             return
@@ -133,13 +135,13 @@ class Chronicle:
         seen = self._jobs.get(job_id, _NEW)
         if now.failed_at != seen.failed_at and record.attempts:
             last = record.attempts[-1]
-            yield Happening(at, job_id, "attempt failed", f"{last.why} (fault: {last.fault})")
+            yield HistoryEvent(at, job_id, "attempt failed", f"{last.why} (fault: {last.fault})")
         if now.gave_at != seen.gave_at and record.gave:
-            yield Happening(at, job_id, "preempted", record.gave[-1].told)
+            yield HistoryEvent(at, job_id, "preempted", record.gave[-1].told)
         if now.took_at != seen.took_at and record.took:
-            yield Happening(at, job_id, "given", f"was given {record.took[-1].told}")
+            yield HistoryEvent(at, job_id, "given", f"was given {record.took[-1].told}")
         if now.tries > seen.tries:
-            yield Happening(at, job_id, "retried", record.reason)
+            yield HistoryEvent(at, job_id, "retried", record.reason)
         elif now.waits in ("", seen.waits):
             now = now._replace(waits_at=seen.waits_at)
         elif now.state == seen.state and at < (due := seen.waits_at + _BETWEEN_REASONS):
@@ -147,12 +149,12 @@ class Chronicle:
             self._due = min(self._due, due)
             now = now._replace(waits=seen.waits, waits_at=seen.waits_at)
         elif seen is not _NEW or record.reason != WAITS_ITS_TURN:  # which goes without saying
-            yield Happening(at, job_id, _why(record), record.reason)
+            yield HistoryEvent(at, job_id, _why(record), record.reason)
         if now.state != seen.state and (kind := _OF_STATES.get(now.state)) is not None:
-            yield Happening(at, job_id, kind, record.reason)
+            yield HistoryEvent(at, job_id, kind, record.reason)
         self._remember(record, now)
 
-    def _overdue(self, at: float) -> Iterator[Happening]:
+    def _overdue(self, at: float) -> Iterator[HistoryEvent]:
         """Why jobs wait that could not be told sooner."""
         if not self.due(at):
             return
@@ -160,10 +162,10 @@ class Chronicle:
             if at >= untold.due:
                 del self._untold[job_id]
                 self._jobs[job_id] = self._jobs[job_id]._replace(waits=untold.waits, waits_at=at)
-                yield Happening(at, job_id, untold.kind, untold.text)
+                yield HistoryEvent(at, job_id, untold.kind, untold.text)
         self._due = min((untold.due for untold in self._untold.values()), default=math.inf)
 
-    def _remember(self, record: JobRecord, now: _Seen) -> None:
+    def _remember(self, record: JobRecord, now: _LastRecorded) -> None:
         if not record.ended:
             self._jobs[record.job.id] = now
             return
@@ -172,7 +174,7 @@ class Chronicle:
         if len(self._over) > _MOST_OVER:
             del self._over[next(iter(self._over))]
 
-    def _of_tasks(self, at: float, tasks: Sequence[ExecutorRecord]) -> Iterator[Happening]:
+    def _of_tasks(self, at: float, tasks: Sequence[ExecutorRecord]) -> Iterator[HistoryEvent]:
         launched, ended = [], []
         for task in tasks:
             known = self._tasks.get(task.task_id)
@@ -184,27 +186,27 @@ class Chronicle:
             elif not task.ended:
                 self._tasks[task.task_id] = task.state
         for job_id, group in groupby(sorted(launched, key=_of), key=lambda task: task.job_id):
-            yield Happening(at, job_id, "launched", _named(list(group)))
+            yield HistoryEvent(at, job_id, "launched", _named(list(group)))
         for job_id, group in groupby(sorted(ended, key=_of), key=lambda task: task.job_id):
             of_job = list(group)
             for how, some in groupby(sorted(of_job, key=_how), key=_how):
                 same = list(some)
                 bad = how[0] in ("lost", "failed")
                 text = f"{how[0]}: {_named(same)}" + (f": {how[1]}" if bad and how[1] else "")
-                yield Happening(at, job_id, "executors lost" if bad else "executors ended", text)
+                yield HistoryEvent(at, job_id, "executors lost" if bad else "executors ended", text)
 
-    def _of_leases(self, at: float, leases: Sequence[Lease]) -> Iterator[Happening]:
+    def _of_leases(self, at: float, leases: Sequence[Lease]) -> Iterator[HistoryEvent]:
         for lease in leases:
             if self._leases.get(lease.id) != lease.state:
                 why = f": {lease.reason}" if lease.reason else ""
                 text = f"{lease.id} ({lease.vm.type}){why}"
-                yield Happening(at, None, _OF_LEASES[lease.state], text)
+                yield HistoryEvent(at, None, _OF_LEASES[lease.state], text)
             if lease.ended:
                 self._leases.pop(lease.id, None)
             else:
                 self._leases[lease.id] = lease.state
 
-    def _of_fixed(self, at: float, accounts: Sequence[Account]) -> Iterator[Happening]:
+    def _of_fixed(self, at: float, accounts: Sequence[Account]) -> Iterator[HistoryEvent]:
         """VMs of no pool: they come and go as their agents do."""
         for account in accounts:
             if account.pool:
@@ -212,20 +214,20 @@ class Chronicle:
             text = f"{account.name} ({account.type})"
             if account.closed and account.id in self._fixed:
                 self._fixed.discard(account.id)
-                yield Happening(at, None, "vm closed", f"{text}: its agent has gone")
+                yield HistoryEvent(at, None, "vm closed", f"{text}: its agent has gone")
             elif not account.closed and account.id not in self._fixed:
                 self._fixed.add(account.id)
-                yield Happening(at, None, "vm ready", f"{text}: its agent has come")
+                yield HistoryEvent(at, None, "vm ready", f"{text}: its agent has come")
 
 
-def submitted(at: float, job_id: str, name: str, owner: str, queue: str) -> Happening:
+def submitted(at: float, job_id: str, name: str, owner: str, queue: str) -> HistoryEvent:
     """A job was submitted."""
     by = f" by {owner}" if owner else ""
-    return Happening(at, job_id, "submitted", f"{name or job_id}{by}, to queue {queue}"[:_LONGEST])
+    return HistoryEvent(at, job_id, "submitted", f"{name or job_id}{by}, to queue {queue}"[:_LONGEST])
 
 
-def _seen(record: JobRecord, at: float) -> _Seen:
-    return _Seen(
+def _seen(record: JobRecord, at: float) -> _LastRecorded:
+    return _LastRecorded(
         record.state,
         _DIGITS.sub("", record.reason) if record.state == "queued" else "",
         at,
@@ -240,14 +242,14 @@ def _why(record: JobRecord) -> Kind:
     return "held" if record.held else "waits"
 
 
-_NEW = _Seen("queued", "", -math.inf, 0, None, None, None)
+_NEW = _LastRecorded("queued", "", -math.inf, 0, None, None, None)
 
 
-def _decided(explanations: Sequence[Explanation]) -> Iterator[Happening]:
+def _decided(explanations: Sequence[Explanation]) -> Iterator[HistoryEvent]:
     for each in explanations:
         if each.decision != "wait":
             instead = f" (the fallback, as {'; '.join(each.faults)})" if each.faults else ""
-            yield Happening(each.at, each.job_id, "decided", f"{each.policy}{instead}: {each.reason}")
+            yield HistoryEvent(each.at, each.job_id, "decided", f"{each.policy}{instead}: {each.reason}")
 
 
 def _of(task: ExecutorRecord) -> tuple[str, tuple[object, ...] | object]:

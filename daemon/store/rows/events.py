@@ -10,9 +10,9 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daemon.store.rows import tables
+from daemon.core import job_ids
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.event_recorder import Happening, Kind
+from daemon.store.rows.event_recorder import HistoryEvent, Kind
 from daemon.store.rows.tables import events, jobs
 
 #: Chosen: some days of a busy cluster, and a hundred megabytes at most.
@@ -23,23 +23,23 @@ _ADD = sa.insert(events)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedEvent:
     """What happened, by the number that tells it from all others: later ones have higher numbers."""
 
     number: int
-    happening: Happening
+    happening: HistoryEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
     """Some of what happened, the oldest first; where to go on, and whether more is there already."""
 
-    found: Sequence[Numbered]
+    found: Sequence[NumberedEvent]
     next: int
     more: bool
 
 
-def add(connection: Connection, happened: Sequence[Happening]) -> None:
+def add(connection: Connection, happened: Sequence[HistoryEvent]) -> None:
     """Keep what happened, in the caller's transaction."""
     if happened:
         connection.execute(
@@ -47,7 +47,7 @@ def add(connection: Connection, happened: Sequence[Happening]) -> None:
             [
                 {
                     "at": each.at,
-                    "job": None if each.job_id is None else tables.job_number(each.job_id),
+                    "job": None if each.job_id is None else job_ids.job_number(each.job_id),
                     "kind": each.kind,
                     "text": each.text,
                 }
@@ -78,7 +78,7 @@ class EventRows:
         """
         query = sa.select(events)
         if job_id is not None:
-            query = query.where(events.c.job == tables.job_number(job_id))
+            query = query.where(events.c.job == job_ids.job_number(job_id))
         if owners:
             theirs = sa.exists().where(jobs.c.number == events.c.job, jobs.c.owner.in_(owners))
             query = query.where(events.c.job.is_(None) | theirs)
@@ -117,6 +117,6 @@ class EventRows:
         return self._access.write(work)
 
 
-def _numbered(row: sa.Row[Any]) -> Numbered:
-    job_id = None if row.job is None else tables.job_id(row.job)
-    return Numbered(row.number, Happening(row.at, job_id, cast("Kind", row.kind), row.text))
+def _numbered(row: sa.Row[Any]) -> NumberedEvent:
+    job_id = None if row.job is None else job_ids.job_id(row.job)
+    return NumberedEvent(row.number, HistoryEvent(row.at, job_id, cast("Kind", row.kind), row.text))

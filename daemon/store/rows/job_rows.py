@@ -13,13 +13,27 @@ import numpy as np
 
 from conf.schema import JobSpec
 from conf.schema.lenient_read import accepted
+from daemon.core.job_ids import (
+    array_number,
+    job_id,
+    job_number,
+)
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
-from daemon.store.rows.tables import Row, array_number, job_id, job_number
+from daemon.store.rows.tables import (
+    Row,
+)
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.dependencies import After, Pauses
-from environment.model.messages.records import Asked, Attempt, ExecutorRecord, Gave, JobRecord, Took
+from environment.model.messages.records import (
+    Attempt,
+    ExecutorRecord,
+    ExecutorRequest,
+    JobRecord,
+    PreemptionGain,
+    PreemptionLoss,
+)
 from environment.number_format import natural_key
 from environment.resources import Resources
 from environment.scale_up import Grown
@@ -160,9 +174,11 @@ def _job(values: Row) -> JobRecord:
     made["unending_on"] = tuple(job.get("unending_on", ()))
     made["pauses"] = Pauses(*job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
-    lists = {"grown": Grown, "gave": Gave, "took": Took, "attempts": Attempt}
+    lists = {"grown": Grown, "gave": PreemptionLoss, "took": PreemptionGain, "attempts": Attempt}
     of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}
-    asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
+    asked = tuple(
+        ExecutorRequest(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ())
+    )
     return JobRecord(
         **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, **of}
     )

@@ -16,7 +16,7 @@ from daemon.store.rows import checksummed, tables
 from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.damaged_rows import Damage, Damages, keep
 from daemon.store.rows.tables import upsert
-from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.messages.snapshot import PoolSetback, ReservedJob
 from environment.model.vms.vm_accounts import Account
 
 Kept = TypeVar("Kept")
@@ -74,7 +74,7 @@ class SealedRows(Generic[Kept]):
 #: The VMs that are paid for; one that cannot be read is paid for from when its VM is seen again.
 ACCOUNTS = SealedRows(tables.accounts, Account)
 #: What is kept on VMs for jobs that wait for others to boot, by job; without it they are decided again.
-RESERVATIONS = SealedRows(tables.reservations, Reserved)
+RESERVATIONS = SealedRows(tables.reservations, ReservedJob)
 #: For how long pools are left alone that refused, by pool.
 POOL_SETBACKS = SealedRows(tables.pool_setbacks, PoolSetback)
 #: Users by name; one who cannot be read is not let in.

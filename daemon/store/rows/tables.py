@@ -4,7 +4,6 @@ What is filtered or summed has a column of its own; the record as a whole is a t
 reads and writes the tables is `store/job_store.py`; whoever changes them adds a step to `migrations.py`.
 """
 
-import re
 from typing import Any, get_args
 
 import sqlalchemy as sa
@@ -20,7 +19,6 @@ OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB
 OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
 
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_JOB_ID, _ARRAY_ID = (re.compile(rf"{kind}-([1-9][0-9]{{0,17}})") for kind in ("job", "array"))
 
 metadata = sa.MetaData()
 #: Small facts such as the framework id; the schema's version is one of them.
@@ -202,23 +200,6 @@ quarantine = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("found_at", sa.Double, nullable=False),
 )
-
-
-def job_number(job_id: str) -> int | None:
-    """7 for `job-7`; None for a text that is no job's id."""
-    match = _JOB_ID.fullmatch(job_id)
-    return int(match[1]) if match else None
-
-
-def array_number(array_id: str) -> int | None:
-    """12 for `array-12`; None for a text that is no array's id."""
-    match = _ARRAY_ID.fullmatch(array_id)
-    return int(match[1]) if match else None
-
-
-def job_id(number: int) -> str:
-    """`job-7` for 7."""
-    return f"job-{number}"
 
 
 #: The highest number that a job ever had, pruned ones too.

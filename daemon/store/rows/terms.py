@@ -12,7 +12,6 @@ which goes on while a process is stopped or the machine sleeps.
 import contextlib
 import json
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daemon.core.clock import boot_seconds
 from daemon.store.rows.database import Database, DeposedError, StoreBusyError, StoreError, notes
 from daemon.store.rows.tables import facts
 from framework.host.process_tree import identity
@@ -30,11 +30,6 @@ START = 30.0
 _SAFE, _RENEWED = 0.8, 0.2
 #: What PostgreSQL waits for others who hold the term's row; a frozen one would hold it for ever.
 _PATIENCE = "SET LOCAL lock_timeout = '2s'"
-
-
-def boot_seconds() -> float:
-    """Seconds since this machine has started, those in which it slept included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Term:
@@ -126,7 +121,7 @@ def begin(database: Database, url: str, seconds: float | None = None, instead_of
     return Term(database, number, lease and {**lease, "term": number}, asked_at, seconds or 0.0)
 
 
-class Vigil:
+class LeaseWatch:
     """What a daemon that waits sees of the leader's lease. For one thread."""
 
     def __init__(self, database: Database) -> None:
@@ -159,7 +154,7 @@ class Vigil:
 
 def refuse_if_led(database: Database) -> None:
     """Raise StoreBusyError when a daemon leads by a lease, or did so a moment ago."""
-    if Vigil(database).over() is None:
+    if LeaseWatch(database).over() is None:
         raise StoreBusyError(f"a daemon works on the job store {database.name}; stop it first")
 
 

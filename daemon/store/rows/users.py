@@ -15,7 +15,7 @@ from daemon.store.rows.tables import facts, token_uses, upsert
 _VERSION = "users"
 
 
-class Users:
+class UserRows:
     """The users of a store. Every method may be called from any thread; all raise StoreError."""
 
     def __init__(self, access: StoreAccess) -> None:

@@ -16,7 +16,7 @@ from daemon.store.rows.record_tables import ACCOUNTS, POOL_SETBACKS, RESERVATION
 from daemon.store.rows.tables import leases, upsert
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
-from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.messages.snapshot import PoolSetback, ReservedJob
 from environment.model.vms.vm_accounts import Account
 from environment.number_format import natural_key
 
@@ -73,7 +73,7 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.first_opened(connection)
 
-    def reservations(self) -> list[Reserved]:
+    def reservations(self) -> list[ReservedJob]:
         """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""
         with self._access.read() as connection:
             found = RESERVATIONS.all(connection, self._access.damages)

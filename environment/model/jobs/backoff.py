@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from environment.model.messages import options
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.snapshot import JobSetback, VmSetback
 from environment.number_format import clock
@@ -44,13 +44,13 @@ class _Vm:
     trying: str = ""
 
 
-class Setbacks:
+class LaunchBackoff:
     """What never ran, by job and by VM.
 
     Invariants: only jobs that are not over are known; a VM that ran a task since is not.
     """
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: EventContext) -> None:
         self._turn = turn
         self._jobs: dict[str, _Job] = {}
         self._vms: dict[str, _Vm] = {}

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from environment.dependencies import After
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import JobRecord
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.number_format import clock, counted
 
 #: So many of those that are waited for are named.
@@ -25,7 +25,7 @@ class Releases:
     Invariants: a job is held here as long as its record says so; none is held by a job that is over.
     """
 
-    def __init__(self, turn: Turn, roster: Roster) -> None:
+    def __init__(self, turn: EventContext, roster: JobRegistry) -> None:
         self._turn = turn
         self._roster = roster
         #: Of each held job, what it still comes after: jobs and arrays, by id.

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator
 
 from environment.decisions.jvm_limit import carried, needs
 from environment.model.messages.records import JobRecord
-from environment.model.messages.snapshot import Reserved
-from environment.model.vms.job_registry import Roster
+from environment.model.messages.snapshot import ReservedJob
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.reservations import Reservations
 from environment.types import PlacementRequest
 
 
-class Room:
+class JvmRoom:
     """Lets jobs in, while there is room; `jvms` None: always."""
 
-    def __init__(self, roster: Roster, reservations: Reservations, jvms: int | None) -> None:
+    def __init__(self, roster: JobRegistry, reservations: Reservations, jvms: int | None) -> None:
         self._roster = roster
         self._reservations = reservations
         self._jvms = jvms
@@ -28,7 +28,7 @@ class Room:
         return self._jvms is not None
 
     def let_in(self, new: Iterable[PlacementRequest], more: int = 0) -> Iterator[PlacementRequest]:
-        """The first of these jobs, in order, that there is room for together (`environment.decisions.jvm_limit`).
+        """The longest prefix of these jobs that has room together (`environment.decisions.jvm_limit`).
 
         So many `more` are taken than is known here.
         """
@@ -47,7 +47,7 @@ class Room:
     def _taken(self) -> int:
         return sum(map(self._held, self._roster.with_tasks())) + sum(map(self._kept, self._reservations))
 
-    def _kept(self, reserved: Reserved) -> int:
+    def _kept(self, reserved: ReservedJob) -> int:
         """What a job gets once its VMs are up, and does not count among what it has or has lost."""
         job = self._roster.job(reserved.job_id)
         if job is None or job.state == "relaunching":

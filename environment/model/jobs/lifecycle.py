@@ -1,13 +1,14 @@
 """The steps of a job's life: placed, starting, running, over; and what each leads to.
 
 Which event means which step is in `cluster_model.py`, for what drivers tell in `drivers.py`, for tasks that
-end or are to end in `model/tasks/task_loss.py`; the records themselves are kept in `model/vms/job_registry.py`.
+end or are to end in `model/tasks/task_loss.py`; the records themselves are kept in
+`model/vms/job_registry.py`.
 """
 
 from collections.abc import Mapping
 from typing import Literal
 
-from environment.model.jobs.backoff import Setbacks
+from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
 from environment.model.jobs.retries import Retries, tried
@@ -15,16 +16,16 @@ from environment.model.jobs.scale_up import runs_on
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import commands as cmd
 from environment.model.messages import task_states
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.offer_demand import Supply
 from environment.number_format import counted
 from environment.scale_up import Grown
 
 
-class JobLives:
+class JobLifecycle:
     """Leads jobs through their lives.
 
     Invariants: a job whose launch does not stand has all its executors open or none (all or nothing); no
@@ -33,12 +34,12 @@ class JobLives:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
+        turn: EventContext,
+        roster: JobRegistry,
         line: WaitingLine,
         supply: Supply,
         watch: Watch,
-        setbacks: Setbacks,
+        setbacks: LaunchBackoff,
         releases: Releases,
         retries: Retries,
         options: ModelOptions,

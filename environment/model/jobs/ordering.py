@@ -6,19 +6,19 @@ The order itself is in `environment.sharing`; who waits, and for what else, in `
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.jobs.jvm_limit import Room
-from environment.model.messages.event_context import Turn
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.jvm_limit import JvmRoom
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import JobRecord
-from environment.model.messages.snapshot import Shared
-from environment.model.vms.job_registry import Roster
+from environment.model.messages.snapshot import QueueState
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
 from environment.model.vms.vm_accounts import day_of
-from environment.queues.ordered_queue import Turns
+from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Grows, Ordering
 from environment.queues.progressive_filling import every
-from environment.queues.shares import Holding, Standings
+from environment.queues.shares import JobHolding, Standings
 from environment.queues.types import Sharing
 from environment.resources import NOTHING, Resources, total
 from environment.types import Job, PlacementRequest
@@ -29,10 +29,10 @@ class OrderStage:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
-        setbacks: Setbacks,
-        room: Room,
+        turn: EventContext,
+        roster: JobRegistry,
+        setbacks: LaunchBackoff,
+        room: JvmRoom,
         reservations: Reservations,
         ledger: Ledger,
         whole: Callable[[], Resources],
@@ -81,14 +81,14 @@ class OrderStage:
         for request in waiting:
             self.join(request)
 
-    def state(self) -> Shared | None:
+    def state(self) -> QueueState | None:
         """What is not known from records."""
         if self._ordering is None:
             return None
         shares = self._ordering.shares
-        return Shared(shares.state(), self._ordering.overtaken(), shares.spent())
+        return QueueState(shares.state(), self._ordering.overtaken(), shares.spent())
 
-    def resume(self, state: Shared) -> None:
+    def resume(self, state: QueueState) -> None:
         """Go on from there."""
         if self._ordering is not None:
             self._ordering.shares.resume(state.used, state.spent, self._holdings(), self._turn.now)
@@ -118,17 +118,17 @@ class OrderStage:
         if self._ordering is not None and self._ordering.sharing.overtaken_by_others is not None:
             self._ordering.passed(job_id, self.turns())
 
-    def _holdings(self) -> dict[str, Holding]:
+    def _holdings(self) -> dict[str, JobHolding]:
         jobs = [job.job.id for job in self._roster.with_tasks()]
         return {job_id: found for job_id in jobs if (found := self._holding(job_id)).held}
 
-    def _holding(self, job_id: str) -> Holding:
+    def _holding(self, job_id: str) -> JobHolding:
         job = self._roster.job(job_id)
         if job is None:
-            return Holding("", "", NOTHING, 0.0)
+            return JobHolding("", "", NOTHING, 0.0)
         tasks = self._roster.open_tasks(job)
         per_hour = math.fsum(task.price_per_hour * task.share for task in tasks)
-        return Holding(job.job.queue, job.job.owner, total(task.resources for task in tasks), per_hour)
+        return JobHolding(job.job.queue, job.job.owner, total(task.resources for task in tasks), per_hour)
 
     # ---- what it is asked --------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class OrderStage:
         growing: Sequence[Grows] = (),
         *,
         gated: bool = True,
-    ) -> Turns:
+    ) -> OrderedQueue:
         """The queue of a round; see `Ordering.turns`. With `gated`, as many as the machine carries."""
         if self._ordering is None:
             raise RuntimeError("there is no order without a Sharing")
@@ -165,14 +165,14 @@ class OrderStage:
             if vms and (job := self._roster.job(job_id)) is not None
         }
 
-    def _placed(self) -> list[Holding]:
+    def _placed(self) -> list[JobHolding]:
         """What is kept for jobs that wait for VMs, or for others to give way."""
         found = []
         for reserved in self._reservations:
             job = self._roster.job(reserved.job_id)
             if job is not None:
                 kept = total((*reserved.sizes, reserved.driver))
-                found.append(Holding(job.job.queue, job.job.owner, kept, 0.0, new=job.state == "queued"))
+                found.append(JobHolding(job.job.queue, job.job.owner, kept, 0.0, new=job.state == "queued"))
         return found
 
     def anyone(self) -> bool:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from environment.model.jobs.reconcile_backoff import Questions
 from environment.model.messages import options as timings
 from environment.model.messages.commands import KillTask, Reconcile
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord
-from environment.model.messages.snapshot import Watched
-from environment.model.vms.job_registry import Roster
+from environment.model.messages.snapshot import ReconciliationSnapshot
+from environment.model.vms.job_registry import JobRegistry
 from environment.number_format import clock
 
 #: How it begins what is said of what is out of reach.
@@ -39,7 +39,7 @@ class Watch:
     Invariant: only open tasks are asked about or known to be out of reach.
     """
 
-    def __init__(self, turn: Turn, roster: Roster, options: ModelOptions) -> None:
+    def __init__(self, turn: EventContext, roster: JobRegistry, options: ModelOptions) -> None:
         self._turn = turn
         self._roster = roster
         self._options = options
@@ -49,11 +49,13 @@ class Watch:
         #: When the master was last asked about all tasks that it knows.
         self._swept_at = 0.0
 
-    def state(self) -> Watched:
+    def state(self) -> ReconciliationSnapshot:
         """All that is in doubt."""
-        return Watched(self._questions.state(), tuple(self._unreachable_since.items()), self._swept_at)
+        return ReconciliationSnapshot(
+            self._questions.state(), tuple(self._unreachable_since.items()), self._swept_at
+        )
 
-    def resume(self, state: Watched) -> None:
+    def resume(self, state: ReconciliationSnapshot) -> None:
         """Go on from there."""
         self._questions.resume(state.questions)
         self._unreachable_since = dict(state.unreachable_since)

@@ -5,8 +5,8 @@ its hosts and VMs did to it does not count; but nothing is tried again for ever.
 retried is not tried again at all, as it may have done half of its work already.
 """
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.messages.event_context import Turn
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import Attempt, Fault, JobRecord
 from environment.types import USUAL_PAUSES
 
@@ -23,7 +23,7 @@ _LONGEST = 500
 class Retries:
     """Counts what jobs have left; the pauses are kept in `setbacks`."""
 
-    def __init__(self, turn: Turn, setbacks: Setbacks) -> None:
+    def __init__(self, turn: EventContext, setbacks: LaunchBackoff) -> None:
         self._turn = turn
         self._setbacks = setbacks
 

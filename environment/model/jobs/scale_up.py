@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from environment.model.messages.records import Asked, JobRecord
+from environment.model.messages.records import ExecutorRequest, JobRecord
 from environment.model.messages.snapshot import Growth
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.number_format import counted
 from environment.resources import Resources
 from environment.scale_up import more_executors, pays
@@ -33,12 +33,12 @@ class Lack(NamedTuple):
     present: int
 
 
-def bounded(job: Job, asked: Iterable[Asked]) -> tuple[tuple[Asked, ...], str]:
+def bounded(job: Job, asked: Iterable[ExecutorRequest]) -> tuple[tuple[ExecutorRequest, ...], str]:
     """What a dynamic job gets of what its driver asks for, and why that is less; empty when it is not.
 
     As in Spark, the bounds hold for each resource profile; profile 0 is what the job itself asks for.
     """
-    found: dict[int, Asked] = {}
+    found: dict[int, ExecutorRequest] = {}
     over: list[str] = []
     for profile, size, total in asked:
         if total > job.executors:
@@ -47,19 +47,19 @@ def bounded(job: Job, asked: Iterable[Asked]) -> tuple[tuple[Asked, ...], str]:
                 f"its driver asks for {counted(total, 'executor')}{of}, and its max is {job.executors}: "
                 "it gets no more"
             )
-        found[profile] = Asked(profile, size if profile else job.size, min(total, job.executors))
-    found.setdefault(0, Asked(0, job.size, 0))
+        found[profile] = ExecutorRequest(profile, size if profile else job.size, min(total, job.executors))
+    found.setdefault(0, ExecutorRequest(0, job.size, 0))
     return tuple(found[profile] for profile in sorted(found)), "; ".join(over)
 
 
-def wanted(job: JobRecord) -> tuple[Asked, ...]:
+def wanted(job: JobRecord) -> tuple[ExecutorRequest, ...]:
     """What the driver of a dynamic job asks for, or what it begins with before that asked; else nothing."""
     if job.job.dynamic is None:
         return ()
-    return job.wanted or (Asked(0, job.job.size, job.job.begins_with),)
+    return job.wanted or (ExecutorRequest(0, job.job.size, job.job.begins_with),)
 
 
-def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
+def lacks(job: JobRecord, roster: JobRegistry) -> list[Lack]:
     """What a job whose launch stands is short of: first the profile of which it has the least share."""
     if not roster.stands(job) or job.gives_way:
         return []
@@ -74,7 +74,7 @@ def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
     return sorted(found, key=lambda lack: (lack.present / (lack.present + lack.missing), -lack.profile))
 
 
-def _more(job: JobRecord, roster: Roster) -> list[Lack]:
+def _more(job: JobRecord, roster: JobRegistry) -> list[Lack]:
     """What a job had better have that began with fewer executors than it asks for, and has lost none."""
     if job.started_at is None or job.job.fewest >= job.job.executors or roster.missing(job):
         return []
@@ -96,13 +96,13 @@ class _Turn:
     waits_since: float | None = None
 
 
-class Growing:
+class ScaleUp:
     """Which jobs grow, in the order in which they asked.
 
     Invariant: each runs, and has fewer executors of a profile than it wants; `update` sees to it.
     """
 
-    def __init__(self, roster: Roster, *, by_itself: bool = True) -> None:
+    def __init__(self, roster: JobRegistry, *, by_itself: bool = True) -> None:
         """`by_itself`: whether jobs get more executors of which no driver asks for any."""
         self._roster = roster
         self._by_itself = by_itself
@@ -186,14 +186,14 @@ def _request(job: JobRecord, lack: Lack, present: Sequence[str]) -> PlacementReq
     )
 
 
-def runs_on(job: JobRecord, roster: Roster) -> str:
+def runs_on(job: JobRecord, roster: JobRegistry) -> str:
     """On how many executors a dynamic job runs, and why on no more if it wants more than it may have."""
     number = sum(not task.gone for task in roster.executors(job))
     said = f"runs on {number} executor{'' if number == 1 else 's'}"
     return "; ".join(filter(None, (said, _gave(job, roster), job.capped)))
 
 
-def _gave(job: JobRecord, roster: Roster) -> str:
+def _gave(job: JobRecord, roster: JobRegistry) -> str:
     """What it last gave to another job since it was placed, until it has more again."""
     since = max((each.at for each in job.grown if each.after > each.before), default=job.placed_at or 0.0)
     gave = [each.told for each in job.gave if each.at >= since and not each.whole]

@@ -1,27 +1,27 @@
 """Who waits for a placement, in which order, and who aside, as it could not run now even alone.
 
 What they are told of why they wait is in `waiting_reasons.py`; whether offers are asked for on their behalf,
-in `model/vms/offer_demand.py`; what nobody could have now, in `model/vms/max_capacity.py`; how many executors running jobs ask for, and when
-it is their turn, in `growing.py`; in which order jobs of many queues and users are placed, in
-`ordering.py`.
+in `model/vms/offer_demand.py`; what nobody could have now, in `model/vms/max_capacity.py`; how many executors
+running jobs ask for, and when it is their turn, in `growing.py`; in which order jobs of many queues and users
+are placed, in `ordering.py`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.jobs.jvm_limit import Room
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.jvm_limit import JvmRoom
 from environment.model.jobs.ordering import OrderStage
-from environment.model.jobs.scale_up import Growing, runs_on
+from environment.model.jobs.scale_up import ScaleUp, runs_on
 from environment.model.jobs.waiting_reasons import ASIDE, BACK, MORE, WaitingReasons
 from environment.model.messages.events import Waiting
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import Growth
-from environment.model.vms.job_registry import Roster
-from environment.model.vms.max_capacity import Alike, Reach
+from environment.model.vms.job_registry import JobRegistry
+from environment.model.vms.max_capacity import Alike, MaxCapacity
 from environment.model.vms.reservations import Reservations
-from environment.queues.ordered_queue import Turns
+from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.types import Sharing
 from environment.types import PlacementRequest
 
@@ -38,9 +38,9 @@ class WaitingLine:
 
     def __init__(
         self,
-        roster: Roster,
-        setbacks: Setbacks,
-        room: Room,
+        roster: JobRegistry,
+        setbacks: LaunchBackoff,
+        room: JvmRoom,
         reservations: Reservations,
         stage: OrderStage,
         *,
@@ -56,7 +56,7 @@ class WaitingLine:
         self._alike = Alike()
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
-        self._growing = Growing(roster, by_itself=grows_by_itself)
+        self._growing = ScaleUp(roster, by_itself=grows_by_itself)
         #: Of jobs that grow, the resource profiles of which they could not have an executor even alone.
         self._stuck: dict[str, frozenset[int]] = {}
         #: What they are told.
@@ -64,7 +64,7 @@ class WaitingLine:
         #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
         self._aside: dict[str, bool] = {}
         #: By what it was looked who has to; what changed since then: jobs of which that is not known.
-        self._reach: Reach | None = None
+        self._reach: MaxCapacity | None = None
         self._unseen: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -193,7 +193,7 @@ class WaitingLine:
         yield from (self._again(job) for job in due if job is not None)
         yield from (request for _, request in self._to_grow(now) if request.again)
 
-    def _turns(self, now: float, *, gated: bool = True) -> Turns:
+    def _turns(self, now: float, *, gated: bool = True) -> OrderedQueue:
         """The queue of a round, where the stage orders it."""
         growing = [
             (at, self._roster.number(request.job.id), self._placeable(request))
@@ -263,7 +263,7 @@ class WaitingLine:
         """Whether somebody waits aside whom VMs that come, or are told to be larger, may help."""
         return not all(self._aside.values())
 
-    def look(self, reach: Reach, *, again: bool = False) -> None:
+    def look(self, reach: MaxCapacity, *, again: bool = False) -> None:
         """Put aside who could not run now even alone, and take back who could; each says so.
 
         Looks at those of whom that may have changed, or `again` at all.
@@ -282,17 +282,17 @@ class WaitingLine:
                 self._look_at(job, reach)
         self._unseen.clear()
 
-    def _out_of(self, reach: Reach) -> Iterable[str]:
+    def _out_of(self, reach: MaxCapacity) -> Iterable[str]:
         """Who waits aside, and who could not run now: of 100,000 that wait few are, when a VM comes or goes.
 
         Where there are neither quotas nor setbacks.
         """
         return (*self._aside, *self._alike.of_whom(lambda one: self._bars(one, reach)))
 
-    def _bars(self, request: PlacementRequest, reach: Reach) -> bool:
+    def _bars(self, request: PlacementRequest, reach: MaxCapacity) -> bool:
         return bool(reach.beyond_vms(request) or self._stage.never(request))
 
-    def _stays(self, job: JobRecord, reach: Reach) -> bool:
+    def _stays(self, job: JobRecord, reach: MaxCapacity) -> bool:
         """Whether a job waits as a whole, not aside, and may, where there are neither quotas nor setbacks.
 
         True of nearly all.
@@ -302,7 +302,7 @@ class WaitingLine:
             return False
         return not self._bars(request, reach)
 
-    def _look_at(self, job: JobRecord, reach: Reach) -> None:
+    def _look_at(self, job: JobRecord, reach: MaxCapacity) -> None:
         job_id, quota, why = job.job.id, "", ""
         if job_id in self._growing:
             quota, why = self._look_at_growth(job, reach)
@@ -322,12 +322,12 @@ class WaitingLine:
             if job.reason.startswith((ASIDE, f"{MORE}: {ASIDE}")):
                 self.reasons.say(job, BACK)
 
-    def _beyond(self, job: JobRecord, request: PlacementRequest, reach: Reach) -> tuple[str, str]:
+    def _beyond(self, job: JobRecord, request: PlacementRequest, reach: MaxCapacity) -> tuple[str, str]:
         """Why quotas keep the request from what it needs, and why it could not run now even alone."""
         quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
         return quota, quota or reach.beyond_vms(request)
 
-    def _look_at_growth(self, job: JobRecord, reach: Reach) -> tuple[str, str]:
+    def _look_at_growth(self, job: JobRecord, reach: MaxCapacity) -> tuple[str, str]:
         """The same of a job that grows, if it is so of all profiles that it is short of; note which."""
         requests = self._growing.requests(job)
         found = {r.profile: self._beyond(job, self._placeable(r), reach) for r in requests}

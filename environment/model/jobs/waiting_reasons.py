@@ -5,10 +5,10 @@ Who waits, and in which order, is in `waiting.py`.
 
 from collections.abc import Callable, Mapping
 
-from environment.model.jobs.scale_up import Growing
+from environment.model.jobs.scale_up import ScaleUp
 from environment.model.messages.events import Waiting
 from environment.model.messages.records import WAITS_ITS_TURN, JobRecord
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.types import PlacementRequest
 
 #: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
@@ -23,7 +23,7 @@ class WaitingReasons:
     Invariant: what a policy told the job `told` is not replaced by why nothing could be decided.
     """
 
-    def __init__(self, roster: Roster, growing: Growing) -> None:
+    def __init__(self, roster: JobRegistry, growing: ScaleUp) -> None:
         self._roster = roster
         self._growing = growing
         #: The job that a policy told to wait, by id.

@@ -8,7 +8,7 @@ from environment.model.messages.commands import Command
 Fields = ParamSpec("Fields")
 
 
-class Turn:
+class EventContext:
     """One event after another. `now` (seconds) never goes back; every command names the event's number."""
 
     def __init__(self) -> None:

@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
-from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
-from environment.model.messages.snapshot import Moment, Offer, PoolSetback, Quota, Reserved, VmSize
+from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
+from environment.model.messages.snapshot import ModelSnapshot, Offer, PoolSetback, Quota, ReservedJob, VmSize
 from environment.model.messages.task_states import TaskState
 from environment.model.vms.vm_accounts import Account
-from environment.queues.shares import Spent, Used
+from environment.queues.shares import PastUsage, Spent
 from environment.queues.types import Sharing
 from environment.resources import Resources
 from environment.types import Job, Vm
@@ -46,19 +46,19 @@ class Restored(Event):
     jobs: tuple[JobRecord, ...]
     tasks: tuple[ExecutorRecord, ...]
     options: ModelOptions
-    moment: Moment | None = None
+    moment: ModelSnapshot | None = None
     leases: tuple[Lease, ...] = ()
     #: The VMs that are paid for, and who decides.
     accounts: tuple[Account, ...] = ()
     policy: str = ""
     #: Where there is no moment: who waits for VMs that boot, in order, and which pools are left alone.
-    reserved: tuple[Reserved, ...] = ()
+    reserved: tuple[ReservedJob, ...] = ()
     pools: tuple[PoolSetback, ...] = ()
     #: How the cluster is shared; None: jobs are placed as they come.
     sharing: Sharing | None = None
     #: Where there is no moment: what queues and users were charged today, and have held of late.
     spent: tuple[Spent, ...] = ()
-    used: tuple[Used, ...] = ()
+    used: tuple[PastUsage, ...] = ()
     #: And how jobs have ended that others come after, by id.
     ends: tuple[tuple[str, str], ...] = ()
 
@@ -86,7 +86,7 @@ class ExecutorsAsked(Event):
     """The driver of a job says how many executors it wants now, in all, of each of its resource profiles."""
 
     job_id: str
-    profiles: tuple[Asked, ...]
+    profiles: tuple[ExecutorRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)

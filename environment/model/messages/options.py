@@ -6,7 +6,7 @@ are; those of earlier versions, which name them, have the same ones. All are in 
 
 from dataclasses import dataclass
 
-from environment.pools import BREAK_EVEN, Keeping
+from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.types import Vm
 
 #: How long to wait for the offers that are still missing before deciding on what is there. Mesos
@@ -62,6 +62,6 @@ class ModelOptions:
     #: The VMs of pools, which are opened when something is placed there; their ids are their names.
     places: tuple[Vm, ...] = ()
     #: For how long one is kept that is idle.
-    keeping: Keeping = BREAK_EVEN
+    keeping: IdleTimeout = BREAK_EVEN
     #: How much longer than its pool says it may take until the agent of a VM is there that was asked for.
     boot_timeout: float = 300.0

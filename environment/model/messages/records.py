@@ -27,7 +27,7 @@ class Attempt(NamedTuple):
     why: str
 
 
-class Asked(NamedTuple):
+class ExecutorRequest(NamedTuple):
     """What a driver asks for of a resource profile, by its number in Spark: so many executors, so large."""
 
     profile: int
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
     total: int
 
 
-class Gave(NamedTuple):
+class PreemptionLoss(NamedTuple):
     """A job gave so many executors to another, of that queue and priority, or was stopped for it.
 
     `lost` is what that cost of its work, dollars.
@@ -60,7 +60,7 @@ class Gave(NamedTuple):
         return f"gave {_executors(self.executors)} to {whom}, {cost}; waits to have {again} again"
 
 
-class Took(NamedTuple):
+class PreemptionGain(NamedTuple):
     """A job was given so many executors of another, or its place; what that cost of the other's work.
 
     `given_up` says why it did not have them after all; empty when it had, or waits for them yet.
@@ -175,7 +175,7 @@ class JobRecord:
     #: Why it has failed, while its driver is still to end.
     failing: str = ""
     #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
-    wanted: tuple[Asked, ...] = ()
+    wanted: tuple[ExecutorRequest, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
     #: When it began to wait for its turn, where something held it before: what it comes after, or its time.
@@ -184,8 +184,8 @@ class JobRecord:
     #: another job.
     grown: tuple[Grown, ...] = ()
     #: What was taken from it for others, and from others for it, the last behind.
-    gave: tuple[Gave, ...] = ()
-    took: tuple[Took, ...] = ()
+    gave: tuple[PreemptionLoss, ...] = ()
+    took: tuple[PreemptionGain, ...] = ()
     #: When it began to wait again, after its launch was undone or its last run ended.
     queued_again_at: float | None = None
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from environment.queues.shares import Spent, Used
+from environment.queues.shares import PastUsage, Spent
 from environment.resources import NOTHING, Resources
-from environment.spot_forecast import Seen
+from environment.spot_forecast import PriceObservations
 from environment.types import Vm
 
 #: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
@@ -36,8 +36,8 @@ class VmSize(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Supplied:
-    """How the talk with the master about offers stands; what each field means is said in `model/vms/offer_demand.py`."""
+class SupplySnapshot:
+    """State of the demand for offers; `model/vms/offer_demand.py` defines each field."""
 
     subscribed: bool
     suppressed: bool
@@ -51,7 +51,7 @@ class Supplied:
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class OfferSnapshot:
     """What is known of VMs and held of offers; what each field means is said in `model/vms/offers.py`."""
 
     since: float
@@ -71,7 +71,7 @@ class Booked:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ReconciliationSnapshot:
     """Which tasks are in doubt; what each field means is said in `model/jobs/reconciliation.py`."""
 
     questions: tuple[tuple[str, float, float], ...]
@@ -111,7 +111,7 @@ class Growth(NamedTuple):
     waits_since: float | None
 
 
-class Reserved(NamedTuple):
+class ReservedJob(NamedTuple):
     """A job that waits for VMs to boot: where it was placed, and when; `sizes` is what each executor takes.
 
     `driver` is what its driver takes, if that is on the cluster; `ready_at` since when all its VMs are up.
@@ -132,7 +132,7 @@ class Reserved(NamedTuple):
         return self.vm_ids if self.driver_vm_id is None else (*self.vm_ids, self.driver_vm_id)
 
 
-class Taking(NamedTuple):
+class PendingTransfer(NamedTuple):
     """What is taken for a job: which tasks, by id, since when, and until when it is waited for, seconds."""
 
     taker: str
@@ -143,7 +143,7 @@ class Taking(NamedTuple):
 
 
 class PoolSetback(NamedTuple):
-    """A pool of which VMs were refused or did not boot; what each field means is said in `model/vms/open_backoff.py`."""
+    """A pool whose VMs were refused or did not boot; `model/vms/open_backoff.py` defines each field."""
 
     pool: str
     times: int
@@ -153,58 +153,58 @@ class PoolSetback(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class QueueState:
     """What is known of shares and the order beside records; each part says what its fields mean."""
 
-    used: tuple[Used, ...] = ()
+    used: tuple[PastUsage, ...] = ()
     overtaken: tuple[tuple[str, int], ...] = ()
     spent: tuple[Spent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Idled:
+class IdleSnapshot:
     """What is known of idle VMs beside the leases; each part says what its fields mean."""
 
-    seen: Seen = field(default_factory=Seen)
+    seen: PriceObservations = field(default_factory=PriceObservations)
     needed: tuple[str, ...] = ()
     planned: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Fleeted:
+class FleetSnapshot:
     """What is known of pools and their VMs beside the leases; each part says what its fields mean."""
 
     number: int = 0
     pools: tuple[PoolSetback, ...] = ()
-    reserved: tuple[Reserved, ...] = ()
+    reserved: tuple[ReservedJob, ...] = ()
     seen: tuple[tuple[str, float], ...] = ()
     orphans: tuple[tuple[str, float], ...] = ()
     away: tuple[tuple[str, float], ...] = ()
     sizes: tuple[tuple[str, Resources], ...] = ()
     held: str = ""
-    idled: Idled = field(default_factory=Idled)
+    idled: IdleSnapshot = field(default_factory=IdleSnapshot)
     lost: tuple[tuple[str, float], ...] = ()
     connected_at: float | None = None
     prices: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ModelSnapshot:
     """All that a model knows beyond its records, `number` events after it began."""
 
     number: int
-    supply: Supplied
-    book: Booked
-    watch: Watched
+    supply: SupplySnapshot
+    book: OfferSnapshot
+    watch: ReconciliationSnapshot
     relaunch_at: tuple[tuple[str, float], ...]
     told: str | None
     job_setbacks: tuple[JobSetback, ...] = ()
     vm_setbacks: tuple[VmSetback, ...] = ()
     vms_started: tuple[tuple[str, float], ...] = ()
     growing: tuple[Growth, ...] = ()
-    fleet: Fleeted = field(default_factory=Fleeted)
-    takings: tuple[Taking, ...] = ()
+    fleet: FleetSnapshot = field(default_factory=FleetSnapshot)
+    takings: tuple[PendingTransfer, ...] = ()
     #: When it was last seen whether somebody is to give way.
     sought_at: float = 0.0
     not_taken: tuple[tuple[str, str], ...] = ()
-    shared: Shared | None = None
+    shared: QueueState | None = None

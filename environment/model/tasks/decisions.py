@@ -1,26 +1,26 @@
 """A round of decisions as it enters the model: who is launched, who waits for VMs, who is decided again.
 
-What a placement becomes on its VMs is in `launches.py`, what it means for its job in `model/jobs/lifecycle.py`, what is kept
-for jobs that wait for VMs to boot in `reservations.py`.
+What a placement becomes on its VMs is in `launches.py`, what it means for its job in
+`model/jobs/lifecycle.py`, what is kept for jobs that wait for VMs to boot in `reservations.py`.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.ordering import OrderStage
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import options
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.events import Decided, Placement
 from environment.model.messages.records import JobRecord
-from environment.model.messages.snapshot import Reserved
+from environment.model.messages.snapshot import ReservedJob
 from environment.model.tasks.launches import NO_PORTS, TAKEN_BACK, Launches
 from environment.model.vms.fleet import Fleet
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.offer_demand import Supply
-from environment.model.vms.offers import OfferBook
+from environment.model.vms.offers import Offers
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
@@ -39,14 +39,14 @@ class Decisions:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
+        turn: EventContext,
+        roster: JobRegistry,
         line: WaitingLine,
-        book: OfferBook,
+        book: Offers,
         ledger: Ledger,
         supply: Supply,
-        setbacks: Setbacks,
-        lives: JobLives,
+        setbacks: LaunchBackoff,
+        lives: JobLifecycle,
         fleet: Fleet,
         places: Places,
         reservations: Reservations,
@@ -191,7 +191,7 @@ class Decisions:
         sizes = launches.sizes(job, placement, new=new)
         driver = job.job.driver if placement.driver_vm_id else None
         self._line.leave(job)
-        reserved = Reserved(
+        reserved = ReservedJob(
             job.job.id, placement.vm_ids, sizes, self._turn.now, placement.driver_vm_id, driver or NOTHING,
             placement.profile,
         )  # fmt: skip
@@ -213,7 +213,7 @@ class Decisions:
         )
 
 
-def _placement(reserved: Reserved) -> Placement:
+def _placement(reserved: ReservedJob) -> Placement:
     """What was decided for a job with VMs that boot, where its VMs are now."""
     return Placement(
         reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile

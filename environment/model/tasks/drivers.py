@@ -1,23 +1,26 @@
 """What is told of drivers that are no tasks, and what drivers of all kinds ask for.
 
-What follows for a job is in `model/jobs/lifecycle.py` and `task_loss.py`; drivers on the cluster are tasks, see `tasks.py`.
+What follows for a job is in `model/jobs/lifecycle.py` and `task_loss.py`; drivers on the cluster are tasks,
+see `tasks.py`.
 """
 
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.reconciliation import Watch
 from environment.model.jobs.scale_up import bounded, wanted
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
-from environment.model.tasks.task_loss import Losing
-from environment.model.vms.job_registry import Roster
+from environment.model.tasks.task_loss import TaskLoss
+from environment.model.vms.job_registry import JobRegistry
 
 
 class Drivers:
     """Takes in how drivers do, which executors they ask for, and which they give back or are to give up."""
 
-    def __init__(self, turn: Turn, roster: Roster, lives: JobLives, losing: Losing, watch: Watch) -> None:
+    def __init__(
+        self, turn: EventContext, roster: JobRegistry, lives: JobLifecycle, losing: TaskLoss, watch: Watch
+    ) -> None:
         self._turn = turn
         self._roster = roster
         self._lives = lives

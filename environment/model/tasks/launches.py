@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from environment.decisions.decision_round import Verdict
-from environment.model.jobs.backoff import Setbacks
+from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.scale_up import lacks
 from environment.model.messages.commands import Launch
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.events import Decided, Placement, Waiting
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.job_registry import Roster
-from environment.model.vms.offers import OfferBook
+from environment.model.vms.job_registry import JobRegistry
+from environment.model.vms.offers import Offers
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
@@ -53,11 +53,11 @@ class Launches:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
-        book: OfferBook,
+        turn: EventContext,
+        roster: JobRegistry,
+        book: Offers,
         ledger: Ledger,
-        setbacks: Setbacks,
+        setbacks: LaunchBackoff,
         reservations: Reservations,
     ) -> None:
         self._turn = turn

@@ -1,37 +1,37 @@
 """Tasks of jobs that end, or are to end: what that means for their jobs, and whose fault it is.
 
 An executor that is lost is placed again; one that its driver gave back is not; a driver takes its job along,
-and a launch of which one task fails is undone. The steps that follow from it are in `model/jobs/lifecycle.py`, what a task's
-end means for its VM in `tasks.py`.
+and a launch of which one task fails is undone. The steps that follow from it are in
+`model/jobs/lifecycle.py`, what a task's end means for its VM in `tasks.py`.
 """
 
-from environment.model.jobs.backoff import Setbacks
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.backoff import LaunchBackoff
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.retries import MOST_LAUNCHES, Retries, left
 from environment.model.jobs.scale_up import runs_on
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages import events as ev
 from environment.model.messages import options, task_states
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
-from environment.model.vms.job_registry import Roster
+from environment.model.vms.job_registry import JobRegistry
 from environment.scale_up import Grown
 
 #: How often a job is launched afresh because its driver's host or VM failed the driver, and then fails.
 FRESH_STARTS = 10
 
 
-class Losing:
+class TaskLoss:
     """Leads jobs through the ends of their tasks; a job's failures by itself are counted, and end it."""
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
+        turn: EventContext,
+        roster: JobRegistry,
         line: WaitingLine,
-        setbacks: Setbacks,
+        setbacks: LaunchBackoff,
         retries: Retries,
-        lives: JobLives,
+        lives: JobLifecycle,
     ) -> None:
         self._turn = turn
         self._roster = roster

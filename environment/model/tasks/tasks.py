@@ -1,25 +1,25 @@
 """What is told of tasks, and what their ends mean for VMs, bills and offers.
 
-What follows for a task's job is in `task_loss.py` and `model/jobs/lifecycle.py`; what is asked about tasks, and said again, in
-`model/jobs/reconciliation.py`.
+What follows for a task's job is in `task_loss.py` and `model/jobs/lifecycle.py`; what is asked about tasks,
+and said again, in `model/jobs/reconciliation.py`.
 """
 
 from dataclasses import replace
 
-from environment.model.jobs.lifecycle import JobLives
+from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.reconciliation import Watch
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.states import ExecutorState
 from environment.model.tasks.drivers import Drivers
-from environment.model.tasks.task_loss import Losing
-from environment.model.vms.idle_vms import Idling
-from environment.model.vms.job_registry import Roster
+from environment.model.tasks.task_loss import TaskLoss
+from environment.model.vms.idle_vms import IdleVmWatch
+from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.offer_demand import Supply
-from environment.model.vms.offers import OfferBook
+from environment.model.vms.offers import Offers
 from environment.model.vms.usage_ledger import Ledger
 
 
@@ -31,15 +31,15 @@ class Tasks:
 
     def __init__(
         self,
-        turn: Turn,
-        roster: Roster,
-        book: OfferBook,
+        turn: EventContext,
+        roster: JobRegistry,
+        book: Offers,
         ledger: Ledger,
         supply: Supply,
         watch: Watch,
-        lives: JobLives,
-        losing: Losing,
-        idling: Idling,
+        lives: JobLifecycle,
+        losing: TaskLoss,
+        idling: IdleVmWatch,
         drivers: Drivers,
     ) -> None:
         self._turn = turn

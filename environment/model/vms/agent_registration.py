@@ -9,11 +9,11 @@ from dataclasses import replace
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import options as timings
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease, due
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import Offer
-from environment.model.vms.idle_vms import Idling
+from environment.model.vms.idle_vms import IdleVmWatch
 from environment.model.vms.pool_slots import Places, boot_of
 from environment.model.vms.reservations import Reservations
 from environment.types import Vm
@@ -25,7 +25,12 @@ class JoiningVms:
     """By lease. Invariant: a VM is given up only after the master could have told of its agent for long."""
 
     def __init__(
-        self, turn: Turn, places: Places, reservations: Reservations, idling: Idling, options: ModelOptions
+        self,
+        turn: EventContext,
+        places: Places,
+        reservations: Reservations,
+        idling: IdleVmWatch,
+        options: ModelOptions,
     ) -> None:
         self._turn = turn
         self._places = places

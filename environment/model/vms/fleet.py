@@ -1,8 +1,9 @@
 """What opens and closes the VMs of pools, and what is told of them by their provider.
 
-Where they are is in `pool_slots.py`, what the master tells of their agents in `agent_registration.py`, what is kept on them
-for jobs in `reservations.py`, how long a pool is left alone that refuses in `open_backoff.py`, what its
-provider's lists say in `provider_listing.py`. Who calls providers is outside of the model.
+Where they are is in `pool_slots.py`, what the master tells of their agents in `agent_registration.py`, what
+is kept on them for jobs in `reservations.py`, how long a pool is left alone that refuses in
+`open_backoff.py`, what its provider's lists say in `provider_listing.py`. Who calls providers is outside of
+the model.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,13 +13,13 @@ from dataclasses import replace
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import options as timings
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease, due
 from environment.model.messages.options import ModelOptions
-from environment.model.messages.snapshot import Fleeted, PoolSetback
+from environment.model.messages.snapshot import FleetSnapshot, PoolSetback
 from environment.model.vms.agent_registration import JoiningVms
-from environment.model.vms.idle_vms import Idling
-from environment.model.vms.open_backoff import Refusals, pool_of
+from environment.model.vms.idle_vms import IdleVmWatch
+from environment.model.vms.open_backoff import OpenBackoff, pool_of
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.provider_listing import Listings
 from environment.model.vms.reservations import Reservations
@@ -36,14 +37,19 @@ class Fleet:
     """
 
     def __init__(
-        self, turn: Turn, places: Places, ledger: Ledger, reservations: Reservations, options: ModelOptions
+        self,
+        turn: EventContext,
+        places: Places,
+        ledger: Ledger,
+        reservations: Reservations,
+        options: ModelOptions,
     ) -> None:
         self._turn = turn
         self._places = places
         self._reservations = reservations
-        self._refusals = Refusals(turn, places)
+        self._refusals = OpenBackoff(turn, places)
         #: Who is idle; to be told of all that is put on VMs or leaves them.
-        self.idling = Idling(turn, places, ledger, reservations, options.keeping)
+        self.idling = IdleVmWatch(turn, places, ledger, reservations, options.keeping)
         self._listings = Listings()
         #: Whose agents come and go; to be told what the master tells of these.
         self.joining = JoiningVms(turn, places, reservations, self.idling, options)
@@ -55,11 +61,11 @@ class Fleet:
 
     # ---- what is known -------------------------------------------------------------------------------
 
-    def state(self) -> Fleeted:
+    def state(self) -> FleetSnapshot:
         """All but the leases."""
         seen, orphans, lost = self._listings.state()
         away, connected_at = self.joining.state()
-        return Fleeted(
+        return FleetSnapshot(
             self._number,
             self._refusals.state(),
             self._reservations.state(),
@@ -74,7 +80,9 @@ class Fleet:
             self._places.prices(),
         )
 
-    def restore(self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: Fleeted | None) -> None:
+    def restore(
+        self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: FleetSnapshot | None
+    ) -> None:
         """Take up what an earlier daemon (`pools` refused it), or an earlier part of a log, left."""
         if moment is not None:
             self.idling.resume(moment.idled)

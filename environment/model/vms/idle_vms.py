@@ -6,26 +6,31 @@ For how long one is kept is said by `environment.pools.Keeping`; who closes it i
 import math
 from collections.abc import Iterable, Mapping
 
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
-from environment.model.messages.snapshot import Idled
+from environment.model.messages.snapshot import IdleSnapshot
 from environment.model.vms.open_backoff import pool_of
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
 from environment.number_format import natural_key
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.spot_forecast import Forecast
 
 
-class Idling:
+class IdleVmWatch:
     """Watches VMs on which something is put, or which something has left.
 
     Invariant: after `look`, a lease says that it is idle if nothing runs on its VM and nothing is kept there.
     """
 
     def __init__(
-        self, turn: Turn, places: Places, ledger: Ledger, reservations: Reservations, keeping: Keeping
+        self,
+        turn: EventContext,
+        places: Places,
+        ledger: Ledger,
+        reservations: Reservations,
+        keeping: IdleTimeout,
     ) -> None:
         self._turn = turn
         self._places = places
@@ -41,12 +46,12 @@ class Idling:
         #: When idle VMs are closed, by lease.
         self._closes: dict[str, float] = {}
 
-    def state(self) -> Idled:
+    def state(self) -> IdleSnapshot:
         """What is known beside the leases."""
         planned = tuple(sorted(self._planned.items()))
-        return Idled(self._forecast.seen(), tuple(sorted(self._needed)), planned)
+        return IdleSnapshot(self._forecast.seen(), tuple(sorted(self._needed)), planned)
 
-    def resume(self, state: Idled) -> None:
+    def resume(self, state: IdleSnapshot) -> None:
         """Go on from there; before leases are restored."""
         self._forecast = Forecast(state.seen)
         self._needed, self._planned = set(state.needed), dict(state.planned)

@@ -1,6 +1,7 @@
 """Jobs and their tasks as records: who is there, what changed, and what can be forgotten.
 
-What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and what a VM costs in `usage_ledger.py`.
+What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and what a VM costs in
+`usage_ledger.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +12,7 @@ from math import inf
 from environment.expected_end import expected_end
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.messages.snapshot import PoolSetback, ReservedJob
 from environment.model.messages.states import ExecutorState
 from environment.model.vms.vm_accounts import Account, Charge
 from environment.resources import BASIC, Resources
@@ -33,7 +34,7 @@ class Changes:
     leases: tuple[Lease, ...] = ()
     charges: tuple[Charge, ...] = ()
     accounts: tuple[Account, ...] = ()
-    reserved: Mapping[str, Reserved | None] = field(default_factory=dict)
+    reserved: Mapping[str, ReservedJob | None] = field(default_factory=dict)
     setbacks: Mapping[str, PoolSetback | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -42,7 +43,7 @@ class Changes:
         return bool(self.jobs or self.executors or vms)
 
 
-class Roster:
+class JobRegistry:
     """Jobs in the order of their submission, each with all its tasks.
 
     Invariants: a job is here until it is over, has no open task, and was handed out as such; so are its

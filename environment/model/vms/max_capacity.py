@@ -35,7 +35,7 @@ def over_quota(quota: Quota, asked: Resources) -> str | None:
 
 
 @dataclass(frozen=True)
-class Reach:
+class MaxCapacity:
     """All VMs that are there, why some take nothing new (by id), and the most that quotas let us have.
 
     `known` tells whether these are all VMs with their true sizes: otherwise they say nothing about who fits.
@@ -137,7 +137,7 @@ class Reach:
 
 
 class Alike:
-    """Jobs that wait as a whole, by kind: what `Reach`, or a limit, says of one holds for all of them."""
+    """Jobs that wait as a whole, by kind: `MaxCapacity` and limits judge all of a kind alike."""
 
     def __init__(self) -> None:
         self._kinds: dict[object, dict[str, PlacementRequest]] = {}

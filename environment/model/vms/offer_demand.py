@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from environment.model.messages import options
 from environment.model.messages.commands import Decline, Revive, Suppress
-from environment.model.messages.event_context import Turn
-from environment.model.messages.snapshot import Offer, Supplied
-from environment.model.vms.offers import OfferBook
+from environment.model.messages.event_context import EventContext
+from environment.model.messages.snapshot import Offer, SupplySnapshot
+from environment.model.vms.offers import Offers
 from environment.model.vms.pool_slots import Places
 
 
@@ -21,7 +21,7 @@ class Supply:
     the master then knows that none is wanted.
     """
 
-    def __init__(self, turn: Turn, book: OfferBook, places: Places) -> None:
+    def __init__(self, turn: EventContext, book: Offers, places: Places) -> None:
         self.subscribed = False
         #: Why there is no connection.
         self.why = ""
@@ -41,9 +41,9 @@ class Supply:
         #: When something last happened that could change a decision.
         self._changed_at = 0.0
 
-    def state(self) -> Supplied:
+    def state(self) -> SupplySnapshot:
         """All of this but the offers."""
-        return Supplied(
+        return SupplySnapshot(
             self.subscribed,
             self._suppressed,
             self._stale,
@@ -55,7 +55,7 @@ class Supply:
             tuple(self._declined.items()),
         )
 
-    def resume(self, state: Supplied) -> None:
+    def resume(self, state: SupplySnapshot) -> None:
         """Go on from there."""
         self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
         self._asked_at, self._revived_at = state.asked_at, state.revived_at

@@ -12,13 +12,13 @@ from types import MappingProxyType
 import numpy as np
 
 from environment.model.messages.events import VmsMeasured
-from environment.model.messages.snapshot import Booked, Offer, Quota, VmSize
-from environment.model.vms.max_capacity import Reach
+from environment.model.messages.snapshot import Offer, OfferSnapshot, Quota, VmSize
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.sorted_vms import ByName
 from environment.model.vms.usage_ledger import Ledger
 from environment.number_format import clock
-from environment.offered import Offered
+from environment.offered import OfferedResources
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, NOTHING, Resources, total
 from environment.types import Vm
@@ -28,7 +28,7 @@ from environment.view import ClusterView, RunningJob
 _ANY_PORTS = ((1, 10_000),)
 
 
-class OfferBook:
+class Offers:
     """Held offers by id, and every VM that was ever offered. `since` is when the oldest held offer came.
 
     Sums are kept by VM, and the set of VMs of which something is still missing, so that no event costs more
@@ -74,9 +74,9 @@ class OfferBook:
     def __len__(self) -> int:
         return len(self._offers)
 
-    def state(self) -> Booked:
+    def state(self) -> OfferSnapshot:
         """All that is known and held."""
-        return Booked(
+        return OfferSnapshot(
             self.since,
             tuple(self._offers.values()),
             tuple(vm for vm in self._vms.values() if vm.id not in self._places),
@@ -93,7 +93,7 @@ class OfferBook:
             self._counted,
         )
 
-    def resume(self, state: Booked) -> None:
+    def resume(self, state: OfferSnapshot) -> None:
         """Go on from there."""
         self._vms |= {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
@@ -351,13 +351,13 @@ class OfferBook:
         """The VMs that are there, by name."""
         return self._there.all()
 
-    def reach(self, closed: Mapping[str, str]) -> Reach:
+    def reach(self, closed: Mapping[str, str]) -> MaxCapacity:
         """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.
 
         Which VMs there are is known once the master has told: before, others may yet be offered.
         """
         told = bool(self._told) or self._counted
-        return Reach(self.vms(), closed, self._quota, known=told and not self._guessed)
+        return MaxCapacity(self.vms(), closed, self._quota, known=told and not self._guessed)
 
     def view(
         self,
@@ -386,7 +386,7 @@ class OfferBook:
             ResourceArrays.of(free, asked),
             np.array(executors, dtype=np.int64),
             running,
-            Offered(there, ResourceArrays.of(offered, asked), ports),
+            OfferedResources(there, ResourceArrays.of(offered, asked), ports),
             left_out,
             {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
             self._limits,

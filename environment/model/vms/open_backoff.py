@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from environment.model.messages import options
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import PoolSetback
 from environment.model.vms.pool_slots import Places
@@ -28,13 +28,13 @@ class _Pool:
     message: str = ""
 
 
-class Refusals:
+class OpenBackoff:
     """By pool. Invariant: a pool is not known here if one of it was asked for since, and used.
 
     What follows for the places of a pool is told to these.
     """
 
-    def __init__(self, turn: Turn, places: Places) -> None:
+    def __init__(self, turn: EventContext, places: Places) -> None:
         self._turn = turn
         self._places = places
         self._pools: dict[str, _Pool] = {}

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from environment.model.messages.event_context import Turn
+from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
-from environment.model.messages.snapshot import Reserved
-from environment.model.vms.offers import OfferBook
+from environment.model.messages.snapshot import ReservedJob
+from environment.model.vms.offers import Offers
 from environment.model.vms.vm_accounts import Accounts
 from environment.number_format import clock
 from environment.pools import Openings
@@ -27,7 +27,7 @@ from environment.view import ClusterView, RunningJob
 _NAMED = 3
 
 
-class _Seen(NamedTuple):
+class _SlotVms(NamedTuple):
     """VMs as the book has them and as policies see them; where each is, and how long it boots, if it does."""
 
     vms: tuple[Vm, ...]
@@ -43,7 +43,7 @@ class Places:
     forgotten; what is left out is a place, or an agent that has one.
     """
 
-    def __init__(self, turn: Turn, book: OfferBook, accounts: Accounts, places: Iterable[Vm]) -> None:
+    def __init__(self, turn: EventContext, book: Offers, accounts: Accounts, places: Iterable[Vm]) -> None:
         self._turn = turn
         self._book = book
         self._accounts = accounts
@@ -61,7 +61,7 @@ class Places:
         #: Leases whose agents an earlier daemon knew, and this one has not heard of.
         self._unheard: set[str] = set()
         #: VMs as the book has them, and as policies see them.
-        self._seen = _Seen((), (), {}, np.zeros(0))
+        self._seen = _SlotVms((), (), {}, np.zeros(0))
         #: What VMs of pools really have, as far as the master told of one.
         self._sizes: dict[str, Resources] = {}
         #: What VMs of pools cost now where their provider said so, and what was said of places before that.
@@ -319,7 +319,7 @@ class Places:
             if shown != seen.shown:
                 boots = [math.nan if self.is_up(vm.id) else boot_of(vm) for vm in shown]
                 index = {vm.id: number for number, vm in enumerate(shown)}
-                seen = _Seen(vms, shown, index, np.array(boots))
+                seen = _SlotVms(vms, shown, index, np.array(boots))
             self._seen = seen._replace(vms=vms)
         return self._seen.shown
 
@@ -351,12 +351,12 @@ class Places:
         """When the VM should be up, or is."""
         return self._turn.now if lease.agent_id else max(self._turn.now, _due_at(lease))
 
-    def starts_at(self, reserved: Reserved) -> float:
+    def starts_at(self, reserved: ReservedJob) -> float:
         """When a job with VMs that boot is believed to start."""
         leases = (self._at[vm_id] for vm_id in {*reserved.all_vms} if vm_id in self._at)
         return max((self._ready_at(lease) for lease in leases), default=self._turn.now)
 
-    def why_waits(self, reserved: Reserved) -> str:
+    def why_waits(self, reserved: ReservedJob) -> str:
         """Why a job with VMs that boot waits."""
         names = [vm_id for vm_id in dict.fromkeys(reserved.all_vms) if not self.is_up(vm_id)]
         told = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]

@@ -8,8 +8,8 @@ kept for it on all of them, and no other is given it. Which VMs come and when is
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from environment.model.messages.snapshot import Reserved
-from environment.model.vms.job_registry import Roster
+from environment.model.messages.snapshot import ReservedJob
+from environment.model.vms.job_registry import JobRegistry
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.resources import NOTHING, Resources, total
 from environment.types import IntArray, Vm
@@ -34,7 +34,7 @@ class Reservations:
     """
 
     def __init__(self) -> None:
-        self._of: dict[str, Reserved] = {}
+        self._of: dict[str, ReservedJob] = {}
         self._changed: dict[str, None] = {}
         #: What is kept by VM and job, and in all.
         self._on: dict[str, dict[str, _Part]] = {}
@@ -51,20 +51,20 @@ class Reservations:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._of
 
-    def __iter__(self) -> Iterator[Reserved]:
+    def __iter__(self) -> Iterator[ReservedJob]:
         return iter(self._of.values())
 
-    def state(self) -> tuple[Reserved, ...]:
+    def state(self) -> tuple[ReservedJob, ...]:
         """All of them."""
         return tuple(self._of.values())
 
-    def resume(self, state: Iterable[Reserved]) -> None:
+    def resume(self, state: Iterable[ReservedJob]) -> None:
         """Go on from there."""
         for reserved in state:
             self.hold(reserved)
         self._changed.clear()
 
-    def take_up(self, kept: Iterable[Reserved], stands: Callable[[Reserved], bool]) -> None:
+    def take_up(self, kept: Iterable[ReservedJob], stands: Callable[[ReservedJob], bool]) -> None:
         """A daemon has started: go on with those of which that still `stands`.
 
         How long the others of their VMs are up counts from when it is known again.
@@ -74,19 +74,19 @@ class Reservations:
             if stands(reserved):
                 self.hold(reserved._replace(ready_at=None))
 
-    def take_changes(self) -> dict[str, Reserved | None]:
+    def take_changes(self) -> dict[str, ReservedJob | None]:
         """What changed since the last call, by job; None where nothing is kept any more."""
         changed = {job_id: self._of.get(job_id) for job_id in self._changed}
         self._changed.clear()
         return changed
 
-    def hold(self, reserved: Reserved) -> None:
+    def hold(self, reserved: ReservedJob) -> None:
         """Keep this for its job, which has nothing kept so far."""
         self._keep(reserved)
         if reserved.ready_at is not None:
             self._ready[reserved.job_id] = None
 
-    def release(self, job_id: str) -> Reserved | None:
+    def release(self, job_id: str) -> ReservedJob | None:
         """Keep nothing for the job any more; what was kept, if anything."""
         reserved = self._of.pop(job_id, None)
         if reserved is not None:
@@ -98,7 +98,7 @@ class Reservations:
                 self._sum_up(vm_id)
         return reserved
 
-    def of(self, job_id: str) -> Reserved | None:
+    def of(self, job_id: str) -> ReservedJob | None:
         """What is kept for the job."""
         return self._of.get(job_id)
 
@@ -112,7 +112,7 @@ class Reservations:
                 del self._on[vm_id][job_id]
             self._keep(kept._replace(vm_ids=kept.vm_ids[:number], sizes=kept.sizes[:number]), *kept.all_vms)
 
-    def _keep(self, reserved: Reserved, *before: str) -> None:
+    def _keep(self, reserved: ReservedJob, *before: str) -> None:
         """Keep this for its job, which has nothing kept, but had on the VMs before."""
         job_id = reserved.job_id
         self._of[job_id] = reserved
@@ -131,7 +131,7 @@ class Reservations:
         else:
             del self._on[vm_id], self._sums[vm_id]
 
-    def ready(self, job_id: str, at: float) -> Reserved:
+    def ready(self, job_id: str, at: float) -> ReservedJob:
         """All VMs of the job are up, since then."""
         reserved = self._of[job_id] = self._of[job_id]._replace(ready_at=at)
         self._ready[job_id] = None
@@ -154,7 +154,7 @@ class Reservations:
         if job_id in self._of:
             self._unseen[job_id] = None
 
-    def take_due(self) -> list[Reserved]:
+    def take_due(self) -> list[ReservedJob]:
         """Those that may be launched now, in order: all whose VMs are up are among them."""
         if not (self._ready or self._unseen):
             return []
@@ -162,7 +162,7 @@ class Reservations:
         self._unseen.clear()
         return [reserved for job_id, reserved in self._of.items() if job_id in due]
 
-    def take_ready(self, before: float) -> list[Reserved]:
+    def take_ready(self, before: float) -> list[ReservedJob]:
         """Release those whose VMs were all up before that time."""
         late = [self._of[job_id] for job_id in self._ready]
         late = [reserved for reserved in late if reserved.ready_at is not None and reserved.ready_at < before]
@@ -208,7 +208,7 @@ class Reservations:
                 ports[i] -= kept.ports
 
 
-def _parts(reserved: Reserved) -> dict[str, _Part]:
+def _parts(reserved: ReservedJob) -> dict[str, _Part]:
     """What is kept for a job, by VM."""
     sizes: dict[str, list[Resources]] = {}
     for vm_id, size in zip(reserved.vm_ids, reserved.sizes, strict=True):
@@ -224,7 +224,7 @@ def _parts(reserved: Reserved) -> dict[str, _Part]:
     return parts
 
 
-def _moved(reserved: Reserved, old: str, new: str) -> Reserved:
+def _moved(reserved: ReservedJob, old: str, new: str) -> ReservedJob:
     return reserved._replace(
         vm_ids=tuple(new if vm_id == old else vm_id for vm_id in reserved.vm_ids),
         driver_vm_id=new if reserved.driver_vm_id == old else reserved.driver_vm_id,
@@ -234,8 +234,8 @@ def _moved(reserved: Reserved, old: str, new: str) -> Reserved:
 def with_reserved(
     running: Sequence[RunningJob],
     reservations: Reservations,
-    roster: Roster,
-    starts_at: Callable[[Reserved], float],
+    roster: JobRegistry,
+    starts_at: Callable[[ReservedJob], float],
 ) -> tuple[RunningJob, ...]:
     """The running jobs, and those that wait for VMs to boot as if they ran, from when these are up."""
     found = {shown.job.id: shown for shown in running}

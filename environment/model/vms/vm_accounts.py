@@ -3,8 +3,8 @@
 A cloud charges a VM while it exists, whoever holds it. Each moment of it is divided: every task on it uses
 its dominant share (divided by the sum of all where that is over 1), the rest is idle, or booting, or
 draining. So what jobs use and what nobody does add up to the bill. Eq. 4's cost of jobs, which divides the
-whole price of a VM among those who hold it, is in `usage_ledger.py`; who opens and closes VMs of pools is none of
-it.
+whole price of a VM among those who hold it, is in `usage_ledger.py`; who opens and closes VMs of pools is
+none of it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator

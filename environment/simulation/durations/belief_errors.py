@@ -11,7 +11,8 @@ two assumed), and is wide as long as few have. Jobs that run for longer than was
 in each draw parts count by the chance that those jobs run still. Types of which nothing is believed have no
 share in the common part.
 
-How simulations believe durations, and err, is in `beliefs.py`; who draws is in `simulation/forecast/play_forward.py`.
+How simulations believe durations, and err, is in `beliefs.py`; who draws is in
+`simulation/forecast/play_forward.py`.
 """
 
 import math

@@ -1,7 +1,7 @@
 """How long jobs take on spot VMs, by their expected progress: rework may outrun it, and they never end.
 
-What an interruption costs a job that runs is in `environment.simulation.faults.progress`; here is what is to be
-expected of all of them, in closed form, before the job is placed. All times are in seconds.
+What an interruption costs a job that runs is in `environment.simulation.faults.progress`; here is what is to
+be expected of all of them, in closed form, before the job is placed. All times are in seconds.
 """
 
 import math

@@ -12,7 +12,7 @@ from environment.kernel.leases import TAKEN
 from environment.kernel.state import Batch
 from environment.simulation.cluster import SimulatedCluster
 from environment.simulation.faults.losses import Loss
-from environment.simulation.faults.missing_executors import Missing
+from environment.simulation.faults.missing_executors import MissingExecutors
 from environment.simulation.results.billing import Meter
 from environment.types import Job, Vm
 from environment.view import RunningJob
@@ -28,7 +28,7 @@ class ExecutorLosses:
         vms: tuple[Vm, ...],
         cluster: SimulatedCluster,
         meter: Meter,
-        missing: Missing,
+        missing: MissingExecutors,
         truth: Mapping[str, Job],
         running: Mapping[int, RunningJob],
         hold: Callable[[int], None],

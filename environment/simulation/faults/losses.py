@@ -9,7 +9,7 @@ then: a job takes as long as it would have taken. Interruptions of spot VMs dela
 import math
 from dataclasses import dataclass, field
 
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.state import Batch
 from environment.resources import Resources
@@ -83,7 +83,7 @@ class Stint:
     size: Resources
 
 
-def move(batch: Batch, spared: Spared, job: int, at: int, to: int) -> None:
+def move(batch: Batch, spared: SparedResources, job: int, at: int, to: int) -> None:
     """Put an executor that runs, by its place in `State.placement`, on another VM; the job's end stays."""
     state, jobs = batch.state, batch.jobs
     milli_cpus = jobs.milli_cpus[0, job] - spared.milli_cpus[at]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, RATE, READY
-from environment.kernel.resized_jobs import Spared
+from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
 from environment.model.messages.options import RELAUNCH_GRACE
 from environment.resources import CPUS, Resources
@@ -22,7 +22,7 @@ from environment.types import Job, PlacementRequest
 from environment.view import RunningJob
 
 
-class Missing:
+class MissingExecutors:
     """Where executors are that are not where their jobs began; jobs and VMs by their numbers in the kernel.
 
     `running` and `given` are shared with the world: the jobs that run, and what executors take, by their
@@ -32,7 +32,7 @@ class Missing:
     def __init__(
         self,
         batch: Batch,
-        spared: Spared,
+        spared: SparedResources,
         ids: Sequence[str],
         running: dict[int, RunningJob],
         given: dict[int, Resources],

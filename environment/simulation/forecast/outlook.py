@@ -17,7 +17,7 @@ class JobOutlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedJobs:
     """What comes of jobs that are followed, as one, and what is made of the first of them at once.
 
     That is the VMs of its executors, by id, which cost `dollars_per_hour`: its shares of their prices; or
@@ -44,5 +44,5 @@ class PlayedDraw:
     dollars: float
     seconds: float
     never: Mapping[str, str] = field(default_factory=dict)
-    followed: Followed | None = None
+    followed: FollowedJobs | None = None
     fallback_share: float = 0.0

@@ -22,9 +22,9 @@ from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.simulation.durations.belief_errors import DrawnErrors, Errors
-from environment.simulation.forecast.outlook import Followed, JobOutlook, PlayedDraw
+from environment.simulation.forecast.outlook import FollowedJobs, JobOutlook, PlayedDraw
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results.decision_trace import Traced
+from environment.simulation.results.decision_trace import TracedDecision
 from environment.simulation.simulator import play
 from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
@@ -60,7 +60,7 @@ def play_ahead(
     """
     options = options or SimulationOptions()
     draw = None if seed is None else np.random.default_rng(seed)
-    running = [_Held.of(job, view) for job in view.running]
+    running = [_RunningJob.of(job, view) for job in view.running]
     running = [held for held in running if held.vms]
     vms = _machines(view, running)
     waiting = [_from_now(request.job, view.at) for request in queue if not request.joins]
@@ -102,10 +102,10 @@ def play_ahead(
 def _followed(
     seen: Sequence[JobOutlook],
     first: str,
-    decisions: Sequence[Traced],
+    decisions: Sequence[TracedDecision],
     view: ClusterView,
     waiting: Sequence[Job],
-) -> Followed:
+) -> FollowedJobs:
     """Jobs as one, and what a policy decided of the first of them."""
     ahead = JobOutlook(
         min(each.start for each in seen), max(each.end for each in seen), sum(each.cost for each in seen)
@@ -119,16 +119,16 @@ def _followed(
             vms = [view.vms[number] for number in decision.placement]
             shares = zip(vms, decision.sizes or jobs[first].asked, strict=False)
             price = sum(vm.price_per_hour * size.share_of(vm.resources) for vm, size in shares)
-            return Followed(ahead, tuple(vm.id for vm in vms), price, before=len(before))
+            return FollowedJobs(ahead, tuple(vm.id for vm in vms), price, before=len(before))
         if isinstance(decision, Place):
             before |= {traced.job} & jobs.keys()
         elif traced.at == 0.0:
             why = decision.reason if traced.job == first else f"{traced.job} waits first: {decision.reason}"
-    return Followed(ahead, why=why, before=len(before))
+    return FollowedJobs(ahead, why=why, before=len(before))
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _RunningJob:
     """A running job as one that begins now and goes on for as long as is believed, where it is."""
 
     running: RunningJob
@@ -137,7 +137,7 @@ class _Held:
     sizes: tuple[Resources, ...]
 
     @classmethod
-    def of(cls, running: RunningJob, view: ClusterView) -> "_Held":
+    def of(cls, running: RunningJob, view: ClusterView) -> "_RunningJob":
         taken, driver = running.taken, running.job.driver
         if driver is not None and len(running.vm_ids) > len(taken):
             taken = (*taken, driver)
@@ -205,7 +205,7 @@ def _taking(
     return replace(job, expected_duration=seconds)
 
 
-def _machines(view: ClusterView, running: Sequence[_Held]) -> tuple[Vm, ...]:
+def _machines(view: ClusterView, running: Sequence[_RunningJob]) -> tuple[Vm, ...]:
     """The VMs with what of them is free or held by these jobs: others have the rest, and keep it.
 
     Nothing is free of one where nothing is placed now.

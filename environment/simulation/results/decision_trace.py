@@ -17,7 +17,7 @@ class EndlessError(StuckError):
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedDecision:
     """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""
 
     at: float
@@ -27,20 +27,20 @@ class Traced:
     faults: tuple[str, ...] = ()
 
 
-class TracedDecisions(Sequence[Traced]):
+class TracedDecisions(Sequence[TracedDecision]):
     """The decisions of a run, in order. Equal to any sequence of the same."""
 
     @overload
-    def __getitem__(self, index: int) -> Traced: ...
+    def __getitem__(self, index: int) -> TracedDecision: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Traced, ...]: ...
-    def __getitem__(self, index: int | slice) -> Traced | tuple[Traced, ...]:
+    def __getitem__(self, index: slice) -> tuple[TracedDecision, ...]: ...
+    def __getitem__(self, index: int | slice) -> TracedDecision | tuple[TracedDecision, ...]:
         if isinstance(index, slice):
             return tuple(self.at(number) for number in range(*index.indices(len(self))))
         return self.at(range(len(self))[index])
 
     @abstractmethod
-    def at(self, number: int) -> Traced:
+    def at(self, number: int) -> TracedDecision:
         """The decision of that number, counted from 0."""
 
     @property
@@ -50,7 +50,7 @@ class TracedDecisions(Sequence[Traced]):
 
     @property
     @abstractmethod
-    def faulty(self) -> Sequence[Traced]:
+    def faulty(self) -> Sequence[TracedDecision]:
         """Those before which something had been wrong."""
 
     def __eq__(self, other: object) -> bool:
@@ -62,16 +62,16 @@ class TracedDecisions(Sequence[Traced]):
 class KeptDecisions(TracedDecisions):
     """Decisions as values."""
 
-    def __init__(self, made: Sequence[Traced]) -> None:
+    def __init__(self, made: Sequence[TracedDecision]) -> None:
         self._made = tuple(made)
 
     def __len__(self) -> int:
         return len(self._made)
 
-    def __iter__(self) -> Iterator[Traced]:
+    def __iter__(self) -> Iterator[TracedDecision]:
         return iter(self._made)
 
-    def at(self, number: int) -> Traced:
+    def at(self, number: int) -> TracedDecision:
         """The decision of that number, counted from 0."""
         return self._made[number]
 
@@ -81,7 +81,7 @@ class KeptDecisions(TracedDecisions):
         return sum(isinstance(traced.decision, Wait) for traced in self._made)
 
     @property
-    def faulty(self) -> Sequence[Traced]:
+    def faulty(self) -> Sequence[TracedDecision]:
         """Those before which something had been wrong."""
         return [traced for traced in self._made if traced.faults]
 
@@ -89,14 +89,14 @@ class KeptDecisions(TracedDecisions):
 class ToldDecisions(TracedDecisions):
     """Decisions of which each is told when it is looked at; before none of them anything was wrong."""
 
-    def __init__(self, count: int, waits: int, tell: Callable[[int], Traced]) -> None:
+    def __init__(self, count: int, waits: int, tell: Callable[[int], TracedDecision]) -> None:
         """`tell` makes the decision of a number; so many of `count` were to wait."""
         self._count, self._waits, self._tell = count, waits, tell
 
     def __len__(self) -> int:
         return self._count
 
-    def at(self, number: int) -> Traced:
+    def at(self, number: int) -> TracedDecision:
         """The decision of that number, counted from 0."""
         return self._tell(number)
 
@@ -106,12 +106,12 @@ class ToldDecisions(TracedDecisions):
         return self._waits
 
     @property
-    def faulty(self) -> Sequence[Traced]:
+    def faulty(self) -> Sequence[TracedDecision]:
         """Those before which something had been wrong."""
         return ()
 
 
-def trace_to_json(decisions: Sequence[Traced]) -> list[dict[str, Any]]:
+def trace_to_json(decisions: Sequence[TracedDecision]) -> list[dict[str, Any]]:
     """Decisions as plain values, of which nothing but `details` is lost."""
     return [
         {"at": traced.at, "job": traced.job, "queue": traced.queue, "faults": list(traced.faults)}

@@ -24,7 +24,7 @@ Key = tuple[str, str]
 """Framework id and task or executor id."""
 
 
-class MasterLink(Protocol):
+class RegistrationLink(Protocol):
     """What an agent tells the master; messages to a master that is away are lost."""
 
     def register(self, link: AgentLink) -> str | None:
@@ -69,7 +69,7 @@ class Agent:
         processes: Processes,
         cell: Cell,
         options: MasterOptions,
-        master: MasterLink,
+        master: RegistrationLink,
     ) -> None:
         self.spec = spec
         self.folder = folder

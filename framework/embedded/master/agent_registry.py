@@ -2,7 +2,7 @@
 
 import time
 
-from framework.embedded.master.offers import Offers
+from framework.embedded.master.offers import MasterOffers
 from framework.embedded.master.state import AgentLink, AgentRecord, Framework, MasterState, TaskState
 from framework.embedded.master.tasks import EmbeddedTasks
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
@@ -15,7 +15,7 @@ Executors = dict[tuple[str, str], Amount]
 class Agents:
     """Keeps a state's agents; agents call it as they would send messages to the master."""
 
-    def __init__(self, state: MasterState, offers: Offers, tasks: EmbeddedTasks) -> None:
+    def __init__(self, state: MasterState, offers: MasterOffers, tasks: EmbeddedTasks) -> None:
         self._state = state
         self._offers = offers
         self._tasks = tasks

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from framework.embedded.master.calls import Call, FrameworkInfo, framework_info, framework_problem
 from framework.embedded.master.launch_checks import id_problem
-from framework.embedded.master.offers import Offers
+from framework.embedded.master.offers import MasterOffers
 from framework.embedded.master.state import VERSION, Framework, MasterState, SubscriptionStream
 from framework.embedded.master.tasks import EmbeddedTasks
 from framework.embedded.messages import HEARTBEAT, Json, error_event
@@ -16,7 +16,7 @@ _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 class Frameworks:
     """Keeps a state's frameworks and their streams."""
 
-    def __init__(self, state: MasterState, offers: Offers, tasks: EmbeddedTasks) -> None:
+    def __init__(self, state: MasterState, offers: MasterOffers, tasks: EmbeddedTasks) -> None:
         self._state = state
         self._offers = offers
         self._tasks = tasks

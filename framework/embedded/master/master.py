@@ -9,7 +9,7 @@ from collections.abc import Callable
 from framework.embedded.master.agent_registry import Agents
 from framework.embedded.master.calls import Call
 from framework.embedded.master.frameworks import Frameworks
-from framework.embedded.master.offers import Offers
+from framework.embedded.master.offers import MasterOffers
 from framework.embedded.master.state import AgentRecord, Framework, MasterState, SubscriptionStream
 from framework.embedded.master.tasks import EmbeddedTasks
 from framework.embedded.messages import StatusUpdate
@@ -31,7 +31,7 @@ class Master:
         #: What it knows, for those who report on it.
         self.state = MasterState(options, loop, host, port)
         #: For those who report on them.
-        self.offers = Offers(self.state)
+        self.offers = MasterOffers(self.state)
         self._tasks = EmbeddedTasks(self.state, self.offers)
         #: For the agents' messages and the operator's wishes.
         self.agents = Agents(self.state, self.offers, self._tasks)

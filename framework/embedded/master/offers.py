@@ -8,7 +8,7 @@ from framework.embedded.messages import Json, offers_event, rescind_event
 from framework.embedded.resource_messages import Amount, to_json
 
 
-class Offers:
+class MasterOffers:
     """Keeps a state's offers; the only place that makes or removes one."""
 
     def __init__(self, state: MasterState) -> None:

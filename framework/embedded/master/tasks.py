@@ -8,7 +8,7 @@ from framework.embedded.master.launch_checks import (
     offers_problem,
     task_problem,
 )
-from framework.embedded.master.offers import Offers
+from framework.embedded.master.offers import MasterOffers
 from framework.embedded.master.state import AgentRecord, Framework, MasterState, OutstandingOffer, TaskState
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
 from framework.embedded.resource_messages import EMPTY, Amount, parse
@@ -19,7 +19,7 @@ _NANO = 1e9
 class EmbeddedTasks:
     """Keeps the tasks of a state's frameworks; the only place that adds, changes or removes one."""
 
-    def __init__(self, state: MasterState, offers: Offers) -> None:
+    def __init__(self, state: MasterState, offers: MasterOffers) -> None:
         self._state = state
         self._offers = offers
 

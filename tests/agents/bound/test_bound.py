@@ -9,7 +9,7 @@ import pytest
 
 from agents.bound.configurations import lower_bound
 from agents.bound.exact import solve
-from agents.bound.instance import BoundError, Instance, OfflineSchedule, Played, instance_of, play
+from agents.bound.instance import BoundError, Instance, OfflineSchedule, ScheduleCost, instance_of, play
 from agents.bound.limits import limit_of
 from agents.bound.offline import aim_for, search
 from agents.experiments.decisions.shifted_cases import case, few_gangs
@@ -74,7 +74,7 @@ def test_the_optimum_is_that_of_enumeration(seed: int) -> None:
         assert best.value == pytest.approx(min(aim.of(each) for each in every))
 
 
-def schedules(instance: Instance) -> Iterator[Played]:
+def schedules(instance: Instance) -> Iterator[ScheduleCost]:
     """What every schedule with whole starts costs, computed plainly: second by second."""
     ways = [
         [way for way in product(range(2), repeat=int(count)) if list(way) == sorted(way)]
@@ -91,7 +91,7 @@ def schedules(instance: Instance) -> Iterator[Played]:
                     used[vm, second] += cpus[job]
             if all(taken <= room[vm] for (vm, _), taken in used.items()):
                 waits = [starts[job] + lasts[job] - arrival[job] for job in range(3)]
-                yield Played(sum(price[vm] for vm, _ in used), sum(waits) / 3)
+                yield ScheduleCost(sum(price[vm] for vm, _ in used), sum(waits) / 3)
 
 
 def test_a_large_workload_has_a_bound_that_is_tighter_than_packing() -> None:

@@ -13,7 +13,7 @@ from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
 from agents.registry import POLICIES, PolicyError, create
 from environment.clusters.cluster_files import load_cluster
-from environment.decisions.decision_round import Fitting, has_room
+from environment.decisions.decision_round import QueueOnView, has_room
 from environment.resources import Resources
 from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.options import SimulationOptions
@@ -181,7 +181,7 @@ def test_the_turn_moves_on_for_who_is_placed_alone() -> None:
 def test_elastic_jobs_start_on_what_there_is() -> None:
     """The head has its place kept for its fewest executors."""
     elastic = asks("wide", 8, min_executors=4)
-    queue = Fitting(scene(50.0, 90.0), [elastic, asks("small", 1, 500.0)])
+    queue = QueueOnView(scene(50.0, 90.0), [elastic, asks("small", 1, 500.0)])
     decision = decide(scene(50.0, 90.0), queue, overtake="easy")
     assert isinstance(decision, Place)
     assert decision.why[0].endswith("wide is still expected to start by 50 s")

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from conf.schema.documented_model import Described
+from conf.schema.documented_model import DocumentedModel
 
 
-class Base(Described):
+class Base(DocumentedModel):
     """Two fields."""
 
     kept: int

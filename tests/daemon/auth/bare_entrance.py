@@ -1,17 +1,17 @@
 """The gate's entrance without an app behind it: its routes are those of the table."""
 
-import daemon.spark_rest  # noqa: F401  it registers how versions stand in paths
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from daemon.auth.authentication import Doorkeeper
-from daemon.auth.authorization import Entrance
+import daemon.http.routes.spark_rest  # noqa: F401  it registers how versions stand in paths
+from daemon.auth.authentication import Authenticator
+from daemon.auth.authorization import Authorizer
 from daemon.auth.route_roles import TABLE, Permissions
 from framework.host.request_guard import RequestGuard
 
 
-def bare_entrance(token: str | None = None) -> Entrance:
+def bare_entrance(token: str | None = None) -> Authorizer:
     """The entrance of a daemon with that token, and without users."""
 
     async def nothing(_: Request) -> Response:
@@ -19,4 +19,4 @@ def bare_entrance(token: str | None = None) -> Entrance:
 
     routes = [Route(path, nothing, methods=[method]) for method, path in TABLE]
     guard = RequestGuard(any_name=token is not None)
-    return Entrance(guard, Doorkeeper(token), Permissions(lambda: routes))
+    return Authorizer(guard, Authenticator(token), Permissions(lambda: routes))

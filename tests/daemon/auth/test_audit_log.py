@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from daemon.auth.audit_log import Audit
-from daemon.disk.event_log import Journal
+from daemon.disk.event_log import EventLog
 from daemon.http.app import create_app
 from daemon.store.job_store import Store
 from tests.daemon.http.test_api import Api, submit
@@ -150,13 +150,13 @@ def test_what_waits_is_written_to_the_last_line(tmp_path: Path, monkeypatch: pyt
 def test_many_at_once_are_written_together(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a few writes, in order, to the last one."""
     writes: list[int] = []
-    write = Journal.write
+    write = EventLog.write
 
-    def counting(self: Journal, lines: Sequence[str]) -> None:
+    def counting(self: EventLog, lines: Sequence[str]) -> None:
         writes.append(len(lines))
         write(self, lines)
 
-    monkeypatch.setattr(Journal, "write", counting)
+    monkeypatch.setattr(EventLog, "write", counting)
     for n in range(20):
         log.audit.note({"method": "POST", "path": f"/{n}"}, 201, "")
         time.sleep(0.001)

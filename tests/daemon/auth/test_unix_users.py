@@ -19,7 +19,7 @@ from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.client import Client, RefusedError
 from daemon.core.identity import UserRecord
 from daemon.core.tokens import make_token
-from daemon.disk.run_as import Rights, own_rights
+from daemon.disk.run_as import RunAs, own_rights
 from daemon.maintenance.user_checks import cannot_run
 from framework.host.process_tree import adopt_orphans
 from framework.host.unix_users import cannot, find_account
@@ -43,7 +43,7 @@ def another() -> str:
 
 def test_without_root_nobody_is_switched_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the daemon's own user; on agents elsewhere Mesos does it."""
-    name, rights = another(), Rights(None, (), None)
+    name, rights = another(), RunAs(None, (), None)
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     with pytest.raises(ValueError, match=f"unix_user: {name}: only a daemon that root runs"):
         rights.of(name)

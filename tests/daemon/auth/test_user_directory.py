@@ -11,8 +11,10 @@ from conf.loader import ConfigError, build
 from conf.schema import Config
 from conf.schema.users import UsersSection
 from daemon.auth.user_directory import Directory
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.tokens import make_token
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.maintenance.user_checks import doubtful_proxies, lacks_admin
 from daemon.store.job_store import Store
 from tests.daemon.auth.user_api import house_of

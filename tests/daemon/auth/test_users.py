@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import Uploaded
+from conf.schema.uploaded_file import UploadedFile
 from daemon.auth.audit_log import Audit
-from daemon.auth.authentication import Doorkeeper, Visitor
+from daemon.auth.authentication import Authenticator, Visitor
 from daemon.auth.permits import Permit
 from daemon.auth.user_directory import Directory
 from daemon.core.identity import ROLES, Person
@@ -22,10 +22,10 @@ from daemon.http.app import create_app
 from daemon.maintenance.backup import back_up, restore
 from daemon.page.page_state import PageScene
 from daemon.store.job_store import Store
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
-from environment.model.messages.records import Attempt, Gave, Took
+from environment.model.messages.records import Attempt, PreemptionGain, PreemptionLoss
 from tests.daemon.auth.user_api import PROXY, House, house_of
 from tests.daemon.http.test_api import Api
 from tests.daemon.small_scheduler import SmallScheduler
@@ -95,7 +95,10 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
     own = submitted(house, "ann", name=f"after {other}", args=[other])
     record = store.job(own)
     assert record is not None
-    gave, took = Gave(1.0, other, "prod", 10, 1, 0.1, True), Took(1.0, other, 1, 0.1, True, f"{other} ended")
+    gave, took = (
+        PreemptionLoss(1.0, other, "prod", 10, 1, 0.1, True),
+        PreemptionGain(1.0, other, 1, 0.1, True, f"{other} ended"),
+    )
     attempt = Attempt(None, 1.0, "infrastructure", gave.told)
     record = replace(
         record,
@@ -168,7 +171,7 @@ def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) 
 def test_what_happened_to_others_jobs_is_not_told(house: House, store: Store) -> None:
     """Neither by job nor among all; what happened to the cluster names none of them."""
     bobs, own = submitted(house, "bob"), submitted(house, "ann")
-    store.put("x", "y", [Happening(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
+    store.put("x", "y", [HistoryEvent(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
     found = house("ann", "GET", "/v1/events").json()
     assert [(each["job_id"], each["kind"]) for each in found["events"]] == [
         (own, "submitted"),
@@ -263,7 +266,7 @@ def test_a_hash_opens_nothing(house: House) -> None:
     for who, status in (("ann", 200), ("bob", 404), ("admin", 404)):
         assert house(who, "GET", f"/v1/files/{sha}").status_code == status
     uploads = house.scheduler.kept
-    file = Uploaded(sha, "a.py")
+    file = UploadedFile(sha, "a.py")
     uploads.use(file, "ann", "ann")
     with pytest.raises(ValueError, match="no file with the hash"):
         uploads.use(file, "bob", "bob")
@@ -355,7 +358,7 @@ def test_wrong_tokens_make_an_address_wait(house: House) -> None:
 def test_for_how_long_an_address_waits(house: House) -> None:
     """Twice as long each time, a minute at most; after a quiet minute all is forgotten."""
     clock = [50.0]
-    door = Doorkeeper("t0ken", house.directory, now=lambda: clock[0])
+    door = Authenticator("t0ken", house.directory, now=lambda: clock[0])
 
     def waits(headers: Mapping[str, str]) -> str:
         told = door.who({name.lower(): value for name, value in headers.items()}, "10.9.0.1")

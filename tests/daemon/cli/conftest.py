@@ -20,29 +20,35 @@ from daemon.auth.user_directory import Directory
 from daemon.cli import main
 from daemon.cli.jobs import follow
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
-from daemon.core.estimate import Coverage, Estimate, Held, Made
-from daemon.disk.uploads import Uploads
-from daemon.http.app import create_app
-from daemon.http.server.scheduler_interface import (
-    Admission,
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
+from daemon.core.status import (
     BudgetStatus,
     Health,
     LogChunk,
     PolicyStatus,
-    RejectedError,
     ShadowStatus,
 )
+from daemon.disk.uploads import Uploads
+from daemon.http.app import create_app
 from daemon.http.server.uvicorn_server import make_server
-from daemon.notifications.notification_service import Office
+from daemon.notifications.notification_service import NotificationService
 from daemon.queues.live_queues import LiveQueues
-from daemon.queues.queue_service import QueueDesk
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.queues.queue_service import QueueService
+from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.stage_timings import Stages
 from daemon.schemas.applications import ApplicationDoor
 from daemon.store.job_store import Store
-from daemon.store.queries.insert_jobs import Added, IdempotencyConflictError, SubmittedSpec
-from daemon.vms.termination_endpoint import VmDoor
-from daemon.what_if.what_if import JobAhead
+from daemon.store.queries.insert_jobs import (
+    Added,
+    Admission,
+    IdempotencyConflictError,
+    SubmittedSpec,
+)
+from daemon.vms.termination_endpoint import TerminationEndpoint
+from daemon.what_if.what_if import JobForecast
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
@@ -79,8 +85,8 @@ class Cast:
     #: What a submission that was tried would send: bytes by hash.
     sent: dict[str, int] = field(default_factory=dict)
     #: What is seen of queues.
-    seen: QueueSight | None = None
-    office: Office | None = None
+    seen: QueueSnapshot | None = None
+    office: NotificationService | None = None
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
@@ -152,7 +158,7 @@ class Cast:
     def standing(self) -> None:
         """Only the store knows."""
 
-    def sight(self) -> QueueSight | None:
+    def sight(self) -> QueueSnapshot | None:
         """What a test says."""
         return self.seen
 
@@ -165,13 +171,13 @@ class Cast:
         """What a test says."""
         return self.expected
 
-    def mended(self, drawn: JobAhead) -> JobAhead:
+    def mended(self, drawn: JobForecast) -> JobForecast:
         """As it was drawn."""
         return drawn
 
     def coverage(self) -> Coverage:
         """Most were right."""
-        return Coverage(Held(9, 1, 2))
+        return Coverage(IntervalCounts(9, 1, 2))
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
@@ -272,19 +278,19 @@ class Cast:
         return SmallScheduler(self.store).applications
 
     @property
-    def webhooks(self) -> Office:
+    def webhooks(self) -> NotificationService:
         """Those that the test made, or none."""
-        return self.office or Office({}, self.store)
+        return self.office or NotificationService({}, self.store)
 
     @property
-    def vms(self) -> VmDoor:
+    def vms(self) -> TerminationEndpoint:
         """That of a small scheduler."""
         return SmallScheduler(self.store).vms
 
     @property
-    def queues(self) -> QueueDesk:
+    def queues(self) -> QueueService:
         """Those that the store knows of."""
-        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.seen)
+        return QueueService(LiveQueues(Config(), self.store), lambda: self.seen)
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.disk.event_log import Journal
+from daemon.disk.event_log import EventLog
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def test_lines_are_appended_and_wait_for_a_full_disk(tmp_path: Path) -> None:
     """What does not fit leaves no half line, is told, and is written in order when there is room again."""
     path = tmp_path / "events.jsonl"
     path.write_text("before\n")
-    journal = Journal(path, size=1 << 20, earlier=2)
+    journal = EventLog(path, size=1 << 20, earlier=2)
     journal.write(["one"])
     assert journal.trouble == ""
     with room_for(path.stat().st_size + 6):
@@ -45,7 +45,7 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
     """Memory is bounded; that something is missing is told from then on."""
     monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
-    journal = Journal(path, size=1 << 20, earlier=2)
+    journal = EventLog(path, size=1 << 20, earlier=2)
     with room_for(0):
         journal.write(["12345"])
         journal.write(["12345", "6"])
@@ -55,7 +55,7 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
     journal.close()
 
 
-def is_full(journal: Journal) -> bool:
+def is_full(journal: EventLog) -> bool:
     """Asked anew: what is written between two looks changes it."""
     return journal.full
 
@@ -63,7 +63,7 @@ def is_full(journal: Journal) -> bool:
 def test_a_full_log_is_turned_and_a_few_files_are_kept(tmp_path: Path) -> None:
     """The latest before is number 1; a first line as long as a file does not make it full."""
     path = tmp_path / "events.jsonl"
-    journal = Journal(path, size=5, earlier=2)
+    journal = EventLog(path, size=5, earlier=2)
     for name in "abcd":
         assert not is_full(journal)
         journal.write([f"{name}-12345"])
@@ -83,7 +83,7 @@ def test_what_all_can_be_replayed_from_begins_a_file_where_there_is_no_room(tmp_
     """It is written once: in the same file, in a new one, or in the same where there can be no other."""
     path = tmp_path / "events.jsonl"
     for first in ("longer than a file", "also", "as long as a file"):
-        journal = Journal(path, size=10, earlier=1)
+        journal = EventLog(path, size=10, earlier=1)
         journal.begin(first)
         assert not is_full(journal)
         journal.write(["more"] if first == "also" else [])
@@ -93,7 +93,7 @@ def test_what_all_can_be_replayed_from_begins_a_file_where_there_is_no_room(tmp_
     (tmp_path / "events.1.jsonl").unlink()
     (tmp_path / "events.1.jsonl").mkdir()
     (tmp_path / "events.1.jsonl" / "something").touch()
-    journal = Journal(path, size=10, earlier=1)
+    journal = EventLog(path, size=10, earlier=1)
     journal.begin("another")
     journal.close()
     assert path.read_text() == "as long as a file\nanother\n"
@@ -104,7 +104,7 @@ def test_a_log_that_cannot_be_turned_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     (tmp_path / "events.1.jsonl").mkdir()
     (tmp_path / "events.1.jsonl" / "something").touch()
-    journal = Journal(path, size=5, earlier=1)
+    journal = EventLog(path, size=5, earlier=1)
     journal.write(["123456"])
     journal.turn("first")
     assert "cannot be turned: Is a directory" in journal.trouble
@@ -118,7 +118,7 @@ def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.Mo
     """The next file begins with what it takes to replay it, so nothing is missing there."""
     monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
-    journal = Journal(path, size=1 << 20, earlier=1)
+    journal = EventLog(path, size=1 << 20, earlier=1)
     with room_for(0):
         journal.write(["12345"])
         journal.write(["12345", "6"])
@@ -134,7 +134,7 @@ def test_a_long_first_line_is_no_loss(tmp_path: Path, monkeypatch: pytest.Monkey
     """What a model knows may be longer than what may wait: a log that lacked it would be turned for ever."""
     monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
-    journal = Journal(path, size=5, earlier=1)
+    journal = EventLog(path, size=5, earlier=1)
     journal.write(["123456"])
     journal.turn("all that a model knows")
     assert (path.read_text(), journal.trouble) == ("all that a model knows\n", "")

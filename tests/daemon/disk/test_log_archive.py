@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.status import (
+    LogChunk,
+)
 from daemon.disk import log_archive
 from daemon.disk.log_archive import KeptLogs
-from daemon.http.server.scheduler_interface import LogChunk, RejectedError
 from daemon.launch import log_collector
 from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper

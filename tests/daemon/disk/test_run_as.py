@@ -15,7 +15,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import Config, Tls
-from daemon.disk.run_as import Rights, own_rights, rights_of
+from daemon.disk.run_as import RunAs, own_rights, rights_of
 from framework.host.unix_users import UnixAccount, cannot, find_account, mode_allows
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 
@@ -180,7 +180,7 @@ def test_files_lie_in_the_folders_that_the_config_allows(tmp_path: Path) -> None
 def test_a_job_names_only_what_who_runs_it_may_read(data_dir: Path) -> None:
     """What the daemon's user could read for it does not count."""
     needs_root()
-    rights = Rights(find_account(NOBODY), (data_dir,), None)
+    rights = RunAs(find_account(NOBODY), (data_dir,), None)
     private, public = data_dir.parent / "private.py", data_dir.parent / "public.py"
     for path, mode in ((private, 0o600), (public, 0o644)):
         path.touch()
@@ -220,13 +220,13 @@ def test_a_refusal_tells_nothing_of_what_is_there(data_dir: Path) -> None:
     closed = data_dir.parent / "closed"
     closed.mkdir(mode=0o700)
     (closed / "there").touch()
-    rights = Rights(find_account(NOBODY), (data_dir,), None)
+    rights = RunAs(find_account(NOBODY), (data_dir,), None)
     told = [refusal(rights, f"{closed}/{name}").replace(name, "") for name in ("there", "absent")]
     assert told[0] == told[1]
     assert "nobody may not read it" in told[0]
 
 
-def refusal(rights: Rights, path: str) -> str:
+def refusal(rights: RunAs, path: str) -> str:
     """What is said of a file that a job may not name."""
     with pytest.raises(ValueError, match=re.escape(path)) as refused:
         rights.check(path, lambda _: None)

@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec, UploadsSection
-from conf.schema.uploaded_file import Uploaded, uploaded
+from conf.schema.uploaded_file import UploadedFile, uploaded
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload, Uploads
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.store.job_store import Store
 from framework.host.unix_users import UnixAccount
 from tests.daemon.small_scheduler import SmallScheduler
 
 DATA = bytes(range(256)) * 40
 SHA = hashlib.sha256(DATA).hexdigest()
-FILE = Uploaded(SHA, "app.py")
+FILE = UploadedFile(SHA, "app.py")
 DAY = 86_400.0
 
 
@@ -223,8 +225,8 @@ def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
 
 def test_names_of_uploaded_files() -> None:
     """What can be had; paths and other URIs are none."""
-    assert uploaded(f"stoker-file:{SHA}/é b.py") == Uploaded(SHA, "é b.py")
-    assert uploaded(f"stoker-file:{SHA}/env.tgz#env") == Uploaded(SHA, "env.tgz", "#env")
+    assert uploaded(f"stoker-file:{SHA}/é b.py") == UploadedFile(SHA, "é b.py")
+    assert uploaded(f"stoker-file:{SHA}/env.tgz#env") == UploadedFile(SHA, "env.tgz", "#env")
     assert [uploaded(text) for text in ("/a.py", "s3a://b/a.py", "stoker-file.py")] == [None] * 3
     for wrong in (f"stoker-file:{SHA}", f"stoker-file:{SHA.upper()}/a.py", f"stoker-file:{SHA[1:]}/a.py"):
         with pytest.raises(ValueError, match="should be stoker-file:SHA256/NAME"):
@@ -244,21 +246,21 @@ def test_the_files_of_a_job() -> None:
     with pytest.raises(ValueError, match=r"two uploaded files are named app\.py"):
         file_delivery.files_of(spec(py_files=(f"{other}/app.py",)))
     (_, other_name) = file_delivery.files_of(spec(files=(f"{other}/a.txt#b",))).items()
-    assert other_name == (f"{other}/a.txt", Uploaded("0" * 64, "a.txt"))
+    assert other_name == (f"{other}/a.txt", UploadedFile("0" * 64, "a.txt"))
     with pytest.raises(ValueError, match="a program has no other name"):
         file_delivery.files_of(spec(app=f"{other}/app.py#b.py"))
 
 
 def test_keys_open_one_file_of_one_job() -> None:
     """Who does not know the job's secret cannot make one, and it does not show the secret."""
-    other = Uploaded("0" * 64, "other.py")
+    other = UploadedFile("0" * 64, "other.py")
     key = file_delivery.key("secret", FILE)
     assert file_delivery.wanted([other, FILE], "secret", key) == FILE
     assert file_delivery.wanted([other], "secret", key) is None
     assert file_delivery.wanted([FILE], "another", key) is None
     assert file_delivery.wanted([FILE], "secret", "") is None
     assert file_delivery.wanted([FILE], "secret", "\xe9\udc80") is None
-    address = file_delivery.url("http://h:1", "job-7", "secret", Uploaded(SHA, "a b#?.py"))
+    address = file_delivery.url("http://h:1", "job-7", "secret", UploadedFile(SHA, "a b#?.py"))
     assert address.startswith("http://h:1/v1/fetch/job-7/")
     assert address.endswith("/a%20b%23%3F.py")
     assert "secret" not in address

@@ -22,13 +22,18 @@ from prometheus_client.samples import Sample
 from conf.schema import Config
 from conf.schema.sharing import QueueSpec
 from daemon.core.cluster_status import ClusterStatus, ProviderStatus
-from daemon.core.estimate import Coverage, Held
+from daemon.core.estimate import Coverage, IntervalCounts
+from daemon.core.status import (
+    BudgetStatus,
+    DeliveryOutcome,
+    Health,
+    PolicyStatus,
+    ShadowStatus,
+)
 from daemon.http.metrics import Metrics
-from daemon.http.server.scheduler_interface import BudgetStatus, Health, PolicyStatus, ShadowStatus
-from daemon.notifications.notification_service import Office, Tracing
-from daemon.notifications.signed_post import Came
+from daemon.notifications.notification_service import NotificationService, TracingStatus
 from daemon.queues.live_queues import LiveQueues
-from daemon.queues.queue_service import QueueDesk
+from daemon.queues.queue_service import QueueService
 from daemon.schemas.webhooks import WebhookBody
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
@@ -48,23 +53,25 @@ class Rigged(SmallScheduler):
         self.trouble = ""
         self.faults, self.busy = 0, 0.0
         self.bad: frozenset[str] = frozenset()
-        self.covered = Coverage(Held(90, 5, 5))
+        self.covered = Coverage(IntervalCounts(90, 5, 5))
         self.spent = BudgetStatus("2026-11-22", 5.0, 1.0, hold=False)
         #: What is not well with the webhook that there is.
         self.hook: dict[str, Any] = {}
         #: What is not well with the traces that are sent.
         self.tracing: dict[str, Any] = {}
-        self.queues = QueueDesk(LiveQueues(Config(queues={"prod": QueueSpec()}), store), lambda: self.seen)
+        self.queues = QueueService(LiveQueues(Config(queues={"prod": QueueSpec()}), store), lambda: self.seen)
 
     @property
-    def webhooks(self) -> Office:
+    def webhooks(self) -> NotificationService:
         """There is one."""
         scheduler = self
 
-        class One(Office):
+        class One(NotificationService):
             def status(self) -> list[WebhookBody]:
                 """As set."""
-                came = dict.fromkeys(get_args(Came), 0) | {"given up": scheduler.hook.get("given_up", 0)}
+                came = dict.fromkeys(get_args(DeliveryOutcome), 0) | {
+                    "given up": scheduler.hook.get("given_up", 0)
+                }
                 since = scheduler.hook.get("fails_since")
                 return [
                     WebhookBody(
@@ -73,15 +80,17 @@ class Rigged(SmallScheduler):
                     )
                 ]  # fmt: skip
 
-            def traces(self) -> Tracing:
+            def traces(self) -> TracingStatus:
                 """As set."""
-                came = dict.fromkeys(get_args(Came), 0) | {"given up": scheduler.tracing.get("given_up", 0)}
-                return Tracing(came, 0, scheduler.tracing.get("fails_since"))
+                came = dict.fromkeys(get_args(DeliveryOutcome), 0) | {
+                    "given up": scheduler.tracing.get("given_up", 0)
+                }
+                return TracingStatus(came, 0, scheduler.tracing.get("fails_since"))
 
         return One({}, self.store)
 
     @webhooks.setter
-    def webhooks(self, _: Office) -> None:
+    def webhooks(self, _: NotificationService) -> None:
         """What others have."""
 
     def cluster(self) -> ClusterStatus:

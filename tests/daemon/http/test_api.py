@@ -25,8 +25,13 @@ from conf.loader import ConfigError, build
 from conf.schema import JobSpec
 from daemon.core.cluster_status import ClusterStatus
 from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.core.status import (
+    BudgetStatus,
+    Health,
+    PolicyStatus,
+    QueuePositions,
+)
 from daemon.http.app import create_app
-from daemon.http.server.scheduler_interface import BudgetStatus, Health, PolicyStatus, Standing
 from daemon.store.job_store import Store, StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
@@ -268,7 +273,7 @@ def test_nobody_is_before_the_head(
         record = store.job(f"job-{number}")
         assert record is not None
         store.save(Changes((replace(record, reason=f"reason {number}"),), ()))
-    monkeypatch.setattr(scheduler, "standing", lambda: Standing("job-3"))
+    monkeypatch.setattr(scheduler, "standing", lambda: QueuePositions("job-3"))
     listed = {job["id"]: job["reason"] for job in api("GET", "/v1/jobs").json()["jobs"]}
     assert listed["job-3"] == "reason 3"
     assert listed["job-4"] == "1 job is before it, first come first served; job-3 waits because: reason 3"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from daemon.core.estimate import Coverage, Held
+from daemon.core.estimate import Coverage, IntervalCounts
+from daemon.core.status import (
+    BudgetStatus,
+)
 from daemon.http.metrics import CHECKS
-from daemon.http.server.scheduler_interface import BudgetStatus
 from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
@@ -123,7 +125,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "StokerProviderFails": {"trouble": "it does not answer"},
     "StokerOpensInVain": {"calls": {("open", "ok"): 1, ("open", "capacity"): 6}},
     "StokerBudgetSpent": {"spent": BudgetStatus("2026-11-22", 5.0, 5.5, hold=False)},
-    "StokerEstimatesBad": {"covered": Coverage(Held(50, 5, 45))},
+    "StokerEstimatesBad": {"covered": Coverage(IntervalCounts(50, 5, 45))},
     "StokerJobsWaitTooLong": {"waits": 100.0},
     "StokerExecutorsLost": {"lost": 11},
     "StokerWebhookFails": {"hook": {"fails_since": 1.0}},

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from daemon.launch import decommissioning
-from daemon.launch.decommissioning import Draining
+from daemon.launch.decommissioning import Decommissioning
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic
 from framework.spark import DriverUi
@@ -51,11 +51,11 @@ def driver() -> Iterator[Driver]:
 
 
 @pytest.fixture
-def told(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Draining]:
+def told(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Decommissioning]:
     """Tells that driver, without pauses."""
     monkeypatch.setattr(decommissioning, "_AGAIN", 0.0)
     monkeypatch.setattr(decommissioning, "_FIRST_PAUSE", 0.0)
-    made = Draining(lambda _: driver.ui, lambda: 200.0)
+    made = Decommissioning(lambda _: driver.ui, lambda: 200.0)
     yield made
     made.close()
 
@@ -68,7 +68,7 @@ def _task(number: int, at: float | None = 100.0) -> ExecutorRecord:
     return replace(task, decommissioned_at=at)
 
 
-def _until(told: Draining, driver: Driver, times: int) -> None:
+def _until(told: Decommissioning, driver: Driver, times: int) -> None:
     deadline = time.monotonic() + PATIENCE
     while len(driver.told) < times:
         assert time.monotonic() < deadline
@@ -76,7 +76,7 @@ def _until(told: Draining, driver: Driver, times: int) -> None:
         time.sleep(0.01)
 
 
-def _until_idle(told: Draining) -> None:
+def _until_idle(told: Decommissioning) -> None:
     """Wait for what is on its way."""
     deadline = time.monotonic() + PATIENCE
     while told._crew._busy or told._crew._ready:
@@ -84,7 +84,7 @@ def _until_idle(told: Draining) -> None:
         time.sleep(0.01)
 
 
-def test_a_driver_is_told_until_its_executors_are_gone(told: Draining, driver: Driver) -> None:
+def test_a_driver_is_told_until_its_executors_are_gone(told: Decommissioning, driver: Driver) -> None:
     """With its key; also when it answers with an error, or that nobody is there to take their blocks."""
     driver.answers = [503, 409]
     told.observe([_task(2), _task(0), _task(1, None)], lambda _: _JOB)
@@ -98,7 +98,7 @@ def test_a_driver_is_told_until_its_executors_are_gone(told: Draining, driver: D
     assert len(driver.told) == there
 
 
-def test_executors_that_waited_long_enough_go_alone(told: Draining, driver: Driver) -> None:
+def test_executors_that_waited_long_enough_go_alone(told: Decommissioning, driver: Driver) -> None:
     """Where none comes to which their blocks could move."""
     told.observe([_task(0, at=79.0)], lambda _: _JOB)
     _until(told, driver, 1)
@@ -107,7 +107,7 @@ def test_executors_that_waited_long_enough_go_alone(told: Draining, driver: Driv
 
 @pytest.mark.parametrize("job", [{"dynamic": Dynamic(0, 1)}, {"client_driver": "laptop"}])
 def test_drivers_that_ask_by_themselves_are_not_told_here(
-    told: Draining, driver: Driver, job: dict[str, object]
+    told: Decommissioning, driver: Driver, job: dict[str, object]
 ) -> None:
     """Nor is that of a job that is over."""
     asks = replace(_JOB, job=replace(_JOB.job, **job))  # type: ignore[arg-type]  # of all types
@@ -128,7 +128,7 @@ def test_a_driver_that_does_not_answer_is_asked_less_and_less(
     tries: list[float] = []
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    told = Draining(lambda _: tries.append(now), lambda: 200.0)
+    told = Decommissioning(lambda _: tries.append(now), lambda: 200.0)
     monkeypatch.setattr(told._crew, "hand", lambda _, work: work())
     told.observe([_task(0)], lambda _: _JOB)
     for _ in range(150):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
-from daemon.core.job_workers import Crew
+from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchRecords, RecordsError
 from daemon.launch import host_drivers as drivers_module
 from daemon.launch.host_drivers import HostDrivers
@@ -474,7 +474,7 @@ def test_a_driver_of_an_earlier_version_is_found_again(stage: Stage, tmp_path: P
 
 def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
     """However many threads there are; what raises stops nothing."""
-    crew, done, lock = Crew(4, 60.0), list[tuple[int, int]](), threading.Lock()
+    crew, done, lock = JobWorkers(4, 60.0), list[tuple[int, int]](), threading.Lock()
 
     def work(key: int, number: int) -> None:
         with lock:
@@ -493,7 +493,7 @@ def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
 
 def test_threads_that_hang_are_replaced() -> None:
     """More work hangs than there are threads; what comes later is done, for the same keys too."""
-    crew, hangs, done = Crew(2, 0.05), threading.Event(), threading.Event()
+    crew, hangs, done = JobWorkers(2, 0.05), threading.Event(), threading.Event()
 
     def hang() -> None:
         hangs.wait(PATIENCE)

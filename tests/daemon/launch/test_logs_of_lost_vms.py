@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.disk.log_archive import KeptLogs
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.log_reader import Logs, Sandboxes
 from environment.model.messages.records import ExecutorRecord
 from environment.resources import Resources

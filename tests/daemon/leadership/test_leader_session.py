@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from daemon.leadership.leader_session import Tenure
-from daemon.scheduler.command_executor import Effects
+from daemon.leadership.leader_session import LeaderSession
+from daemon.scheduler.command_executor import CommandExecutor
 from daemon.store.job_store import Store
 from environment.model.messages import commands as cmd
 from tests.waiting import until
@@ -34,16 +34,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def effects_of(machines: Machines, tenure: Tenure) -> Effects:
+def effects_of(machines: Machines, tenure: LeaderSession) -> CommandExecutor:
     """What commands do, where all that they do is to close VMs."""
     nothing: Any = None
-    return Effects(nothing, nothing, nothing, nothing, machines, tenure.sure, nothing)  # type: ignore[arg-type]  # no other is asked
+    return CommandExecutor(nothing, nothing, nothing, nothing, machines, tenure.sure, nothing)  # type: ignore[arg-type]  # no other is asked
 
 
 def test_a_lease_is_renewed_between_deeds(store: Store, clock: list[float]) -> None:
     """Twenty of them take ten times as long as it holds; nobody else leads, and each is done in time."""
     machines = Machines(clock, store)
-    tenure = Tenure(machines.term, store)
+    tenure = LeaderSession(machines.term, store)
     tenure.renew()
     commands = [(cmd.CloseVm(1, f"lease-{number}", ""), 0) for number in range(20)]
     assert effects_of(machines, tenure).carry_out(commands)
@@ -55,7 +55,7 @@ def test_a_deed_waits_for_a_lease_that_is_renewed_late(
 ) -> None:
     """The database is away when it ends: nothing is done, and nothing dropped, until it is back."""
     machines = Machines(clock, store)
-    tenure = Tenure(machines.term, store)
+    tenure = LeaderSession(machines.term, store)
     tenure.renew()
     renew, tries = machines.term.renew, list[int]()
 
@@ -74,7 +74,7 @@ def test_a_deed_waits_for_a_lease_that_is_renewed_late(
 def test_who_is_deposed_between_deeds_does_no_other(store: Store, clock: list[float]) -> None:
     """What is left is for the next leader, who finds it in the store."""
     machines = Machines(clock, store)
-    tenure = Tenure(machines.term, store)
+    tenure = LeaderSession(machines.term, store)
     tenure.renew()
     store.begin_term("http://other", 2.0)
     clock[0] += 1.0

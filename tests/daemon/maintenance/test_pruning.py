@@ -18,7 +18,7 @@ from conf.schema import Retention, UploadsSection
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.disk.job_folders import measure, remove
 from daemon.disk.uploads import Uploads
-from daemon.maintenance.pruning import Pruned, Pruner, prune_all, retention
+from daemon.maintenance.pruning import Pruner, PruningResult, prune_all, retention
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.store.test_job_store import SPEC, make_explanation, make_job, make_task, submit, url_of
@@ -60,7 +60,7 @@ def left(store: Store) -> list[int]:
     return [int(job.job.id[4:]) for job in store.jobs(limit=1000, newest_first=False)]
 
 
-def prune(store: Store, folder: Path, rules: Retention) -> Pruned:
+def prune(store: Store, folder: Path, rules: Retention) -> PruningResult:
     """Prune by the rules."""
     return prune_all(Pruner(store, folder, rules), NOW, lambda _: None)
 

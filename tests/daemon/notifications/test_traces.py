@@ -21,11 +21,11 @@ from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Telemetry
 from daemon.maintenance.config_check import check
 from daemon.notifications.job_trace import PastJob, trace_of
-from daemon.notifications.notification_service import FACT, Office, Tracing
+from daemon.notifications.notification_service import FACT, NotificationService, TracingStatus
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.otlp import Span, SpanEvent, body
 from daemon.store.job_store import Store
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import Attempt, ExecutorRecord, JobRecord
@@ -60,10 +60,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @contextlib.contextmanager
 def traced(
     store: Store, receiver: Receiver, may_tell: Callable[[], bool] = lambda: True, **given: Any
-) -> Iterator[Office]:
+) -> Iterator[NotificationService]:
     """Traces are sent within; tried again soon."""
     telemetry = Telemetry(**{"endpoint": receiver.url, **given})
-    office = Office({}, store, may_tell, telemetry=telemetry, first_pause=0.01)
+    office = NotificationService({}, store, may_tell, telemetry=telemetry, first_pause=0.01)
     office.start()
     try:
         until(lambda: store.get(FACT) is not None)
@@ -72,7 +72,7 @@ def traced(
         office.stop()
 
 
-def seen(office: Office) -> Tracing:
+def seen(office: NotificationService) -> TracingStatus:
     """How well traces are taken."""
     found = office.traces()
     assert found is not None
@@ -89,7 +89,7 @@ def ends(store: Store, state: Any = "finished", **given: Any) -> JobRecord:
     )  # fmt: skip
     times = {"launched_at": 7.5, "running_at": 8.5, "ended_at": 21.0, "cost": 0.125, "state": "finished"}
     tasks = tuple(make_task(job.job.id, number, **times) for number in range(2))
-    happened = [Happening(time.time(), job.job.id, state, "all is well")]
+    happened = [HistoryEvent(time.time(), job.job.id, state, "all is well")]
     store.save(Changes((over,), tasks), [make_explanation(job.job.id)], happened=happened)
     return over
 
@@ -377,7 +377,7 @@ def test_nothing_is_sent_while_another_may_lead(store: Store) -> None:
 def test_a_job_that_was_pruned_is_passed_over(store: Store) -> None:
     """The next one is told."""
     with receiving([TAKEN]) as receiver, traced(store, receiver):
-        gone = Happening(time.time(), "job-99", "finished", "all is well")
+        gone = HistoryEvent(time.time(), "job-99", "finished", "all is well")
         store.save(Changes((), ()), happened=[gone])
         record = ends(store)
         assert attributes(spans_of(receiver.raw())["job"][0])["stoker.job.id"] == record.job.id
@@ -397,7 +397,7 @@ def test_the_cost_is_told_when_it_is_known(store: Store, monkeypatch: pytest.Mon
         job, _ = store.add_job(JobSpec(app="a.py"), make_job, None, 5.0)
         failed = replace(job, state="failed", reason="exit code 1", cost=0.1, finished_at=9.0)
         task = make_task(job.job.id, 0, state="running")
-        happened = [Happening(time.time(), job.job.id, "failed", "1")]
+        happened = [HistoryEvent(time.time(), job.job.id, "failed", "1")]
         store.save(Changes((failed,), (task,)), happened=happened)
         assert looked.wait(PATIENCE)
         store.save(Changes((replace(failed, cost=0.3),), (replace(task, state="killed", ended_at=10.0),)))
@@ -513,7 +513,7 @@ def test_what_is_missing_or_wrong_is_said_before_a_daemon_begins(
     ):
         config = parse(f"telemetry: {written}", Config, "stoker.yaml")
         with pytest.raises(ConfigError, match=said) as error:
-            Office({}, store, telemetry=config.telemetry)
+            NotificationService({}, store, telemetry=config.telemetry)
         assert "s3cret" not in str(error.value)
         (found,) = (each for each in check(config, tmp_path) if each.key == "telemetry")
         assert found.verdict == "error"

@@ -21,12 +21,14 @@ from structlog.testing import capture_logs
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Webhook
 from conf.schema.event_kinds import Kind
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
-from daemon.notifications.notification_service import FACT, Office
+from daemon.notifications.notification_service import FACT, NotificationService
 from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.events import EventRows, Events
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
@@ -65,9 +67,11 @@ def hook(receiver: Receiver, **given: Any) -> Webhook:
 
 
 @contextlib.contextmanager
-def told(store: Store, may_tell: Callable[[], bool] = lambda: True, **webhooks: Webhook) -> Iterator[Office]:
+def told(
+    store: Store, may_tell: Callable[[], bool] = lambda: True, **webhooks: Webhook
+) -> Iterator[NotificationService]:
     """They are told within; tried again soon."""
-    office = Office(webhooks, store, may_tell, first_pause=0.01)
+    office = NotificationService(webhooks, store, may_tell, first_pause=0.01)
     office.start()
     try:
         yield office
@@ -83,7 +87,7 @@ def known(store: Store) -> None:
 def happens(store: Store, *texts: str, kind: Kind = "vm lost", at: float | None = None) -> None:
     """So much happened, now unless said otherwise, to no job."""
     at = time.time() if at is None else at
-    store.save(Changes((), ()), happened=[Happening(at, None, kind, text) for text in texts])
+    store.save(Changes((), ()), happened=[HistoryEvent(at, None, kind, text) for text in texts])
 
 
 def ends(store: Store, owner: str = "", queue: str = "default", text: str = "all is well") -> JobRecord:
@@ -93,7 +97,7 @@ def ends(store: Store, owner: str = "", queue: str = "default", text: str = "all
     job, _ = store.add_job(spec, make, None, 5.0)
     over = replace(job, state="finished", reason=text, cost=0.25, exit_code=0, finished_at=9.0)
     task = make_task(job.job.id, 0, state="finished", ended_at=9.0)
-    store.save(Changes((over,), (task,)), happened=[Happening(time.time(), job.job.id, "finished", text)])
+    store.save(Changes((over,), (task,)), happened=[HistoryEvent(time.time(), job.job.id, "finished", text)])
     return over
 
 
@@ -291,7 +295,7 @@ def test_the_cost_is_told_when_it_is_known(file_store: Store) -> None:
         failed = replace(job, state="failed", reason="exit code 1", cost=0.1, finished_at=9.0)
         task = make_task(job.job.id, 0, state="running")
         now = time.time()
-        file_store.save(Changes((failed,), (task,)), happened=[Happening(now, job.job.id, "failed", "1")])
+        file_store.save(Changes((failed,), (task,)), happened=[HistoryEvent(now, job.job.id, "failed", "1")])
         ended = replace(task, state="killed", ended_at=10.0)
         file_store.save(Changes((replace(failed, cost=0.3),), (ended,)))
         found = receiver.next()
@@ -429,7 +433,7 @@ def test_secrets_have_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ):
         config = parse(written, Config, "stoker.yaml")
         with pytest.raises(ConfigError, match=f"^webhooks.chat.*{said}") as error:
-            Office(config.webhooks, file_store)
+            NotificationService(config.webhooks, file_store)
         assert "short" not in str(error.value).replace("SHORT", "")
         (found,) = (each for each in check(config, tmp_path) if each.key == "webhooks.chat")
         assert (found.verdict, said in found.what) == ("error", True)

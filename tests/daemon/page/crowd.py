@@ -20,8 +20,11 @@ from starlette.types import ASGIApp
 
 from conf.schema import Http, JobSpec
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
+from daemon.core.status import (
+    BudgetStatus,
+    QueuePositions,
+)
 from daemon.http.app import create_app
-from daemon.http.server.scheduler_interface import BudgetStatus, Standing
 from daemon.http.server.uvicorn_server import make_server
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
@@ -210,9 +213,9 @@ class Crowd(SmallScheduler):
         """A tenth of it is spent."""
         return BudgetStatus(time.strftime("%Y-%m-%d", time.gmtime()), 200.0, 20.0, hold=False)
 
-    def standing(self) -> Standing:
+    def standing(self) -> QueuePositions:
         """First come, first served."""
-        return Standing(self._queue[0] if self._queue else "")
+        return QueuePositions(self._queue[0] if self._queue else "")
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """A bit of each."""

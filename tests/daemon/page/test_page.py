@@ -11,11 +11,13 @@ from fastapi import FastAPI
 
 from conf.schema import JobSpec
 from daemon.core.estimate import Estimate, KeptEstimates
+from daemon.core.status import (
+    LogChunk,
+)
 from daemon.http.app import create_app
-from daemon.http.server.scheduler_interface import LogChunk
 from daemon.page import stream
 from daemon.store.job_store import Store
-from daemon.store.rows.event_recorder import Happening
+from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.what_if.cases import Present
 from daemon.what_if.worker import compile_for
 from environment.decisions.explain import CandidateVm, Choice, Explanation
@@ -429,7 +431,7 @@ def test_executors_on_very_many_vms_are_shown_in_part(chromium: Browser, crowd: 
 
 def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) -> None:
     """It asks first; what is cancelled is not done."""
-    crowd.store.put("x", "y", [Happening(1.0, "job-1", "running", "its word <b>for all</b>")])
+    crowd.store.put("x", "y", [HistoryEvent(1.0, "job-1", "running", "its word <b>for all</b>")])
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-1")
         page.sees("Why there")

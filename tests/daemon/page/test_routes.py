@@ -19,12 +19,14 @@ from conf.schema.users import UsersSection
 from daemon.auth.permits import Permit
 from daemon.auth.sessions import COOKIE, LASTS, Sessions
 from daemon.auth.user_directory import Directory
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.estimate import Estimate
 from daemon.core.identity import Person
 from daemon.http.app import create_app
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.page.page_state import MOST_ENDED, PageScene
-from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, Stream
+from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, SnapshotStream
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.vms.vm_accounts import Account
@@ -322,7 +324,7 @@ def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> Non
 
 def test_one_user_does_not_take_every_place(store: Store) -> None:
     """Those who come at once are counted too; a page that is closed makes room."""
-    stream = Stream(Crowd(store, 2, 3), store)
+    stream = SnapshotStream(Crowd(store, 2, 3), store)
     ann, bob = (Permit(Person(name, "submit"), sees_all=False) for name in ("ann", "bob"))
 
     async def listen() -> None:

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec, PolicyChoice
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.shadow_comparison import report
-from daemon.http.server.scheduler_interface import PolicyStatus, RejectedError, ShadowStatus
+from daemon.core.status import (
+    PolicyStatus,
+    ShadowStatus,
+)
 from daemon.policy.active_policies import PolicySwitch
 from daemon.policy.shadow_policy import _BACKLOG
 from daemon.store.job_store import Store

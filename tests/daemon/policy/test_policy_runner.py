@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from conf.schema import PolicyChoice
-from daemon.policy.policy_runner import Deciders
+from daemon.policy.policy_runner import PolicyRunner
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
@@ -58,16 +58,16 @@ def requests(*executors: int) -> list[PlacementRequest]:
 
 
 @pytest.fixture
-def deciders() -> Iterator[Callable[..., Deciders]]:
+def deciders() -> Iterator[Callable[..., PolicyRunner]]:
     """Make deciders whose threads end with the test."""
     made = []
     release.clear()
     asked.clear()
     before = set(threading.enumerate())
 
-    def make(name: str, fallback: PolicyChoice | None = FIRST_FIT, seconds: float = 30.0) -> Deciders:
+    def make(name: str, fallback: PolicyChoice | None = FIRST_FIT, seconds: float = 30.0) -> PolicyRunner:
         policy = PolicyChoice(name=name if ":" not in name else f"{__name__}{name}")
-        made.append(Deciders(policy, fallback, seconds))
+        made.append(PolicyRunner(policy, fallback, seconds))
         return made[-1]
 
     yield make
@@ -80,7 +80,7 @@ def deciders() -> Iterator[Callable[..., Deciders]]:
         time.sleep(0.001)
 
 
-def test_a_round_is_decided_as_without_a_thread(deciders: Callable[..., Deciders]) -> None:
+def test_a_round_is_decided_as_without_a_thread(deciders: Callable[..., PolicyRunner]) -> None:
     """First come, first served, each on what the last left, until the head has to wait; all is counted."""
     chosen = deciders("ff")
     event, explanations = chosen.decide(VIEW, requests(3, 2, 12, 1))
@@ -102,7 +102,7 @@ def test_a_round_is_decided_as_without_a_thread(deciders: Callable[..., Deciders
     assert again == (), "to wait on for the same reason is no news"
 
 
-def test_a_long_queue_is_decided_in_batches(deciders: Callable[..., Deciders]) -> None:
+def test_a_long_queue_is_decided_in_batches(deciders: Callable[..., PolicyRunner]) -> None:
     """However long the queue, the round goes on until all are placed."""
     view = make_view(make_vms(50, cpus=8))
     queue = [PlacementRequest(make_job(f"job-{i}", 1), 1) for i in range(300)]
@@ -120,7 +120,7 @@ def backwards(view: ClusterView, queue: Requests) -> Decision:
     return Place(request.job.id, (int(view.free_cpus.argmax()),) * request.count)
 
 
-def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., Deciders]) -> None:
+def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., PolicyRunner]) -> None:
     """Across batches and faults every job is placed once; the fallback takes the first that is left."""
     view = make_view(make_vms(50, cpus=8))
     queue = [PlacementRequest(make_job(f"job-{i}", 1), 1) for i in range(150)]
@@ -140,7 +140,7 @@ def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., Deciders]) 
     ],
 )
 def test_the_fallback_decides_instead_of_a_policy_that_fails(
-    deciders: Callable[..., Deciders], name: str, fault: str
+    deciders: Callable[..., PolicyRunner], name: str, fault: str
 ) -> None:
     """Every job is placed by the fallback, which is named, with the policy and its fault beside it."""
     chosen = deciders(name)
@@ -153,7 +153,7 @@ def test_the_fallback_decides_instead_of_a_policy_that_fails(
     assert (status.placed, status.faults, status.last_fault) == (3, 3, told)
 
 
-def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., Deciders]) -> None:
+def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., PolicyRunner]) -> None:
     """`fallback: null` is heeded; so is a fallback that fails in its turn."""
     for fallback in (None, PolicyChoice(name=f"{__name__}:lies")):
         event, (why,) = deciders(":raises", fallback).decide(VIEW, requests(1, 2))
@@ -165,7 +165,7 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., D
     assert why.faults[1].endswith("lies: VM 99 is not one of the 3 VMs")
 
 
-def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Deciders]) -> None:
+def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., PolicyRunner]) -> None:
     """What it decided in time counts; then the fallback decides, in no new thread, until it has come back."""
     chosen = deciders(":stuck_on_b", seconds=1.0)
     threads = set(threading.enumerate())
@@ -194,7 +194,7 @@ def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Dec
     assert chosen.status().faults == 5
 
 
-def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., Deciders]) -> None:
+def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., PolicyRunner]) -> None:
     """The fallback decides then; while something runs that may end, to wait is a decision like any other."""
     chosen = deciders(":waits")
     event, _ = chosen.decide(VIEW, requests(1, 1))
@@ -212,7 +212,7 @@ def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., Deciders])
     assert chosen.status().faults == 4, "the second job fits no VM: there is nothing to place"
 
 
-def test_what_fits_nothing_may_wait(deciders: Callable[..., Deciders]) -> None:
+def test_what_fits_nothing_may_wait(deciders: Callable[..., PolicyRunner]) -> None:
     """Though nothing runs."""
     chosen = deciders(":waits")
     event, _ = chosen.decide(VIEW, requests(99))
@@ -229,7 +229,7 @@ def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.Mon
         return Wait("not today")
 
     monkeypatch.setattr("tests.daemon.policy.test_policy_runner.waits", slow)
-    made = Deciders(
+    made = PolicyRunner(
         PolicyChoice(name="tests.daemon.policy.test_policy_runner:waits"), None, 60.0, meanwhile=done.set
     )
     made.decide(VIEW, requests(99))

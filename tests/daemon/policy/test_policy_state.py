@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from conf.schema import PolicyChoice
-from daemon.policy.policy_runner import Deciders
+from daemon.policy.policy_runner import PolicyRunner
 from daemon.policy.policy_state import Memory
 from daemon.store.job_store import Store
 from environment.types import EndedJob
@@ -25,9 +25,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def deciders(store: Store) -> Deciders:
+def deciders(store: Store) -> PolicyRunner:
     """OgaSched in its thread."""
-    return Deciders(OGASCHED, PolicyChoice(), 60.0, lambda name: Memory(store, name))
+    return PolicyRunner(OGASCHED, PolicyChoice(), 60.0, lambda name: Memory(store, name))
 
 
 def recalled(store: Store) -> bytes:

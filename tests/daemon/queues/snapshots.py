@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from daemon.queues.queue_snapshot import QueueSight
-from environment.queues.shares import Holding, Shares
+from daemon.queues.queue_snapshot import QueueSnapshot
+from environment.queues.shares import JobHolding, Shares
 from environment.queues.types import Queues, Sharing
 from environment.resources import Resources
 
@@ -20,7 +20,7 @@ def seen(
     spent: float = 0.0,
     order: Sequence[str] = ("priority", "fair"),
     window: int = 256,
-) -> QueueSight:
+) -> QueueSnapshot:
     """Jobs of these queues and users hold so much of a cluster of 8 cpus and 8 GiB, since an hour ago.
 
     Each has cost so much today.
@@ -28,7 +28,7 @@ def seen(
     sharing = Sharing(tuple(order), queues=queues, window=window)  # type: ignore[arg-type]  # any words
     shares = Shares(sharing)
     for number, (queue, user, resources) in enumerate(held):
-        shares.holds(f"job-{number}", Holding(queue, user, resources, 0.5), 0.0)
+        shares.holds(f"job-{number}", JobHolding(queue, user, resources, 0.5), 0.0)
         shares.spends(queue, user, "2026-11-22", spent)
     standings = shares.standings(WHOLE, 3600.0, "2026-11-22")
-    return QueueSight(standings, first, waiting or {}, longest or {}, stray)
+    return QueueSnapshot(standings, first, waiting or {}, longest or {}, stray)

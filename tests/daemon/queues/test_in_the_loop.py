@@ -11,8 +11,13 @@ import pytest
 from conf.loader import build
 from conf.schema import Config, JobSpec
 from daemon.cli.cluster import cluster_tables
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.queue_status import QueueStatus
-from daemon.http.server.scheduler_interface import RejectedError, submit_one
+from daemon.http.server.scheduler_interface import (
+    submit_one,
+)
 from daemon.scheduler.service import Service
 from daemon.schemas.cluster import cluster_body
 from daemon.store.job_store import Store

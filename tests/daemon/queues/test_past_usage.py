@@ -3,7 +3,7 @@
 import pytest
 
 from daemon.queues import past_usage
-from environment.queues.shares import Holding, Shares, Standings
+from environment.queues.shares import JobHolding, Shares, Standings
 from environment.queues.types import Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
 from tests.daemon.queues.snapshots import WHOLE
@@ -19,10 +19,10 @@ def had(shares: Shares, at: float) -> Standings:
 
 def test_shares_are_the_same_after_a_restart() -> None:
     """Of jobs that are over, and of those that go on; who began since counts from what was kept on."""
-    shares, goes_on = Shares(SHARING), Holding("b", "bob", Resources.of(2.0), 0.0)
-    shares.holds("over", Holding("a", "ann", Resources.of(4.0), 0.0), 0.0)
+    shares, goes_on = Shares(SHARING), JobHolding("b", "bob", Resources.of(2.0), 0.0)
+    shares.holds("over", JobHolding("a", "ann", Resources.of(4.0), 0.0), 0.0)
     shares.holds("goes on", goes_on, 500.0)
-    shares.holds("over", Holding("a", "ann", NOTHING, 0.0), 1000.0)
+    shares.holds("over", JobHolding("a", "ann", NOTHING, 0.0), 1000.0)
     used = past_usage.taken_up(past_usage.kept(had(shares, 1500.0)), 2000.0)
     again = Shares(SHARING)
     again.resume(used, (), {"goes on": goes_on}, 2000.0)
@@ -33,7 +33,7 @@ def test_shares_are_the_same_after_a_restart() -> None:
     assert had(again, 2000.0).share("a") > 0.0
 
     since = Shares(SHARING)  # what is held only now was not held since the last change before
-    since.resume(used, (), {"new": Holding("a", "ann", Resources.of(4.0), 0.0)}, 1500.0)
+    since.resume(used, (), {"new": JobHolding("a", "ann", Resources.of(4.0), 0.0)}, 1500.0)
     assert had(since, 1500.0).of(("a", None)).past == pytest.approx(
         had(shares, 1500.0).of(("a", None)).past_at(1500.0, SHARING.half_life), rel=1e-4
     )
@@ -44,12 +44,12 @@ def test_no_more_is_kept_than_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past_usage, "_KEPT", 3)
     shares = Shares(SHARING)
     for number, cpus in enumerate((1.0, 3.0, 2.0)):
-        shares.holds(f"job-{number}", Holding("a", f"user-{number}", Resources.of(cpus), 0.0), 0.0)
-    shares.holds("b", Holding("b", "", Resources.of(0.5), 0.0), 0.0)
+        shares.holds(f"job-{number}", JobHolding("a", f"user-{number}", Resources.of(cpus), 0.0), 0.0)
+    shares.holds("b", JobHolding("b", "", Resources.of(0.5), 0.0), 0.0)
     kept = past_usage.taken_up(past_usage.kept(had(shares, 1600.0)), 1600.0)
     assert [(use.queue, use.user) for use in kept] == [("a", None), ("b", None), ("a", "user-1")]
     for job in ("job-0", "job-1", "job-2", "b"):
-        shares.holds(job, Holding("a", "", NOTHING, 0.0), 1600.0)
+        shares.holds(job, JobHolding("a", "", NOTHING, 0.0), 1600.0)
     assert past_usage.kept(had(shares, 1600.0 * 40)) == ""
 
 
@@ -58,7 +58,7 @@ def test_it_is_kept_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch)
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     shares, keeper = Shares(SHARING), past_usage.PastUse()
-    shares.holds("job", Holding("a", "ann", Resources.of(4.0), 0.0), 0.0)
+    shares.holds("job", JobHolding("a", "ann", Resources.of(4.0), 0.0), 0.0)
 
     def facts(at: float, whole: Resources = WHOLE) -> dict[str, str]:
         clock[0] = at

@@ -10,13 +10,15 @@ import pytest
 
 from conf.loader import build
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec, SharingFile
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import NOBODY, Submitter
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreFullError
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.submission.admission import Intake
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
 from environment.queues.types import Queues, queues_of
 from environment.types import Job
@@ -56,7 +58,7 @@ class Door:
         """What the loop tells it."""
         spot = (replace(vm, terms=Terms("spot", spot=SpotTerms(0.2))) for vm in make_vms(8, cpus=4)[4:])
         vms = (*make_vms(4, cpus=4), *spot)
-        self.intake.note(0, Reach(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
+        self.intake.note(0, MaxCapacity(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
 
     def __call__(self, queue: str, owner: str = "", submitter: Submitter = NOBODY, **asked: Any) -> Job:
         """The job that comes of it; raises what it is refused for."""

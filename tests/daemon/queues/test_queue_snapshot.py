@@ -6,7 +6,7 @@ import pytest
 
 from conf.loader import build
 from conf.schema import SharingFile
-from daemon.queues.queue_snapshot import QueueSight, next_look
+from daemon.queues.queue_snapshot import QueueSnapshot, next_look
 from environment.model.messages.records import JobRecord
 from environment.queues.types import queues_of
 from environment.resources import Resources
@@ -58,7 +58,7 @@ def test_only_the_first_have_places() -> None:
     sight = seen(QUEUES, first=["first", "second"], window=2, order=["shortest"])
     assert [sight.place(name) for name in ("first", "second", "third")] == [0, 1, None]
     assert sight.why(job("third", "prod.ml")) == "more than 2 jobs are before it (order: shortest)"
-    assert QueueSight(sight.standings).why(job("third", "prod.ml")) == ""
+    assert QueueSnapshot(sight.standings).why(job("third", "prod.ml")) == ""
 
 
 def test_dear_looks_are_rare() -> None:

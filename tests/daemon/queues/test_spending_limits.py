@@ -5,7 +5,7 @@ from pathlib import Path
 
 from conf.loader import build
 from conf.schema import SharingFile
-from daemon.queues.spending_limits import FACT, Allowances
+from daemon.queues.spending_limits import FACT, SpendingLimits
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.vms.vm_accounts import Charge, day_of
@@ -46,7 +46,7 @@ def test_what_is_used_up_is_told_once_a_day() -> None:
         (NOW + 86_400.0, ["dev", "prod", "prod.etl", "prod.etl"]),
     ):  # fmt: skip
         clock[0] = at
-        allowances = Allowances(lambda: clock[0], facts.get)
+        allowances = SpendingLimits(lambda: clock[0], facts.get)
         allowances.observe(standings)
         allowances.observe(standings)
         news, known = allowances.take_news()
@@ -61,7 +61,7 @@ def test_what_is_used_up_is_told_once_a_day() -> None:
 def test_what_cannot_be_read_is_forgotten() -> None:
     """Then it is told once more."""
     queues = queues_of(build(SharingFile, {"queues": {"a": {"most": {"dollars_per_day": 1}}}}, "q").queues)
-    allowances = Allowances(lambda: NOW, {FACT: "[1"}.get)
+    allowances = SpendingLimits(lambda: NOW, {FACT: "[1"}.get)
     allowances.observe(seen(queues, ("a", "", CORE), spent=1.0).standings)
     assert len(allowances.take_news()[0]) == 1
 

@@ -1,6 +1,6 @@
 """What other threads are shown of pools."""
 
-from daemon.scheduler.cluster_snapshot import Picture, picture_of
+from daemon.scheduler.cluster_snapshot import ClusterSnapshot, picture_of
 from environment.model.messages import events as ev
 from tests.builders import make_job, make_vms
 from tests.environment.model.walks.elastic_world import ElasticWorld
@@ -11,10 +11,10 @@ def test_a_pool_costs_what_its_provider_says() -> None:
     """Or what the cluster file does, where it says nothing."""
     world = ElasticWorld()
     world.begin()
-    (pool,) = picture_of(world.model, world.now, Picture()).pools
+    (pool,) = picture_of(world.model, world.now, ClusterSnapshot()).pools
     assert (pool.name, pool.price_per_hour) == ("general", 0.24)
     world.send(ev.PoolPrices(world.now, (("general", 0.1),)))
-    (pool,) = picture_of(world.model, world.now, Picture()).pools
+    (pool,) = picture_of(world.model, world.now, ClusterSnapshot()).pools
     assert (pool.name, pool.price_per_hour) == ("general", 0.1)
 
 
@@ -25,7 +25,7 @@ def test_a_vm_out_of_reach_is_shown_as_long_as_its_executors_are_waited_for() ->
     world.run(make_job(executors=6))
     world.tell("unreachable", *(f"job-1.{number}" for number in range(4)))
     world.send(ev.VmLost(world.now, one.id))
-    shown = {vm.id: vm for vm in picture_of(world.model, world.now, Picture()).vms}
+    shown = {vm.id: vm for vm in picture_of(world.model, world.now, ClusterSnapshot()).vms}
     assert (shown[one.id].state, shown[one.id].used_cpus, len(shown[one.id].executors)) == (
         "unreachable",
         4,
@@ -36,7 +36,7 @@ def test_a_vm_out_of_reach_is_shown_as_long_as_its_executors_are_waited_for() ->
     )
     assert (shown[two.id].state, shown[two.id].note) == ("up", "")
     world.wait(61)
-    assert [vm.id for vm in picture_of(world.model, world.now, Picture()).vms] == [two.id]
+    assert [vm.id for vm in picture_of(world.model, world.now, ClusterSnapshot()).vms] == [two.id]
 
 
 def test_a_vm_of_a_pool_out_of_reach_is_shown_as_such() -> None:
@@ -51,5 +51,5 @@ def test_a_vm_of_a_pool_out_of_reach_is_shown_as_such() -> None:
     vm_id = world.model.tasks("job-1")[0].vm_id
     world.tell("unreachable", task)
     world.send(ev.VmLost(world.now, vm_id))
-    shown = {vm.id: vm for vm in picture_of(world.model, world.now, Picture()).vms}
+    shown = {vm.id: vm for vm in picture_of(world.model, world.now, ClusterSnapshot()).vms}
     assert (shown[vm_id].state, shown[vm_id].pool) == ("unreachable", "general")

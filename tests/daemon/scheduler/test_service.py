@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, EventLogSection, JobSpec
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.event_queue import Item
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.scheduler.service import Service
@@ -31,7 +33,7 @@ from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Dynamic, Job
 from framework.embedded import AgentSpec
 from framework.host.process_tree import identity
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 from framework.spark.driver.supervisor import PROCESS_FILE
@@ -255,7 +257,7 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
         save(self, *arguments)
 
     monkeypatch.setattr(Store, "save", refusing)
-    monkeypatch.setattr(MesosLink, "execute", lambda *_: commands.append(store.get("framework_id")))
+    monkeypatch.setattr(MasterLink, "execute", lambda *_: commands.append(store.get("framework_id")))
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         launcher = Launcher(config, tmp_path, "127.0.0.1")
@@ -341,14 +343,14 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
 ) -> None:
     """The launch is in the store when its message is made, each update when it is acknowledged."""
     acknowledged: list[tuple[str, str]] = []
-    acknowledge = MesosLink.acknowledge
+    acknowledge = MasterLink.acknowledge
 
-    def witnessed(link: MesosLink, status: dict[str, Any]) -> None:
+    def witnessed(link: MasterLink, status: dict[str, Any]) -> None:
         (task,) = store.executors("job-1")
         acknowledged.append((status["state"].removeprefix("TASK_").lower(), task.state))
         acknowledge(link, status)
 
-    monkeypatch.setattr(MesosLink, "acknowledge", witnessed)
+    monkeypatch.setattr(MasterLink, "acknowledge", witnessed)
     store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))

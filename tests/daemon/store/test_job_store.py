@@ -28,7 +28,7 @@ from daemon.store.rows import tables
 from daemon.store.rows.database import _Writer
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 
@@ -585,7 +585,7 @@ job_records = st.builds(
         submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
         driver=st.none() | amounts, dynamic=st.none() | st.builds(Dynamic, whole, whole),
     ),
-    wanted=st.lists(st.builds(Asked, whole, amounts, whole), max_size=2).map(tuple), capped=texts,
+    wanted=st.lists(st.builds(ExecutorRequest, whole, amounts, whole), max_size=2).map(tuple), capped=texts,
     state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
     started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,
     losses=whole, cost=numbers, aborting=st.booleans(),

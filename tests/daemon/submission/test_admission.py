@@ -11,15 +11,20 @@ from pydantic import ValidationError
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
-from daemon.http.server.scheduler_interface import Admission, RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError, StoreFullError
-from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Admission,
+    SubmittedSpec,
+)
 from daemon.store.rows import job_rows
 from daemon.submission import admission as intake_module
 from daemon.submission.admission import Intake
 from environment.model.messages.records import JobRecord
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
 from environment.types import Dynamic, PlacementRequest, Vm
 from framework.spark.submit_properties import job_properties
@@ -44,7 +49,7 @@ class Door:
     def _look(self) -> None:
         self.looks += 1
         if self.found is not None:
-            self.intake.note(0, Reach(self.found), set())
+            self.intake.note(0, MaxCapacity(self.found), set())
 
     def submit(self, cpus: float, **asked: Any) -> JobRecord:
         """A job of one executor."""
@@ -64,7 +69,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
     """One with two VMs of four cpus."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     door = Door(tmp_path, store)
-    door.intake.note(0, Reach(make_vms(2, cpus=4)), set())
+    door.intake.note(0, MaxCapacity(make_vms(2, cpus=4)), set())
     yield door
     store.close()
 
@@ -73,7 +78,7 @@ def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
     """By what its profile says: wordcount does all again; refused where it may be nowhere else."""
     fixed = make_vms(2, cpus=4)
     spot = replace(fixed[0], terms=Terms("cheap", 60.0, spot=SpotTerms(120.0, notice=0.0)))
-    door.intake.note(0, Reach((spot, fixed[1])), set())
+    door.intake.note(0, MaxCapacity((spot, fixed[1])), set())
     job = door.submit(1, type="wordcount").job
     assert job.unending_on == ("cheap",)
     assert "never ends on spot at this rate (120 interruptions an hour)" in job.barred(spot)
@@ -84,7 +89,7 @@ def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
     with pytest.raises(RejectedError, match="the job never ends on spot at this rate"):
         door.submit(1, type="wordcount", spot="only")
     seldom = replace(spot, terms=Terms("cheap", 60.0, spot=SpotTerms(0.2, notice=0.0)))
-    door.intake.note(0, Reach((seldom, fixed[1])), set())
+    door.intake.note(0, MaxCapacity((seldom, fixed[1])), set())
     assert door.submit(1, type="wordcount", spot="only").job.unending_on == ()
 
 
@@ -183,18 +188,18 @@ def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:
 def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its agent reboots: a script must not lose its job for that. For ever gone is gone."""
     few, many = make_vms(2, cpus=4), make_vms(3, cpus=8)
-    door.intake.note(0, Reach(many), set())
-    door.intake.note(0, Reach(few), set())
+    door.intake.note(0, MaxCapacity(many), set())
+    door.intake.note(0, MaxCapacity(few), set())
     door.submit(8)
     monkeypatch.setattr(intake_module, "OF_LATE", 0.0)
-    door.intake.note(0, Reach(make_vms(1, cpus=4)), set())
+    door.intake.note(0, MaxCapacity(make_vms(1, cpus=4)), set())
     with pytest.raises(RejectedError, match="fits no VM"):
         door.submit(8)
 
 
 def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     """All of it counts, fewer executors where they are enough; what is less than the limit may wait."""
-    door.intake.note(0, Reach(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
+    door.intake.note(0, MaxCapacity(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
     said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
     with pytest.raises(RejectedError, match=said) as refused:
         door.submit(3, executors=3)

@@ -19,7 +19,7 @@ from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.resources import Resources
 from environment.types import Dynamic, Job
 from tests.builders import make_job, make_vm
@@ -530,7 +530,7 @@ def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) ->
 
 def test_further_executors_are_as_the_first(api: Api, door: Door) -> None:
     """Also in what Spark does not know of: GPUs by Mesos' settings."""
-    door.applications._intake.note(0, Reach((make_vm(gpus=1),)), set())
+    door.applications._intake.note(0, MaxCapacity((make_vm(gpus=1),)), set())
     key = register(api, properties={**DYNAMIC, "spark.mesos.executor.gpus": "1"})["key"]
     profiles = [{"id": 0, "total": 2, "executor": {"cores": 2, "memory": 2048}}]
     speak(api, key, "PUT", "/executors", profiles=profiles)

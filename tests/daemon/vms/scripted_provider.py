@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from framework.providers.interface import Machine, Notice, ProviderError, Refusal, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, Refusal, VmRequest
 
 #: What becomes of a call: it is carried out and answered; fails before or after it was carried out; is
 #: carried out and answered when `let_go` is called; never is; is carried out twice, whatever is there.
@@ -40,7 +40,7 @@ class ScriptedProvider:
         """Answer all calls that wait, and those to come."""
         self._gate.set()
 
-    def open(self, wanted: Wanted) -> Machine:
+    def open(self, wanted: VmRequest) -> Machine:
         """Open a VM, or more, or none."""
         return self._call("open", wanted.lease, lambda fate: self._open(wanted, anew=fate == "twice"))
 
@@ -69,7 +69,7 @@ class ScriptedProvider:
         """Have all that boot run."""
         self.machines |= {i: replace(machine, state="running") for i, machine in self.machines.items()}
 
-    def _open(self, wanted: Wanted, *, anew: bool) -> Machine:
+    def _open(self, wanted: VmRequest, *, anew: bool) -> Machine:
         there = self.of(wanted.lease)
         if there and not anew:
             return there[0]

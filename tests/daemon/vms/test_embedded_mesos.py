@@ -16,14 +16,14 @@ import pytest
 
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
-from daemon.vms.embedded_mesos import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
+from daemon.vms.embedded_mesos import EmbeddedError, EmbeddedMesos, agent_specs, find_embedded, start_embedded
 from environment.clusters.cluster_files import vms_of
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
 from framework.host.process_tree import below, children
 from framework.mesos.bounded_http import Credentials
 from framework.providers.embedded import EmbeddedMesosProvider
-from framework.providers.interface import Wanted
+from framework.providers.interface import VmRequest
 from tests.waiting import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
@@ -113,7 +113,7 @@ def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
     assert find_embedded(tmp_path) is None
 
 
-def stop_worker(embedded: Embedded) -> int:
+def stop_worker(embedded: EmbeddedMesos) -> int:
     """Stop the process that serves, whose parent is only its keeper; its pid."""
     (worker,) = children(embedded.pid)
     os.kill(worker, signal.SIGSTOP)
@@ -195,7 +195,7 @@ def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
         assert agent["pid"].startswith(net)
         provider = EmbeddedMesosProvider(first.address, Credentials(first.principal, first.secret))
         (place,) = (vm for vm in vms_of(load(cluster, Cluster)) if vm.terms)
-        opened = provider.open(Wanted("p-1.1", place))  # one that comes later is isolated, too
+        opened = provider.open(VmRequest("p-1.1", place))  # one that comes later is isolated, too
         assert f"slave(1)@{opened.address}".startswith(net)
         until(lambda: provider.list()[0].state == "running")
     finally:

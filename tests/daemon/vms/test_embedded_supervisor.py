@@ -13,7 +13,7 @@ import pytest
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.client import Client
 from daemon.vms import embedded_supervisor
-from daemon.vms.embedded_mesos import Embedded, EmbeddedError, find_embedded, start_embedded
+from daemon.vms.embedded_mesos import EmbeddedError, EmbeddedMesos, find_embedded, start_embedded
 from daemon.vms.embedded_supervisor import EmbeddedWatch
 from framework.host.process_tree import adopt_orphans, children
 from tests.chaos.scene import SPARK
@@ -88,7 +88,7 @@ def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(embedded_supervisor, "MOST_UNANSWERED", 2)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
 
-    def start(port: int) -> Embedded:
+    def start(port: int) -> EmbeddedMesos:
         return start_embedded(tmp_path / "cluster.yaml", port, tmp_path)
 
     watch = EmbeddedWatch(first := start(0), start)
@@ -180,7 +180,7 @@ class Dying:
         """It died."""
         return False
 
-    def start(self, port: int) -> Embedded:
+    def start(self, port: int) -> EmbeddedMesos:
         """Start another one, where the last one was."""
         assert port == 1234
         self.at.append(time.monotonic())
@@ -188,7 +188,7 @@ class Dying:
             self.enough.set()
         if not self.comes_up:
             raise EmbeddedError("the port is taken")
-        return cast("Embedded", self)
+        return cast("EmbeddedMesos", self)
 
 
 @pytest.mark.parametrize("comes_up", [True, False])
@@ -199,7 +199,7 @@ def test_one_that_does_not_stay_is_started_with_growing_pauses(
     monkeypatch.setattr(embedded_supervisor, "_LOOK", 0.001)
     monkeypatch.setattr(embedded_supervisor, "FIRST_PAUSE", 0.02)
     dying = Dying(comes_up=comes_up)
-    watch = EmbeddedWatch(cast("Embedded", dying), dying.start)
+    watch = EmbeddedWatch(cast("EmbeddedMesos", dying), dying.start)
     assert dying.enough.wait(300.0)
     told = watch.state
     watch.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daemon.vms import termination_notices, vm_provisioner
-from daemon.vms.vm_provisioner import Machines
+from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.pools import Terms
@@ -31,7 +31,7 @@ class Office:
         self.events: list[ev.Event] = []
         self.leads = True
         self.now = NOW
-        self.machines = Machines(
+        self.machines = VmProvisioner(
             self.provider, self.events.append, lambda: self.leads, lambda: self.now, patience
         )
         self._over = threading.Event()

@@ -13,22 +13,32 @@ import pytest
 
 from conf.schema import JobSpec
 from daemon.cli.shared import job_tables
-from daemon.core.estimate import Came, Coverage, Estimate, Held, KeptEstimates, Made, notes_of
-from daemon.http.server.scheduler_interface import RejectedError
+from daemon.core.errors import (
+    RejectedError,
+)
+from daemon.core.estimate import (
+    Coverage,
+    Estimate,
+    EstimateOutcome,
+    IntervalCounts,
+    KeptEstimates,
+    Made,
+    notes_of,
+)
 from daemon.schemas.job_bodies import job_detail
 from daemon.store.job_store import Store
 from daemon.store.rows.database import StoreError
 from daemon.what_if import estimator as made
 from daemon.what_if.cases import Present
 from daemon.what_if.estimator import Estimates
-from daemon.what_if.what_if import JobAhead, PolicyAhead
+from daemon.what_if.what_if import JobForecast, PolicyAhead
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
 from environment.simulation.durations.belief_errors import LearnedErrors
 from environment.simulation.durations.prediction_intervals import Interval
 from tests.builders import make_job, make_view, make_vms
 
-AHEAD = JobAhead(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7), 20)
+AHEAD = JobForecast(Interval(50.0, 40.0, 90.0), Interval(150.0, 120.0, 200.0), Interval(0.5, 0.4, 0.7), 20)
 
 
 class Foreseen:
@@ -129,12 +139,14 @@ def test_what_is_guessed_in_one_is_said() -> None:
     """Of types that nobody knows, and as long as little came of what was told."""
     unknown = replace(record(1), job=replace(record(1).job, expected_duration=None, type="new"))
     known = replace(unknown, job=replace(unknown.job, expected_duration=9.0))
-    enough = Coverage(Held(15, 2, 3))
+    enough = Coverage(IntervalCounts(15, 2, 3))
     told = Estimate(1000.0, AHEAD.start, AHEAD.end, AHEAD.cost)
     guessed = "how long it takes is guessed: nothing is known of jobs of type new"
     assert notes_of(known, told, enough) == []
     assert notes_of(unknown, told, enough) == [guessed]
-    assert notes_of(known, told, Coverage(Held(15, 2, 2)))[0].endswith("20 starts, and 19 were seen")
+    assert notes_of(known, told, Coverage(IntervalCounts(15, 2, 2)))[0].endswith(
+        "20 starts, and 19 were seen"
+    )
     assert notes_of(known, replace(told, draws=20), enough) == []
     (hurried,) = notes_of(known, replace(told, draws=1), enough)
     assert hurried == "too narrow: it is of 1 draw only, as there was no time for more"
@@ -172,13 +184,13 @@ def test_after_a_first_that_took_minutes_there_is_no_rest_of_hours(monkeypatch: 
 @pytest.mark.parametrize(
     ("placed_at", "coverage"),
     [
-        (1040.0, Held(1, 0, 0)),
-        (1100.0, Held(0, 0, 1)),
-        (1001.0, Held(0, 1, 0)),
-        (None, Held()),
+        (1040.0, IntervalCounts(1, 0, 0)),
+        (1100.0, IntervalCounts(0, 0, 1)),
+        (1001.0, IntervalCounts(0, 1, 0)),
+        (None, IntervalCounts()),
     ],
 )
-def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Held) -> None:
+def test_what_came_true_is_counted_once(placed_at: float | None, coverage: IntervalCounts) -> None:
     """One that was killed never started; of one that has started nothing is to be learned any more."""
     estimates = ready()
     state: Any = "killed" if placed_at is None else "starting"
@@ -205,9 +217,12 @@ def test_ends_and_costs_are_held_to_what_was_told() -> None:
     for each in (estimates, later):
         each.observe([record(1, **done), record(2, **done | {"state": "failed"})], waiting=False)
         each._settle()
-        assert (each.coverage().end, each.coverage().cost) == (Held(1, 0, 0), Held(0, 0, 1))
-    assert estimates.coverage().start == Held(2, 0, 0)
-    assert later.coverage().start == Held()  # which the earlier daemon has counted
+        assert (each.coverage().end, each.coverage().cost) == (
+            IntervalCounts(1, 0, 0),
+            IntervalCounts(0, 0, 1),
+        )
+    assert estimates.coverage().start == IntervalCounts(2, 0, 0)
+    assert later.coverage().start == IntervalCounts()  # which the earlier daemon has counted
 
 
 def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
@@ -230,7 +245,7 @@ def test_nobody_is_told_to_end_before_the_start() -> None:
     estimates = Estimates(Foreseen(), lambda: ("ff", {}), Kept(), LearnedErrors())
     for _ in range(30):
         estimates._start.learn(Interval(2.0, 0.0, 5.0), 200.0)
-    drawn = JobAhead(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7), 20)
+    drawn = JobForecast(Interval(2.0, 0.0, 5.0), Interval(70.0, 60.0, 80.0), Interval(0.5, 0.4, 0.7), 20)
     told = estimates.mended(drawn)
     assert told.start.high == pytest.approx(200.0)
     assert (told.end.low, told.end.high) == (60.0, told.start.high)
@@ -240,11 +255,11 @@ def test_nobody_is_told_to_end_before_the_start() -> None:
 def test_the_daemon_says_where_what_came_is_beside_what_was_told() -> None:
     """The CLI and the page work nothing out: the slack is the same everywhere."""
     told = Estimate(1000.0, Interval(1050.0, 1040.0, 1090.0), Interval(1150.0, 1120.0, 1200.0), AHEAD.cost)
-    assert told.came(record(1)) == Came()
-    assert told.came(record(1, state="running", placed_at=1091.9)) == Came("within")
+    assert told.came(record(1)) == EstimateOutcome()
+    assert told.came(record(1, state="running", placed_at=1091.9)) == EstimateOutcome("within")
     done = record(1, state="finished", placed_at=1092.1, finished_at=1117.9, cost=0.71)
-    assert told.came(done) == Came("after", "before", "after")
-    assert told.came(replace(done, state="failed")) == Came("after")
+    assert told.came(done) == EstimateOutcome("after", "before", "after")
+    assert told.came(replace(done, state="failed")) == EstimateOutcome("after")
     body = job_detail(done, "", None, [], expected=KeptEstimates(told, told, told)).model_dump(mode="json")
     assert body["expected"]["last"]["came"] == {"start": "after", "end": "before", "cost": "after"}
     came_true = {line: str(text).split(", ")[-1] for line, text in job_tables._facts(body) if "told" in line}

@@ -15,15 +15,17 @@ import pytest
 from agents.registry import create
 from conf.schema import Cluster, PolicyChoice
 from daemon.auth.permits import Permit
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import Person
 from daemon.http.routes.what_if import _check_bounds, _past
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.schemas.what_if import WhatIf, ahead_body
 from daemon.store.job_store import Store
 from daemon.what_if.cases import Case, Present
-from daemon.what_if.fair_queue import AskersLine
+from daemon.what_if.fair_queue import FairQueue
 from daemon.what_if.recorded_jobs import Page, recorded
-from daemon.what_if.what_if import Foresight
+from daemon.what_if.what_if import WhatIfService
 from environment.decisions.sizing import Sizes
 from environment.model.messages.records import JobRecord
 from environment.types import Decision, PlacementRequest
@@ -34,7 +36,7 @@ from tests.waiting import until
 JOB = make_job("job-1", 8, 1.0, 1024, expected_duration=100.0)
 
 
-class Loop(Foresight):
+class Loop(WhatIfService):
     """As a loop with two VMs and these jobs would show them."""
 
     present = Present(make_view(make_vms(2)), ())
@@ -250,7 +252,7 @@ def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: py
 
 def test_nobody_keeps_others_from_their_turn() -> None:
     """Who was answered longest ago is next, whoever asked first; and nobody has more than two in the line."""
-    turns, order, threads = AskersLine(), list[str](), list[threading.Thread]()
+    turns, order, threads = FairQueue(), list[str](), list[threading.Thread]()
 
     def ask(who: str) -> None:
         with turns.turn(who, 60.0):
@@ -274,7 +276,7 @@ def test_nobody_keeps_others_from_their_turn() -> None:
 def test_the_line_is_not_longer_than_threads_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of those that wait holds one of the API's."""
     monkeypatch.setattr("daemon.what_if.fair_queue._ALL", 1)
-    turns = AskersLine()
+    turns = FairQueue()
     with (
         turns.turn("ann", 1.0),
         pytest.raises(RejectedError, match="1 questions are asked"),
@@ -313,7 +315,7 @@ def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
 def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it is not to be had now."""
     monkeypatch.setattr("daemon.what_if.what_if._SHOWN", 0.05)
-    foresight = Foresight(Sizes(), lambda _: None)
+    foresight = WhatIfService(Sizes(), lambda _: None)
     with pytest.raises(RejectedError, match="does not schedule now"):
         foresight.ask([("ff", {})], draws=1, seconds=1.0)
     foresight.close()

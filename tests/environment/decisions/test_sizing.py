@@ -11,7 +11,7 @@ from environment.decisions.decision_round import decide_in_turn, decide_once
 from environment.decisions.explain import explain
 from environment.decisions.sizing import Sizes, Sizing, sizing_for
 from environment.kernel.arrays import refusals
-from environment.model.vms.max_capacity import Reach
+from environment.model.vms.max_capacity import MaxCapacity
 from environment.resources import Resources
 from environment.simulation.durations.beliefs import Belief
 from environment.simulation.options import SimulationOptions
@@ -132,7 +132,7 @@ def test_what_no_vm_has_is_not_chosen(known: bool) -> None:
         assert cores(place, job) == 12.0
     assert not refusals([job], vms)
     assert refusals([replace(job, min_cpus=None)], vms)
-    reach = Reach(tuple(vms), known=True)
+    reach = MaxCapacity(tuple(vms), known=True)
     assert not reach.beyond_vms(queue_of(job)[0])
     assert reach.beyond_vms(queue_of(replace(job, min_cpus=most + 1))[0])
 

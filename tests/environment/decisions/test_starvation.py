@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environment.decisions.starvation import Patience, PatienceLimits
+from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.types import PlacementRequest
 from tests.builders import make_job
 
@@ -23,7 +23,7 @@ def queue_of(*names: str, again: tuple[str, ...] = ()) -> list[PlacementRequest]
 def test_no_job_is_passed_too_often(most: int, picks: list[int]) -> None:
     """Whichever jobs of the window are placed, while a job is the oldest."""
     queue = queue_of(*(f"job-{n}" for n in range(len(picks) + WINDOW)))
-    patience = Patience(PatienceLimits(most))
+    patience = StarvationGuard(PatienceLimits(most))
     passed = dict.fromkeys((request.job.id for request in queue), 0)
     for pick in picks:
         number = min(pick, patience.reach(queue[:WINDOW]) - 1)
@@ -37,7 +37,7 @@ def test_no_job_is_passed_too_often(most: int, picks: list[int]) -> None:
 
 def test_what_goes_before_a_job_counts_from_when_it_is_the_oldest() -> None:
     """Who stands in the middle has borne nothing when its turn comes."""
-    patience, queue = Patience(PatienceLimits(2)), queue_of("a", "b", "c", "d", "e")
+    patience, queue = StarvationGuard(PatienceLimits(2)), queue_of("a", "b", "c", "d", "e")
     patience.let_pass(queue, 2)
     patience.let_pass(queue_of("a", "b", "d", "e"), 2)
     assert patience.reach(queue_of("a", "b", "e")) == 1
@@ -47,7 +47,7 @@ def test_what_goes_before_a_job_counts_from_when_it_is_the_oldest() -> None:
 
 def test_lost_executors_are_not_overtaken_and_nothing_is_forgotten_for_them() -> None:
     """They end the reach wherever they stand; the oldest job, even if it is theirs, has borne what it had."""
-    patience = Patience(PatienceLimits(5, wait_limit=1))
+    patience = StarvationGuard(PatienceLimits(5, wait_limit=1))
     patience.hold_back(queue_of("a")[0])
     lost = queue_of("a", "b", again=("a",))
     assert patience.reach(lost) == 1
@@ -59,7 +59,7 @@ def test_lost_executors_are_not_overtaken_and_nothing_is_forgotten_for_them() ->
 
 def test_time_counts_while_it_fits_without_a_break() -> None:
     """And ends with the job; a time that was rounded does not make it wait for another moment."""
-    patience, (job,) = Patience(PatienceLimits(0, patience=60.0)), queue_of("a")
+    patience, (job,) = StarvationGuard(PatienceLimits(0, patience=60.0)), queue_of("a")
     told = [
         patience.notice(job, at, fits=fits)
         for at, fits in ((0.0, True), (50.0, False), (100.1, True), (160.0, True), (160.1, True))
@@ -73,7 +73,7 @@ def test_time_counts_while_it_fits_without_a_break() -> None:
 
 def test_waits_count_though_it_fits_at_times_only() -> None:
     """Unlike time they are not counted anew; a job that does not fit is not to be placed."""
-    patience, (job,) = Patience(PatienceLimits(0, wait_limit=2)), queue_of("a")
+    patience, (job,) = StarvationGuard(PatienceLimits(0, wait_limit=2)), queue_of("a")
     patience.hold_back(job)
     assert not patience.notice(job, 1.0, fits=True)
     patience.hold_back(job)
@@ -84,7 +84,7 @@ def test_waits_count_though_it_fits_at_times_only() -> None:
 
 def test_jobs_that_never_come_again_are_forgotten() -> None:
     """As those that are killed while they wait."""
-    patience = Patience(PatienceLimits(10_000))
+    patience = StarvationGuard(PatienceLimits(10_000))
     for number in range(3000):
         patience.hold_back(queue_of(f"gone-{number}")[0])
         patience.let_pass(queue_of("stays", "next"), 1)
@@ -117,7 +117,7 @@ def test_patience_may_be_relative_to_what_a_job_takes() -> None:
     known = make_job(expected_duration=60.1)
     assert limits.patience_with(known) == pytest.approx(30.05)
     assert limits.patience_with(make_job()) == 50.0
-    patience, request = Patience(limits), PlacementRequest(known, 1)
+    patience, request = StarvationGuard(limits), PlacementRequest(known, 1)
     assert not patience.notice(request, 1.7e9, fits=True)
     assert not patience.notice(request, 1.7e9 + 30.0, fits=True)
     assert patience.left(request, 1.7e9 + 30.0) == pytest.approx(0.05, abs=1e-3)
@@ -129,7 +129,7 @@ def test_all_are_noticed_as_one_by_one() -> None:
     draw = random.Random(0)  # noqa: S311  no secrets
     queue = queue_of(*(f"job-{n}" for n in range(WINDOW)), again=("job-2",))
     limits = PatienceLimits(1, patience="2x")
-    whole, single = Patience(limits), Patience(limits)
+    whole, single = StarvationGuard(limits), StarvationGuard(limits)
     for at in range(20):
         fits = [draw.random() < 0.5 for _ in queue]
         whole.notice_all(queue, at, fits)
@@ -137,5 +137,5 @@ def test_all_are_noticed_as_one_by_one() -> None:
             single.notice(request, at, fits=fits_now)
         most = [limits.patience_with(request.job) for request in queue]
         assert whole.all_left(queue, most, at).tolist() == [single.left(request, at) for request in queue]
-    endless = Patience(PatienceLimits(1))
+    endless = StarvationGuard(PatienceLimits(1))
     assert set(endless.all_left(queue, [math.inf] * WINDOW, 0.0)) == {math.inf}

@@ -12,7 +12,7 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.resources import Resources
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.model.walks.random_walks import Chaos
@@ -24,7 +24,7 @@ st.register_type_strategy(Mapping, st.dictionaries(NAMES, st.floats()))
 AMOUNTS = st.dictionaries(NAMES, st.integers(1, 10**15)).map(Resources)
 st.register_type_strategy(Resources, AMOUNTS)
 st.register_type_strategy(
-    Keeping, st.builds(Keeping, st.sampled_from(["none", "timeout", "forecast"]), st.floats(0, 1e9))
+    IdleTimeout, st.builds(IdleTimeout, st.sampled_from(["none", "timeout", "forecast"]), st.floats(0, 1e9))
 )
 
 KINDS: list[type[ev.Event | cmd.Command]] = [

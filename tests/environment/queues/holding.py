@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from environment.queues.types import Preemption, Queue, Queues, Sharing
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources, total
@@ -35,7 +35,7 @@ def holder(
 ) -> Holder:
     """A job with executors on these VMs, by index, since then."""
     spare = 0 if of.min_executors is None else len(on) - of.min_executors
-    held = tuple(Held(number, vm, since, of.size) for number, vm in enumerate(on))
+    held = tuple(RunningExecutor(number, vm, since, of.size) for number, vm in enumerate(on))
     return Holder(of, since, ends_at, held, **{"spare": spare, "whole": of.restartable, **more})
 
 

@@ -11,12 +11,12 @@ import pytest
 from conf.schema.sharing import Criterion
 from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict
-from environment.queues.limits import Room, ShareLimits
-from environment.queues.merge_cache import Known
-from environment.queues.ordered_queue import Turns
+from environment.queues.limits import LimitRoom, ShareLimits
+from environment.queues.merge_cache import MergeCache
+from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Ordering
-from environment.queues.progressive_filling import Filling
-from environment.queues.shares import Holding
+from environment.queues.progressive_filling import ProgressiveFilling
+from environment.queues.shares import JobHolding
 from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
 from environment.types import Job, Place, PlacementRequest
@@ -121,13 +121,13 @@ class Walk:
         amount = job.size * job.executors
         self.held[job.id] = Held(job, amount, self.now)
         self.naive.history.append(self.held[job.id])
-        self.ordering.shares.holds(job.id, Holding(job.queue, job.owner, amount, 0.0), self.now)
+        self.ordering.shares.holds(job.id, JobHolding(job.queue, job.owner, amount, 0.0), self.now)
 
     def end(self, job_id: str) -> None:
         """It ends."""
         held = self.held.pop(job_id)
         held.until = self.now
-        self.ordering.shares.holds(job_id, Holding(held.job.queue, held.job.owner, NOTHING, 0.0), self.now)
+        self.ordering.shares.holds(job_id, JobHolding(held.job.queue, held.job.owner, NOTHING, 0.0), self.now)
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -169,10 +169,10 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
         request, *_ = islice(turns, walk.chance.choice([1, 2, 5, 1000]))
         job, count = request.job, request.count
         turns = turns.after(Verdict(request, VIEW, Place(job.id, (0,) * count)))
-        held = Holding(job.queue, job.owner, job.size * count, 0.0)
+        held = JobHolding(job.queue, job.owner, job.size * count, 0.0)
         standings, begun = standings.with_more([held]), begun + count + 1
         gone = {**gone, job.queue: gone.get(job.queue, frozenset()) | {job.id}}
-        anew = Turns(replace(scene, known=Known()), standings, first=(), gone=gone, begun=begun)
+        anew = OrderedQueue(replace(scene, known=MergeCache()), standings, first=(), gone=gone, begun=begun)
         looks = walk.chance.choice([1, 2, 5, 1000])
         shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
         assert shown == expected
@@ -201,7 +201,7 @@ def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.Monkey
     asked: list[str] = []
     rooms = ShareLimits.rooms
 
-    def counted(*args: Any) -> tuple[Room, ...]:
+    def counted(*args: Any) -> tuple[LimitRoom, ...]:
         asked.append(args[2])
         return rooms(*args)
 
@@ -221,7 +221,7 @@ def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.Monkey
 
     assert round_of(1.0) == (6, ["a", "b"])
     assert round_of(2.0) == (6, [])
-    ordering.shares.holds("job", Holding("a", "ann", Resources.of(1.5), 0.0), 3.0)
+    ordering.shares.holds("job", JobHolding("a", "ann", Resources.of(1.5), 0.0), 3.0)
     assert round_of(3.0) == (3, ["a"])
 
 
@@ -240,4 +240,4 @@ def test_what_was_found_goes_when_nobody_has_it() -> None:
 
 def _fillings() -> int:
     """How many there are that nobody freed."""
-    return sum(isinstance(each, Filling) for each in gc.get_objects())
+    return sum(isinstance(each, ProgressiveFilling) for each in gc.get_objects())

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from environment.decisions.feasibility import check
-from environment.queues.preemption import HOLD, Plan, Taker, plan, takers
-from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.preemption import HOLD, PreemptionPlan, Taker, plan, takers
+from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from environment.queues.types import Queue
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
@@ -18,9 +18,9 @@ from tests.environment.queues.holding import asks, cluster, guaranteed, holder, 
 PRIORITY = sharing("priority")
 
 
-def made(found: Plan | str) -> Plan:
+def made(found: PreemptionPlan | str) -> PreemptionPlan:
     """The plan that there has to be."""
-    assert isinstance(found, Plan), found
+    assert isinstance(found, PreemptionPlan), found
     return found
 
 
@@ -243,13 +243,13 @@ def test_random_plans_hold_what_they_promise() -> None:
         if request.job.driver is None:
             for victim in found.victims:
                 rest = [other for other in found.victims if other is not victim]
-                fewer = after(view, by_id, Plan(found.taker, found.by, tuple(rest), found.place))
+                fewer = after(view, by_id, PreemptionPlan(found.taker, found.by, tuple(rest), found.place))
                 room = int(np.minimum(fewer.room_for(request), request.count).sum())
                 assert room < request.fewest, f"{victim} gives in vain (seed {seed})"
     assert plans > 100
 
 
-def after(view: Any, by_id: dict[str, Holder], found: Plan) -> Any:
+def after(view: Any, by_id: dict[str, Holder], found: PreemptionPlan) -> Any:
     """The view when the victims have given way."""
     gone = [
         held
@@ -265,7 +265,9 @@ def after(view: Any, by_id: dict[str, Holder], found: Plan) -> Any:
     return view.changed(free=ResourceArrays({n: view.free.get(n) + back.get(n) for n in names}))
 
 
-def check_guarantees(terms: Any, holders: list[Holder], found: Plan, request: PlacementRequest) -> None:
+def check_guarantees(
+    terms: Any, holders: list[Holder], found: PreemptionPlan, request: PlacementRequest
+) -> None:
     """Nobody but the taker's own queues has less than is guaranteed to him, if he had all of it."""
     for queue in terms.queues:
         if not queue.guaranteed or (request.job.queue + ".").startswith(queue.path + "."):
@@ -280,7 +282,10 @@ def check_guarantees(terms: Any, holders: list[Holder], found: Plan, request: Pl
 def test_a_driver_is_never_taken_alone() -> None:
     """An elastic job gives executors; its driver on the cluster goes with the whole job only."""
     of = job("victim", 3, min_executors=3, driver=Resources.of(1.0, 512))
-    held = (*(Held(n, 0, 0.0, of.size) for n in range(3)), Held(None, 0, 0.0, Resources.of(1.0, 512)))
+    held = (
+        *(RunningExecutor(n, 0, 0.0, of.size) for n in range(3)),
+        RunningExecutor(None, 0, 0.0, Resources.of(1.0, 512)),
+    )
     rows = [Holder(of, 0.0, None, held, spare=0, whole=True)]
     view, holders = cluster(rows, vms=1)
     found = made(plan(view, Taker(asks(job("urgent", 1, priority=5))), holders, PRIORITY))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from environment.queues.preemption import is_in
-from environment.queues.running_usage import Held, Holder, Holders
+from environment.queues.running_usage import Holder, Holders, RunningExecutor
 from tests.environment.queues.holding import job
 
 PATHS = ("a", "a.b", "a.b.c", "a.bc", "ab", "default", "gone.x")
@@ -19,7 +19,10 @@ def test_what_queues_hold(seed: int) -> None:
     given = []
     for number in range(chance.choice([0, 1, 12])):
         of = replace(job(f"job-{number}", cpus=chance.choice([0.5, 3.0])), queue=chance.choice(PATHS))
-        held = tuple(Held(n, n, 0.0, of.size, chance.random() < 0.3) for n in range(chance.choice([0, 1, 4])))
+        held = tuple(
+            RunningExecutor(n, n, 0.0, of.size, chance.random() < 0.3)
+            for n in range(chance.choice([0, 1, 4]))
+        )
         given.append(Holder(of, 0.0, None, held))
     holders = Holders.of_jobs(given)
     for path in (*PATHS, "gone", "nobody"):

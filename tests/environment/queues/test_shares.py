@@ -3,18 +3,18 @@
 from itertools import permutations
 
 from environment.queues.limits import ShareLimits
-from environment.queues.shares import Holding, Shares
+from environment.queues.shares import JobHolding, Shares
 from environment.queues.types import Most, Queue, Queues, Sharing
 from environment.resources import NOTHING, Resources
 
 _EACH = Resources.of(1.0)
 _QUEUES = Queues((Queue("a", most=Most(dollars_per_hour=0.6)), Queue("b")))
 _HELD = {
-    "one": Holding("a", "ann", _EACH, 0.1),
-    "two": Holding("a", "ann", _EACH, 0.2),
-    "three": Holding("a", "bob", _EACH, 0.3),
-    "four": Holding("b", "bob", _EACH, 0.7),
-    "over": Holding("b", "cyd", _EACH, 1e-3),
+    "one": JobHolding("a", "ann", _EACH, 0.1),
+    "two": JobHolding("a", "ann", _EACH, 0.2),
+    "three": JobHolding("a", "bob", _EACH, 0.3),
+    "four": JobHolding("b", "bob", _EACH, 0.7),
+    "over": JobHolding("b", "cyd", _EACH, 1e-3),
 }
 
 

@@ -9,7 +9,7 @@ from agents.registry import create
 from conf.schema.sharing import SharingFile
 from environment.model.messages import events as ev
 from environment.queues.ordering import Ordering
-from environment.queues.shares import Holding
+from environment.queues.shares import JobHolding
 from environment.queues.types import Sharing, sharing_of
 from environment.resources import NOTHING, Resources
 from environment.simulation.options import SimulationOptions
@@ -148,8 +148,8 @@ def test_why_somebody_waits_is_told() -> None:
     for number, (queue, cpus) in enumerate((("a", 4.0), ("b", 1.0), ("c", 1.0), ("c", 1.0)), 1):
         waits = _with(make_job(f"job-{number}", 1, cpus), queue=queue)
         ordering.join(PlacementRequest(waits, 1), number, 0.0)
-    ordering.shares.holds("b", Holding("b", "", Resources.of(2.0, 1024), 0.0), 0.0)
-    ordering.shares.holds("c", Holding("c", "", Resources.of(1.0, 512), 0.0), 0.0)
+    ordering.shares.holds("b", JobHolding("b", "", Resources.of(2.0, 1024), 0.0), 0.0)
+    ordering.shares.holds("c", JobHolding("c", "", Resources.of(1.0, 512), 0.0), 0.0)
     assert ordering.why_waits("job-1", whole, 0.0) == (
         "queue a may have 3 cpus at most and has 0; this takes 4; jobs behind it do not wait for it"
     )
@@ -159,7 +159,7 @@ def test_why_somebody_waits_is_told() -> None:
     assert ordering.why_waits("job-3", whole, 0.0) == ""
     why = "is behind 1 job (order: fair): queue b has had 2.0 times its share by weight"
     assert ordering.why_waits("job-2", whole, 0.0) == why
-    ordering.shares.holds("b", Holding("b", "", NOTHING, 0.0), 1.0)
+    ordering.shares.holds("b", JobHolding("b", "", NOTHING, 0.0), 1.0)
     assert ordering.place_of("job-2", whole, 1.0) == 0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environment.resources import Resources
-from environment.simulation.results.decision_trace import Traced
+from environment.simulation.results.decision_trace import TracedDecision
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -12,7 +12,7 @@ from environment.view import ClusterView
 class Replay:
     """A policy that decides again as it was decided, in the same order."""
 
-    def __init__(self, decisions: Sequence[Traced]) -> None:
+    def __init__(self, decisions: Sequence[TracedDecision]) -> None:
         self._next = iter(decisions)
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -24,10 +24,12 @@ class Replay:
         return traced.decision
 
 
-def trace_from_json(values: Sequence[Mapping[str, Any]]) -> tuple[Traced, ...]:
+def trace_from_json(values: Sequence[Mapping[str, Any]]) -> tuple[TracedDecision, ...]:
     """The decisions that `trace_to_json` wrote."""
     return tuple(
-        Traced(value["at"], value["job"], value["queue"], _decision_from_json(value), tuple(value["faults"]))
+        TracedDecision(
+            value["at"], value["job"], value["queue"], _decision_from_json(value), tuple(value["faults"])
+        )
         for value in values
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
@@ -37,7 +37,7 @@ def pooled(count: int, terms: Terms, cpus: float = 2.0) -> tuple[Vm, ...]:
     )
 
 
-def run(policy: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keeping: Keeping) -> Result:
+def run(policy: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keeping: IdleTimeout) -> Result:
     """A simulation of these jobs."""
     options = SimulationOptions(keeping=keeping)
     return simulate(create(policy), Workload(tuple(jobs)), vms, options=options)
@@ -46,7 +46,7 @@ def run(policy: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keeping: Ke
 def test_a_job_waits_for_its_boot_and_is_charged_for_it() -> None:
     """60 s of boot, 100 s of work, kept for 10 s: 170 s, of which whole minutes are charged."""
     terms = Terms("pool", boot=60.0, minimum=60.0, granularity=60.0)
-    result = run("ff", [work("a", 5.0, 1, 100.0)], pooled(1, terms), Keeping("timeout", 10.0))
+    result = run("ff", [work("a", 5.0, 1, 100.0)], pooled(1, terms), IdleTimeout("timeout", 10.0))
     (job,) = result.jobs
     assert (job.started_at, job.ended_at) == (65.0, 165.0)
     assert (result.bill.booting, result.bill.used, result.bill.idle) == (60.0, 100.0, 10.0)
@@ -57,7 +57,7 @@ def test_an_idle_vm_is_used_again_until_it_closes() -> None:
     """The second job comes while the VM is kept, the third after it was closed, which costs another boot."""
     terms = Terms("pool", boot=60.0)
     jobs = [work("a", 0.0, 1, 40.0), work("b", 120.0, 1, 40.0), work("c", 300.0, 1, 40.0)]
-    result = run("ff", jobs, pooled(1, terms), Keeping("timeout", 30.0))
+    result = run("ff", jobs, pooled(1, terms), IdleTimeout("timeout", 30.0))
     assert [job.started_at for job in result.jobs] == [60.0, 120.0, 360.0]
     assert result.bill.openings == 2
     assert result.bill.total == (160.0 - 0.0 + 30.0) + (400.0 - 300.0 + 30.0)
@@ -65,7 +65,7 @@ def test_an_idle_vm_is_used_again_until_it_closes() -> None:
 
 def test_break_even_keeps_as_long_as_a_boot_takes_and_as_is_charged_anyway() -> None:
     """What is charged for anyway is never closed early."""
-    keeping = Keeping("break_even")
+    keeping = IdleTimeout("break_even")
     short = run("ff", [work("a", 0.0, 1, 10.0)], pooled(1, Terms("pool", boot=5.0, minimum=60.0)), keeping)
     assert (short.bill.idle, short.bill.rounding, short.bill.total) == (45.0, 0.0, 60.0)
     long = run("ff", [work("a", 0.0, 1, 100.0)], pooled(1, Terms("pool", boot=5.0, minimum=60.0)), keeping)
@@ -82,7 +82,7 @@ def test_break_even_wastes_at_most_twice_what_it_would_in_hindsight(uses: list[t
         jobs.append(work(f"job-{number}", arrives, 1, float(duration)))
         arrives += delay + duration + pause
         delay = boot if pause > boot else 0.0
-    bill = run("ff", jobs, pooled(1, Terms("pool", boot=boot)), Keeping("break_even")).bill
+    bill = run("ff", jobs, pooled(1, Terms("pool", boot=boot)), IdleTimeout("break_even")).bill
     hindsight = boot + sum(min(pause, boot) for _, pause in uses[:-1])
     assert bill.total - bill.used <= 2 * hindsight * (1 + 1e-9)
 
@@ -90,12 +90,12 @@ def test_break_even_wastes_at_most_twice_what_it_would_in_hindsight(uses: list[t
 def test_a_forecast_keeps_what_is_taken_again_and_again() -> None:
     """Jobs come so often that one VM is kept for the next, once that was seen, and not before."""
     terms, jobs = Terms("pool", boot=60.0), [work(f"j{n}", 40.0 * n, 1, 10.0) for n in range(40)]
-    result = run("ff", jobs, pooled(1, terms), Keeping("forecast"))
-    at_once = run("ff", jobs, pooled(1, terms), Keeping("none"))
+    result = run("ff", jobs, pooled(1, terms), IdleTimeout("forecast"))
+    at_once = run("ff", jobs, pooled(1, terms), IdleTimeout("none"))
     assert at_once.bill.openings == 20
     assert result.bill.openings < 15
     assert result.average_completion < at_once.average_completion
-    always = run("ff", jobs, pooled(1, terms), Keeping("timeout", 60.0))
+    always = run("ff", jobs, pooled(1, terms), IdleTimeout("timeout", 60.0))
     assert result.bill.idle < always.bill.idle
 
 
@@ -103,7 +103,9 @@ def test_a_plan_keeps_the_vms_that_it_uses() -> None:
     """The job needs both VMs, one is idle and the other is free soon: the idle one is kept for it."""
     terms = Terms("pool", boot=60.0)
     jobs = [work("a", 0.0, 2, 30.0), work("b", 0.0, 2, 42.0), work("c", 89.0, 4, 500.0)]
-    planned, closed = (run("greedy", jobs, pooled(2, terms), Keeping(name)) for name in ("planned", "none"))
+    planned, closed = (
+        run("greedy", jobs, pooled(2, terms), IdleTimeout(name)) for name in ("planned", "none")
+    )
     assert [job.started_at for job in planned.jobs] == [60.0, 60.0, 102.0]
     assert planned.bill.openings == 2
     assert closed.jobs[2].started_at > 102.0
@@ -116,7 +118,7 @@ def test_vms_that_are_always_there_are_charged_from_beginning_to_end() -> None:
     always = pooled(2, replace(FREE, always=True))
     fixed = tuple(replace(vm, terms=None) for vm in always)
     for vms in (always, fixed, (fixed[0], always[1])):
-        result = run("ff", jobs, vms, Keeping("none"))
+        result = run("ff", jobs, vms, IdleTimeout("none"))
         assert (result.bill.total, result.bill.openings, result.cost) == (300.0, 0, 100.0)
         assert result.jobs[0].started_at == 50.0
 
@@ -127,7 +129,7 @@ def test_without_boots_units_and_keeping_the_bill_is_eq_4(policy: str) -> None:
     workload = load_workload("burst", 3, 40)
     fixed = tuple(make_vm(f"vm-{n}", cpus=8.0, memory_mib=32768) for n in range(6))
     free = tuple(replace(vm, terms=FREE) for vm in fixed)
-    options = SimulationOptions(keeping=Keeping("none"))
+    options = SimulationOptions(keeping=IdleTimeout("none"))
     on_pools = simulate(create(policy), workload, free, options=options)
     assert on_pools.bill.total == pytest.approx(on_pools.cost, rel=1e-12)
     assert on_pools.bill.booting == on_pools.bill.rounding == 0.0
@@ -147,7 +149,7 @@ class Ledger:
     """What one VM is charged, told of every use in order: plain Python, nothing lazy."""
 
     terms: Terms
-    keeping: Keeping
+    keeping: IdleTimeout
     opened: float = -1.0
     idle_at: float = -1.0
     open: bool = False
@@ -204,7 +206,7 @@ times = st.sampled_from([0.0, 1.0, 7.0, 30.0, 60.0])
     boot=times,
     minimum=times,
     granularity=times,
-    keeping=st.sampled_from([Keeping("none"), Keeping("break_even"), Keeping("timeout", 25.0)]),
+    keeping=st.sampled_from([IdleTimeout("none"), IdleTimeout("break_even"), IdleTimeout("timeout", 25.0)]),
     policy=st.sampled_from(["ff", "rr", "greedy", "karpenter"]),
 )
 def test_bill_and_starts_are_those_of_a_plain_ledger(
@@ -212,7 +214,7 @@ def test_bill_and_starts_are_those_of_a_plain_ledger(
     boot: float,
     minimum: float,
     granularity: float,
-    keeping: Keeping,
+    keeping: IdleTimeout,
     policy: str,
 ) -> None:
     """Told in order who came to which VM when, it finds the same starts, openings and dollars."""
@@ -253,7 +255,7 @@ def test_every_policy_finishes_all_jobs_on_pools(policy: str) -> None:
 def test_a_closed_vm_is_the_last_resort(policy: str) -> None:
     """The second job goes where the first was, though another VM comes first."""
     jobs = [work("a", 0.0, 1, 50.0), work("b", 120.0, 1, 50.0)]
-    result = run(policy, jobs, pooled(3, Terms("pool", 60.0)), Keeping("timeout", 60.0))
+    result = run(policy, jobs, pooled(3, Terms("pool", 60.0)), IdleTimeout("timeout", 60.0))
     assert result.bill.openings == 1
     assert result.jobs[0].placement == result.jobs[1].placement
 
@@ -261,14 +263,14 @@ def test_a_closed_vm_is_the_last_resort(policy: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("none", Keeping("none")),
-        ("timeout:90", Keeping("timeout", 90.0)),
-        ("break_even", Keeping("break_even")),
+        ("none", IdleTimeout("none")),
+        ("timeout:90", IdleTimeout("timeout", 90.0)),
+        ("break_even", IdleTimeout("break_even")),
     ],
 )
-def test_keeping_reads_what_it_says(text: str, found: Keeping) -> None:
+def test_keeping_reads_what_it_says(text: str, found: IdleTimeout) -> None:
     """As it is written."""
-    assert Keeping.read(text) == found
+    assert IdleTimeout.read(text) == found
     assert str(found) == text
 
 
@@ -276,4 +278,4 @@ def test_keeping_reads_what_it_says(text: str, found: Keeping) -> None:
 def test_keeping_says_what_is_wrong(text: str) -> None:
     """Each in words."""
     with pytest.raises(ValueError, match=r"keep|seconds"):
-        Keeping.read(text)
+        IdleTimeout.read(text)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from tests.environment.two_worlds.perfect_master import PerfectMaster
 
 #: After all that happens in a simulation, too, at one instant.
@@ -15,7 +15,7 @@ _BOOTS, _CLOSES = 10, 11
 class PerfectCloud(PerfectMaster):
     """`vms` are those that are always there, the model's options have the places and the keeping."""
 
-    keeping: Keeping = Keeping()  # noqa: RUF009  # it is frozen
+    keeping: IdleTimeout = IdleTimeout()  # noqa: RUF009  # it is frozen
 
     def _begin(self) -> None:
         """Those that are always open are open."""

@@ -17,7 +17,7 @@ from environment.kernel.rule_options import DurationOptions
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.number_format import natural_key
 from environment.policy import Observer, Policy
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.resources import CPUS, MEMORY
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results.results import Result
@@ -33,11 +33,11 @@ SLOW = Terms("slow", boot=60.0, minimum=60.0, granularity=1.0)
 QUICK = Terms("quick", boot=7.5, minimum=0.0, granularity=3600.0)
 AT_ONCE = Terms("instant")
 KEEPERS = {
-    "none": Keeping("none"),
-    "timeout": Keeping("timeout", 90.0),
-    "break_even": Keeping("break_even"),
-    "forecast": Keeping("forecast"),
-    "planned": Keeping("planned"),
+    "none": IdleTimeout("none"),
+    "timeout": IdleTimeout("timeout", 90.0),
+    "break_even": IdleTimeout("break_even"),
+    "forecast": IdleTimeout("forecast"),
+    "planned": IdleTimeout("planned"),
 }
 
 

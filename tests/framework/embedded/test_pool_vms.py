@@ -14,7 +14,7 @@ from environment.types import Vm
 from framework.embedded import AgentSpec
 from framework.mesos.bounded_http import NOBODY, Credentials
 from framework.providers.embedded import EmbeddedMesosProvider
-from framework.providers.interface import ProviderError, Wanted
+from framework.providers.interface import ProviderError, VmRequest
 from tests.framework.embedded.running import Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
 
@@ -29,10 +29,10 @@ POOL = [
 ]  # fmt: skip
 
 
-def wanted(number: int, lease: str) -> Wanted:
+def wanted(number: int, lease: str) -> VmRequest:
     """The VM of that place in the pool."""
     name = f"general-{number}"
-    return Wanted(lease, Vm(name, name, "m1.large", Resources.of(4, 16384), 0.24))
+    return VmRequest(lease, Vm(name, name, "m1.large", Resources.of(4, 16384), 0.24))
 
 
 @pytest.fixture
@@ -117,8 +117,8 @@ def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: Embedd
 def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
     """Each refusal has the kind by which a daemon knows what to do."""
     refusals = {
-        "no pool has a VM fixed-1": Wanted("l", replace(wanted(1, "").vm, name="fixed-1")),
-        "general-1 has cpus 4 here, and not 8.0": Wanted(
+        "no pool has a VM fixed-1": VmRequest("l", replace(wanted(1, "").vm, name="fixed-1")),
+        "general-1 has cpus 4 here, and not 8.0": VmRequest(
             "l", replace(wanted(1, "").vm, resources=Resources.of(8, 16384))
         ),
     }

@@ -10,7 +10,7 @@ import pytest
 from environment.model.messages.events import VmsMeasured
 from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
-from framework.mesos.agent_poller import Census
+from framework.mesos.agent_poller import AgentPoller
 from tests.builders import make_offer, make_vm
 from tests.waiting import PATIENCE, until
 
@@ -32,9 +32,9 @@ class Master:
 
 
 @contextmanager
-def asking(master: Master) -> Iterator[Census]:
+def asking(master: Master) -> Iterator[AgentPoller]:
     """A census of it, after its first answer."""
-    census = Census(master.read, master.told.put)
+    census = AgentPoller(master.read, master.told.put)
     census.start()
     try:
         master.told.get(timeout=PATIENCE)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import Session, SessionOptions
 from tests.waiting import PATIENCE
 
@@ -105,7 +105,7 @@ class Deaf:
     """Hears events as the link does, and keeps their number only."""
 
     def __init__(self) -> None:
-        self.link = MesosLink(SessionOptions("127.0.0.1:1"), self.take, None)
+        self.link = MasterLink(SessionOptions("127.0.0.1:1"), self.take, None)
         self.heard = 0
 
     def take(self, event: ev.Event, status: Any) -> None:
@@ -250,10 +250,10 @@ def test_after_garbage_a_good_master_is_found(master: Master) -> None:
     assert follow(master, told).framework_id == "framework-1"
 
 
-def follow(master: Master, expected: list[str]) -> MesosLink:
+def follow(master: Master, expected: list[str]) -> MasterLink:
     """Tend a link until it has reported these events, no more and no others, and stop it."""
     inbox: queue.Queue[ev.Event] = queue.Queue()
-    link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None)
+    link = MasterLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None)
     link.start()
     heard: list[str] = []
     deadline = time.monotonic() + PATIENCE
@@ -289,7 +289,7 @@ def test_inverse_offers_are_answered_as_the_api_wants_it() -> None:
     events: queue.Queue[ev.Event] = queue.Queue()
     inverse = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [told]}}
     master = Master()
-    link = MesosLink(SessionOptions(master.address), lambda event, _: events.put(event), None)
+    link = MasterLink(SessionOptions(master.address), lambda event, _: events.put(event), None)
     master.answers.put((HEAD + chunk(record(GOOD)) + chunk(record(inverse)), False))
     for _ in range(2):
         master.answers.put((b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", True))

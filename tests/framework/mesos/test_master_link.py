@@ -21,7 +21,7 @@ from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.snapshot import Offer
 from environment.resources import Resources
 from framework.mesos.agent_sizes import _size
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.ports import free_port
@@ -39,7 +39,7 @@ class Framework:
         self.measured = ev.VmsMeasured(0.0, ())  # what was told last
         self.fails = False
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
-        self.link = MesosLink(settings, self._take, framework_id)
+        self.link = MasterLink(settings, self._take, framework_id)
 
     def _take(self, event: ev.Event, status: Any = None) -> None:
         if self.fails and isinstance(event, ev.TaskChanged):
@@ -507,5 +507,5 @@ def test_a_master_is_called_by_its_address_without_what_is_secret() -> None:
         ("zoo://me:hush@a:1/mesos", "the leading master of zoo://a:1/mesos"),
         ("a:5050", "a:5050"),
     ):
-        link = MesosLink(SessionOptions(master=master), lambda *_: None, None)
+        link = MasterLink(SessionOptions(master=master), lambda *_: None, None)
         assert link.state == f"connecting to {name}"

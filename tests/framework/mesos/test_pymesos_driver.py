@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from framework.mesos.call_queue import FencedError
-from framework.mesos.master_link import MesosLink
+from framework.mesos.master_link import MasterLink
 from framework.mesos.pymesos_driver import CallConnection, SchedulerDriver
 from framework.mesos.session import Session, SessionOptions
 from tests.framework.embedded.running import Mesos, running
@@ -80,7 +80,7 @@ def test_nobody_subscribes_who_may_not(mesos: Mesos) -> None:
 def test_a_link_does_not_connect_before_it_may(mesos: Mesos) -> None:
     """It says why, and connects as soon as it is allowed."""
     allowed: list[bool] = []
-    link = MesosLink(SessionOptions(mesos.address), lambda *_: None, None, lambda: bool(allowed))
+    link = MasterLink(SessionOptions(mesos.address), lambda *_: None, None, lambda: bool(allowed))
     link.start()
     try:
         until(lambda: "another daemon may lead" in link.state, "it says why")

@@ -10,7 +10,7 @@ import pytest
 from environment.model.messages.records import ExecutorRecord
 from environment.resources import Resources
 from framework.mesos.translate import (
-    Purse,
+    OfferAllocator,
     agent_url,
     offer_from_json,
     role_of,
@@ -127,7 +127,7 @@ def test_an_update_of_an_unknown_state_counts_as_unknown() -> None:
 def test_a_purse_pays_reserved_resources_first_and_as_they_came() -> None:
     """What is handed out keeps its role and reservations, and is gone from the purse."""
     reserved = scalar("cpus", 1.0, role="stoker", allocation_info={"role": "stoker"})
-    purse = Purse([offer(scalar("cpus", 4.0, role="*"), reserved, scalar("mem", 1000.0, role="*"))])
+    purse = OfferAllocator([offer(scalar("cpus", 4.0, role="*"), reserved, scalar("mem", 1000.0, role="*"))])
     first = purse.pay(Resources.of(1.5, 400), ())
     assert first == [reserved, scalar("cpus", 0.5, role="*"), scalar("mem", 400.0, role="*")]
     assert purse.pay(Resources.of(3.5, 600), ()) == [
@@ -138,7 +138,7 @@ def test_a_purse_pays_reserved_resources_first_and_as_they_came() -> None:
 
 def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu() -> None:
     """Three times 0.1 cpu fit 0.3 cpu; offers of one agent are one purse."""
-    purse = Purse([offer(scalar("cpus", 0.2)), offer(scalar("cpus", 0.1), scalar("mem", 30.0))])
+    purse = OfferAllocator([offer(scalar("cpus", 0.2)), offer(scalar("cpus", 0.1), scalar("mem", 30.0))])
     for _ in range(3):
         purse.pay(Resources.of(0.1, 10), ())
     with pytest.raises(ValueError, match="lack"):
@@ -148,7 +148,7 @@ def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu() -> None:
 def test_a_purse_hands_out_single_ports_and_refuses_others() -> None:
     """A port of an offered range becomes a range of one."""
     ranges = {"range": [{"begin": 31000, "end": 31002}]}
-    purse = Purse([offer({"name": "ports", "type": "RANGES", "ranges": ranges, "role": "*"})])
+    purse = OfferAllocator([offer({"name": "ports", "type": "RANGES", "ranges": ranges, "role": "*"})])
     (port,) = purse.pay(Resources.of(0.0, 0), (31001,))
     assert port["ranges"] == {"range": [{"begin": 31001, "end": 31001}]}
     with pytest.raises(ValueError, match="31003"):
@@ -182,10 +182,10 @@ def test_other_scalars_are_read_and_paid_like_cpus() -> None:
     given = offer(scalar("cpus", 2.0, role="*"), *gpus, volume, scalar("disk", 100.0, role="*"))
     read = offer_from_json(given)
     assert (read.resources, read.vm.resources) == (Resources.of(2.0, 0, {"gpus": 3.0, "disk": 100.0}),) * 2
-    paid = Purse([given]).pay(Resources.of(1.0, 0, {"gpus": 3.0, "disk": 100.0}), ())
+    paid = OfferAllocator([given]).pay(Resources.of(1.0, 0, {"gpus": 3.0, "disk": 100.0}), ())
     assert paid == [scalar("cpus", 1.0, role="*"), scalar("disk", 100.0, role="*"), gpus[1], gpus[0]]
     with pytest.raises(ValueError, match="lack 36 of 136 disk"):
-        Purse([given]).pay(Resources.of(1.0, 0, {"disk": 136.0}), ())
+        OfferAllocator([given]).pay(Resources.of(1.0, 0, {"disk": 136.0}), ())
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from environment.types import Vm
 from framework.embedded import AgentSpec
 from framework.providers.agent_join import Door
 from framework.providers.command import ProgramProvider
-from framework.providers.interface import Machine, Notice, ProviderError, Wanted
+from framework.providers.interface import Machine, Notice, ProviderError, VmRequest
 from tests.framework.embedded.running import running
 from tests.waiting import until
 
 VM = Vm("general-3", "general-3", "m1.large", Resources.of(4, 16384), 0.24, terms=Terms("general", 60.0))
-WANTED = Wanted("general-3.17", VM)
+WANTED = VmRequest("general-3.17", VM)
 DOOR = Door("10.0.0.1:5050", "https://stoker.example:8642", lambda lease: f"key of {lease}")
 EXAMPLE = str(Path(__file__).parents[3] / "deploy/vms.py")
 

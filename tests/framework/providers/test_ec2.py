@@ -26,7 +26,7 @@ from environment.resources import Resources
 from environment.types import Vm
 from framework.providers.agent_join import Door
 from framework.providers.factory import make_provider
-from framework.providers.interface import ProviderError, Wanted
+from framework.providers.interface import ProviderError, VmRequest
 from tests.daemon.ports import free_port
 
 IMAGE, OTHER_IMAGE = "ami-11111111", "ami-22222222"
@@ -35,7 +35,7 @@ VM = Vm("general-3", "general-3", "m5.xlarge", Resources.of(4, 15_000), 0.24, te
 CHEAP = replace(
     VM, id="cheap-1", name="cheap-1", terms=Terms("cheap", spot=SpotTerms(interruptions_per_hour=0.2))
 )
-WANTED = Wanted("general-3.17", VM)
+WANTED = VmRequest("general-3.17", VM)
 DOOR = Door("10.0.0.1:5050", "https://stoker.example:8642/", lambda lease: f"key-of-{lease}")
 USER_DATA = "#!/bin/sh\nagent --master={{master}} --attributes={{ attributes }} {{notice_url}} {{key}}\n"
 
@@ -168,7 +168,7 @@ def test_what_was_opened_is_found_again_by_its_tags(made: Made) -> None:
 def test_spot(made: Made, moto: str) -> None:
     """It is asked for once, ends when it is taken away, and costs what its zone does."""
     provider = made()
-    opened = provider.open(Wanted("cheap-1.1", CHEAP))
+    opened = provider.open(VmRequest("cheap-1.1", CHEAP))
     assert described(moto, opened.id)["InstanceLifecycle"] == "spot"
     prices = provider.prices()
     assert prices.keys() == {"cheap"}

@@ -2,8 +2,8 @@
 
 Each setting that Spark declares registers itself when its class is initialised, and `SparkConf` has tables
 of names that were given up. A Java Virtual Machine of that Spark is asked for both by py4j, which comes
-with pyspark. What is found is stored beside `framework/spark/settings_table.py`, a file for each version, which needs no
-Java to be read.
+with pyspark. What is found is stored beside `framework/spark/settings_table.py`, a file for each version,
+which needs no Java to be read.
 """
 
 import argparse

@@ -10,8 +10,8 @@ import pytest
 from environment.resources import LEAST, Resources
 from framework.spark import (
     Application,
-    Asking,
     DriverEndpoint,
+    DynamicAllocation,
     ExecutorPlace,
     ProcessSpec,
     SparkHome,
@@ -185,7 +185,9 @@ def test_driver_settings_fix_what_the_launch_depends_on() -> None:
 
 def test_a_driver_asks_for_executors_while_it_runs() -> None:
     """Of our master, for its own job, within its bounds; its key is no argument, and the jar comes to it."""
-    asking = Asking("https://10.0.0.9:8642", "/opt/stoker.jar", "job-7", "the-key", (0, 2, 9), "/etc/ca.pem")
+    asking = DynamicAllocation(
+        "https://10.0.0.9:8642", "/opt/stoker.jar", "job-7", "the-key", (0, 2, 9), "/etc/ca.pem"
+    )
     conf = {"spark.decommission.enabled": "false", "spark.driver.extraClassPath": "/lib/own.jar"}
     process = make_driver(replace(APPLICATION, conf=conf), asking=asking, executors=[SHAPE])
     settings = properties_of(process)

@@ -24,7 +24,7 @@ from agents.experiments.elastic.runs import (
 )
 from agents.registry import POLICIES, describe
 from environment.kernel.arrays import jobs_of, refusals
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.simulation.options import SimulationOptions
 from tests.profiles.workloads.test_traces import needs_traces
 
@@ -33,7 +33,7 @@ from tests.profiles.workloads.test_traces import needs_traces
 def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
     """Of the first jobs of a day; fixed VMs boot never, pools do, and nobody pays less than the bound."""
     day = next(scene for scene in scenes() if scene.name == "Facebook day")
-    small = replace(day, setups=(*PARTNERS, *kept("greedy", (Keeping("planned"),))))
+    small = replace(day, setups=(*PARTNERS, *kept("greedy", (IdleTimeout("planned"),))))
     runs = [play_one(small, 60, setup, 200, jobs=40) for setup in small.setups]
     assert [run.setup for run in runs] == [setup.label for setup in small.setups]
     for run in runs:
@@ -113,7 +113,7 @@ def test_every_policy_is_tried_with_every_keeper() -> None:
     assert {setup.label for setup in day.setups} == {pair for pair in pairs if not pair.startswith("ilp")}
     as_others_do = {"karpenter", "least_allocated", "most_allocated", "dominant_fit"}
     assert {*EVERY_POLICY} == POLICIES.keys() - as_others_do
-    assert {keeper.name for keeper in EVERY_KEEPER} == {*get_args(get_type_hints(Keeping)["name"])}
+    assert {keeper.name for keeper in EVERY_KEEPER} == {*get_args(get_type_hints(IdleTimeout)["name"])}
     some = replace(normal, setups=kept("ff", EVERY_KEEPER))
     runs = [play_one(some, 60, setup, seed, jobs=3) for setup in some.setups for seed in (200, 201)]
     section = keepers(runs)

@@ -9,7 +9,9 @@ import pytest
 
 from daemon.cli.cluster.bill import day
 from daemon.cli.shared.errors import CommandError
-from daemon.http.server.scheduler_interface import BudgetStatus
+from daemon.core.status import (
+    BudgetStatus,
+)
 from environment.model.cluster_model import Changes
 from environment.model.vms.vm_accounts import Charge
 from tests.daemon.cli.conftest import Daemon

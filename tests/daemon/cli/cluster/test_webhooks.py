@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conf.schema import Webhook
-from daemon.notifications.notification_service import Office
+from daemon.notifications.notification_service import NotificationService
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.notifications.receiver import Receiver, receiving, status, until
 
@@ -20,7 +20,7 @@ def receiver(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiv
     monkeypatch.setenv("HOOK_SECRET", "a secret of twenty-four.")
     with receiving([status(403)]) as receiver:
         webhooks = {"chat": Webhook(url=receiver.url, secret_env="HOOK_SECRET")}
-        daemon.cast.office = office = Office(webhooks, daemon.cast.store)
+        daemon.cast.office = office = NotificationService(webhooks, daemon.cast.store)
         office.start()
         until(lambda: bool(office.status()))
         yield receiver

@@ -8,7 +8,7 @@ import pytest
 
 from conf.loader import SHIPPED
 from daemon.what_if.cases import Case, Present
-from daemon.what_if.what_if import Foresight, JobAhead, PolicyAhead
+from daemon.what_if.what_if import JobForecast, PolicyAhead, WhatIfService
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
@@ -19,7 +19,7 @@ NOW = Case()
 JOB = make_job("job-1000001", 8, 1.0, 1024, expected_duration=100.0)
 
 
-class Told(Foresight):
+class Told(WhatIfService):
     """One that plays nothing, and tells the same of all that is asked."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Told(Foresight):
         """Wide intervals of long times and much money."""
         self.asked = [*cases]
         dollars, seconds = Interval(1234.56, 1000.12, 1999.99), Interval(86_000.0, 80_000.0, 99_999.0)
-        jobs = {JOB.id: JobAhead(seconds, seconds, dollars, 20)}
+        jobs = {JOB.id: JobForecast(seconds, seconds, dollars, 20)}
         found = [
             PolicyAhead(name, options, 20, dollars, seconds, seconds, jobs, case=case, fallback_share=0.124)
             for case in cases

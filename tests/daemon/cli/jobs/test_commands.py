@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema.uploaded_file import Uploaded
+from conf.schema.uploaded_file import UploadedFile
 from daemon.cli import main
 from daemon.cli.jobs import upload
 from daemon.cli.shared.client import Client
@@ -157,7 +157,7 @@ def test_files_are_sent_where_that_is_wanted(
     assert (first.files, first.archives) == ((name, "https://h/x"), (f"{name}#data",))
     assert (first.app, first.args) == (first.py_files[0], ("in",))
     assert first.app == f"stoker-file:{app_sha256}/count.py"
-    assert uploads.path(Uploaded(sha256, "large.zip")).read_bytes() == large.read_bytes()
+    assert uploads.path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
     bad = tmp_path / "stdout"
     bad.write_text("")
     capsys.readouterr()

@@ -59,7 +59,7 @@ def test_pages_are_read_until_enough_are_found(
     filled: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However few a page holds."""
-    monkeypatch.setattr("daemon.cli.jobs.list._PAGE", 1)
+    monkeypatch.setattr("daemon.cli.jobs.job_list._PAGE", 1)
     assert printed(filled, capsys, "jobs", "-o", "name", "--type", "sort").split() == ["job-2", "job-1"]
 
 

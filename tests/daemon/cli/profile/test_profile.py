@@ -13,7 +13,7 @@ import pytest
 
 from conf.loader import build, parse
 from conf.schema import Config
-from conf.schema.measuring_plan import Plan
+from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli import main
 from daemon.cli.operate.orphans import descendants
 from daemon.cli.profile.measure import mesos_of
@@ -53,7 +53,7 @@ def run_until_first(command: Sequence[str], folder: Path) -> None:
 
 def test_no_run_waits_for_what_the_machine_carries() -> None:
     """How many jobs run at once is what is measured."""
-    plan = parse(PLAN.format(cluster="a.yaml", conf="{}"), Plan, "plan.yaml")
+    plan = parse(PLAN.format(cluster="a.yaml", conf="{}"), MeasuringPlan, "plan.yaml")
     mesos = build(Config, {"mesos": mesos_of(plan)}, "config").mesos
     assert mesos.jvms is not None
     copies = 1 + 100  # the most beside a job, see Grid

@@ -19,8 +19,8 @@ from daemon.cli.cluster import top
 from daemon.cli.jobs import follow
 from daemon.cli.shared import live_screen, render
 from daemon.cli.shared.client import Client, UnreachableError
-from daemon.schemas.waiting_reasons import ToldReason, told_of
-from daemon.store.rows.event_recorder import Happening
+from daemon.http.routes.waiting_reasons import ToldReason, told_of
+from daemon.store.rows.event_recorder import HistoryEvent
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.small_scheduler import ESTIMATE
 from tests.waiting import PATIENCE, until
@@ -35,7 +35,7 @@ def nothing() -> None:
 
 def happen(daemon: Daemon, *texts: str, job_id: str | None = "job-1", at: float = 1.0) -> None:
     """Something happens."""
-    events = [Happening(at, job_id, "waits" if job_id else "vm ready", text) for text in texts]
+    events = [HistoryEvent(at, job_id, "waits" if job_id else "vm ready", text) for text in texts]
     daemon.cast.store.put("x", str(time.monotonic()), events)
 
 

@@ -35,7 +35,7 @@ def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatc
     """By the time since the first of it began."""
     now = [100.0]
     monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
-    state = progress._State()
+    state = progress._ProgressState()
     now[0] += 60.0  # loading
     state.since = now[0]
     now[0] += 10.0

@@ -21,15 +21,17 @@ from fastapi import FastAPI
 from conf.loader import build
 from conf.schema import Config, JobSpec
 from daemon.auth.audit_log import Audit
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.http.app import create_app
 from daemon.http.routes import dry_run
-from daemon.http.server.scheduler_interface import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from daemon.what_if.cases import Present
-from daemon.what_if.what_if import Foresight
+from daemon.what_if.what_if import WhatIfService
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from framework.embedded import AgentSpec
@@ -282,7 +284,7 @@ def test_a_job_that_begins_later_is_played_from_then_on(house: House) -> None:
 
 def test_without_time_to_play_the_checks_are_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer says that there is no estimate, and why."""
-    monkeypatch.setattr(Foresight, "ask", busy)
+    monkeypatch.setattr(WhatIfService, "ask", busy)
     tried = house.post("/v1/jobs/dry-run", {"cpus": 1})
     assert tried.status_code == 200
     assert tried.json()["no_estimate"] == "another question is being answered"
@@ -307,7 +309,7 @@ def test_who_waits_before_it_is_told_to_those_who_may_see_that(store: Store) -> 
 
 def test_it_is_no_submission_to_the_audit_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which has what changes something."""
-    monkeypatch.setattr(Foresight, "ask", busy)
+    monkeypatch.setattr(WhatIfService, "ask", busy)
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
         app = create_app(SmallScheduler(store), store, token=None, version="1", audit=audit)

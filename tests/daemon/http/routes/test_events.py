@@ -11,10 +11,10 @@ from conf.schema import Config, PolicyChoice, QueueSettings
 from daemon.policy.active_policies import PolicySwitch
 from daemon.queues.live_queues import LiveQueues
 from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.event_recorder import Chronicle, Happening
+from daemon.store.rows.event_recorder import EventRecorder, HistoryEvent
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
-from environment.model.messages.records import Attempt, Gave, JobRecord
+from environment.model.messages.records import Attempt, JobRecord, PreemptionLoss
 from environment.model.vms.vm_accounts import Account
 from environment.resources import Resources
 from environment.types import Vm
@@ -29,14 +29,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def told(chronicle: Chronicle, at: float, *jobs: JobRecord) -> list[tuple[str, str]]:
+def told(chronicle: EventRecorder, at: float, *jobs: JobRecord) -> list[tuple[str, str]]:
     """What is told of changed jobs."""
     return [(each.kind, each.text) for each in chronicle.tell(at, Changes(jobs, ()))]
 
 
 def test_the_life_of_a_job() -> None:
     """Each step once; a reason only when its words change, and not too often."""
-    chronicle, job = Chronicle(), JobRecord(make_job("job-1"))
+    chronicle, job = EventRecorder(), JobRecord(make_job("job-1"))
     assert told(chronicle, 1.0, job) == []
     assert told(chronicle, 10.0, replace(job, reason="vm-1 has 2 cpus")) == [("waits", "vm-1 has 2 cpus")]
     assert told(chronicle, 20.0, replace(job, reason="vm-2 has 3 cpus")) == []
@@ -55,7 +55,7 @@ def test_the_life_of_a_job() -> None:
     lost = replace(tasks[2], state="lost", message="its VM went")
     (event,) = chronicle.tell(32.0, Changes((), (lost,)))
     assert (event.kind, event.text) == ("executors lost", "lost: executor 2 on vm-2: its VM went")
-    gave = Gave(33.0, "job-2", "batch", 1, 1, 0.5, whole=False)
+    gave = PreemptionLoss(33.0, "job-2", "batch", 1, 1, 0.5, whole=False)
     assert told(chronicle, 33.0, replace(runs, gave=(gave,))) == [("preempted", gave.told)]
     runs = replace(runs, gave=(gave,), attempts=(Attempt(31.0, 34.0, "user", "exit code 1"),))
     again = replace(runs, state="queued", reason="retry 1 of 2 at once", retried=1)
@@ -71,7 +71,7 @@ def test_the_life_of_a_job() -> None:
 
 def test_a_reason_that_stands_is_told_when_it_may_be() -> None:
     """One that came too soon after another, or after the first, which is silent; and it is told once."""
-    chronicle, job = Chronicle(), JobRecord(make_job("job-1"))
+    chronicle, job = EventRecorder(), JobRecord(make_job("job-1"))
     assert not chronicle.due(1.0)
     assert told(chronicle, 1.0, job) == []
     assert told(chronicle, 1.2, replace(job, reason="vm-1 has 2 cpus")) == []
@@ -91,7 +91,7 @@ def test_a_reason_that_stands_is_told_when_it_may_be() -> None:
 
 def test_vms_and_what_an_earlier_daemon_told() -> None:
     """VMs of pools and fixed ones; after a restart nothing is told twice."""
-    chronicle, vm = Chronicle(), Vm("general-3", "general-3", "m1.large", Resources.of(4.0, 16384), 0.24)
+    chronicle, vm = EventRecorder(), Vm("general-3", "general-3", "m1.large", Resources.of(4.0, 16384), 0.24)
     lease = Lease("general-3.17", vm, 1.0, reason="for job-1")
     fixed = Account("S1", "vm-1", "m1.large", 0.24, 1.0, 1.0)
     opened = chronicle.tell(1.0, Changes((), (), leases=(lease,), accounts=(fixed,)))
@@ -99,7 +99,7 @@ def test_vms_and_what_an_earlier_daemon_told() -> None:
         ("vm opening", "general-3.17 (m1.large): for job-1"),
         ("vm ready", "vm-1 (m1.large): its agent has come"),
     ]
-    another, task = Chronicle(), make_task("job-1", 0, state="running")
+    another, task = EventRecorder(), make_task("job-1", 0, state="running")
     runs = JobRecord(make_job("job-1"), state="running")
     another.take_up([runs], [task], [lease], [fixed])
     assert another.tell(2.0, Changes((runs,), (task,), leases=(lease,), accounts=(fixed,))) == []
@@ -112,7 +112,7 @@ def test_it_is_kept_with_what_it_tells_of_and_goes_with_its_job(store: Store) ->
     """All or none, in pages and by cursor; the oldest go when there are too many."""
     job = submit(store)
     ended = replace(job, state="finished", finished_at=9.0)
-    happened = [Happening(float(n), "job-1" if n % 2 else None, "waits", str(n)) for n in range(1, 9)]
+    happened = [HistoryEvent(float(n), "job-1" if n % 2 else None, "waits", str(n)) for n in range(1, 9)]
     store.save(Changes((ended,), ()), happened=happened)
     with pytest.raises(StoreError):
         store.save(Changes((), (make_task("job-77", 0),)), happened=happened)  # of no job

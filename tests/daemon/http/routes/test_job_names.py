@@ -5,9 +5,11 @@ import time
 import pytest
 
 from daemon.auth.permits import Permit
+from daemon.core.errors import (
+    RejectedError,
+)
 from daemon.core.identity import Person
 from daemon.http.routes.job_names import find_job
-from daemon.http.server.scheduler_interface import RejectedError
 from tests.client.conftest import cast, daemon
 from tests.daemon.cli.conftest import Daemon
 

@@ -11,11 +11,18 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from daemon.core.errors import (
+    ElsewhereError,
+    RejectedError,
+)
 from daemon.http.app import create_app
 from daemon.http.routes import submissions
-from daemon.http.server.scheduler_interface import Admission, ElsewhereError, RejectedError
 from daemon.store.job_store import Store, StoreError
-from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
+from daemon.store.queries.insert_jobs import (
+    Admission,
+    IdempotencyConflictError,
+    SubmittedSpec,
+)
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")

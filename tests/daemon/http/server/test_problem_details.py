@@ -5,8 +5,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from daemon.core.errors import (
+    ElsewhereError,
+)
 from daemon.http.server.problem_details import handle_problems
-from daemon.http.server.scheduler_interface import ElsewhereError
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
-from daemon.leadership.leader_session import Tenure
+from daemon.leadership.leader_session import LeaderSession
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows import tables
 from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
@@ -104,7 +104,7 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection went when all was kept: the same is saved again, and is there once."""
-    tenure, save_once, calls = Tenure(store.begin_term(""), store), store.save, []
+    tenure, save_once, calls = LeaderSession(store.begin_term(""), store), store.save, []
 
     def unlucky(*given: Any) -> None:
         save_once(*given)

@@ -13,7 +13,7 @@ from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.tables import leases
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
-from environment.model.messages.snapshot import PoolSetback, Reserved
+from environment.model.messages.snapshot import PoolSetback, ReservedJob
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
@@ -61,7 +61,7 @@ def test_a_lease_is_kept_with_what_caused_it_or_not_at_all(store: Store) -> None
 
 def test_who_waits_for_vms_and_which_pools_are_left_alone_is_kept(store: Store) -> None:
     """Until that is over; in the order in which jobs were placed."""
-    first, later = (Reserved(f"job-{n}", ("p-1",), (VM.resources,), 30.0 - n, "p-1") for n in (10, 9))
+    first, later = (ReservedJob(f"job-{n}", ("p-1",), (VM.resources,), 30.0 - n, "p-1") for n in (10, 9))
     pool = PoolSetback("p", 2, 7.0, 27.0, "none is left")
     reserved = {"job-9": later, "job-10": first}
     store.save(Changes((), (), reserved={**reserved, "job-8": None}, setbacks={"p": pool}))
@@ -75,7 +75,7 @@ def test_who_waits_for_vms_and_which_pools_are_left_alone_is_kept(store: Store) 
 def test_a_damaged_reservation_costs_no_other(tmp_path: Path, mender: str) -> None:
     """It is told, and put aside; its job is decided again."""
     with contextlib.closing(Store(url_of(tmp_path), at=1.0)) as store:
-        kept = {f"job-{n}": Reserved(f"job-{n}", ("p-1",), (VM.resources,), 5.0) for n in (1, 2)}
+        kept = {f"job-{n}": ReservedJob(f"job-{n}", ("p-1",), (VM.resources,), 5.0) for n in (1, 2)}
         store.save(Changes((), (), reserved=kept))
         flip(tmp_path, "reservations", "record", "id = 'job-1'")
         assert [reserved.job_id for reserved in store.vms.reservations()] == ["job-2"]

@@ -10,7 +10,7 @@ from environment.model.jobs.scale_up import bounded
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
-from environment.model.messages.records import Asked
+from environment.model.messages.records import ExecutorRequest
 from environment.model.messages.snapshot import VmSize
 from environment.resources import Resources
 from environment.types import Dynamic, Job
@@ -30,7 +30,7 @@ def dynamic(job_id: str = "job-1", least: int = 0, most: int = 20, initial: int 
 
 def ask(world: World, *totals: int, job_id: str = "job-1", size: Resources = SIZE) -> list[cmd.Command]:
     """Its driver asks for so many executors: of profile 0, 1 and so on."""
-    profiles = tuple(Asked(number, size, total) for number, total in enumerate(totals))
+    profiles = tuple(ExecutorRequest(number, size, total) for number, total in enumerate(totals))
     return world.send(ev.ExecutorsAsked(world.now, job_id, profiles))
 
 
@@ -116,8 +116,10 @@ def test_more_than_its_max_is_cut_and_said() -> None:
     assert world.job().reason == f"runs on 3 executors; {why}"
     ask(world, 3)
     assert world.job().reason == "runs on 3 executors"
-    asked, said = bounded(dynamic(most=3), [Asked(0, Resources.of(64, 1), 2), Asked(1, SIZE, 4)])
-    assert asked == (Asked(0, SIZE, 2), Asked(1, SIZE, 3))
+    asked, said = bounded(
+        dynamic(most=3), [ExecutorRequest(0, Resources.of(64, 1), 2), ExecutorRequest(1, SIZE, 4)]
+    )
+    assert asked == (ExecutorRequest(0, SIZE, 2), ExecutorRequest(1, SIZE, 3))
     assert said == "its driver asks for 4 executors of resource profile 1, and its max is 3: it gets no more"
 
 
@@ -213,7 +215,11 @@ def test_each_profile_gets_executors_of_its_size() -> None:
     """Stage-level scheduling: the profile without any goes first, and one that fits nowhere holds up none."""
     world = running()
     large = Resources.of(2.0, 2048)
-    profiles = (Asked(0, SIZE, 2), Asked(1, large, 2), Asked(2, Resources.of(64.0, 1024), 1))
+    profiles = (
+        ExecutorRequest(0, SIZE, 2),
+        ExecutorRequest(1, large, 2),
+        ExecutorRequest(2, Resources.of(64.0, 1024), 1),
+    )
     world.send(ev.ExecutorsAsked(world.now, "job-1", profiles))
     world.send(ev.VmsMeasured(world.now, tuple(VmSize(vm.id, vm.resources) for vm in VMS), VMS))
     for _ in range(3):
@@ -240,7 +246,7 @@ def test_a_lost_executor_is_placed_again_and_counts_against_the_max() -> None:
 
 def test_what_a_driver_of_its_users_wants_is_heard_while_its_launch_is_undone() -> None:
     """It is there all the time, and says it once; one that is started here is not there by then."""
-    for where, said in (("127.0.0.1", (Asked(0, SIZE, 4),)), ("", ())):
+    for where, said in (("127.0.0.1", (ExecutorRequest(0, SIZE, 4),)), ("", ())):
         world = World(VMS)
         world.submit(dynamic(initial=2, client_driver=where))
         world.offer()
@@ -270,7 +276,7 @@ def test_an_executor_that_ends_does_not_take_back_what_was_asked_since() -> None
     world.wait(3.0)
     ask(world, 3)
     world.tell("finished", "job-1.0")
-    assert world.job().wanted == (Asked(0, SIZE, 3),)
+    assert world.job().wanted == (ExecutorRequest(0, SIZE, 3),)
     world.wait(3.0)
     assert grow(world) == ["job-1.1", "job-1.2", "job-1.3"]
 
@@ -280,7 +286,7 @@ def test_a_driver_that_stops_those_it_wants_no_more_keeps_the_others() -> None:
     world = running(dynamic(initial=3))
     ask(world, 1)
     world.tell("finished", "job-1.0", "job-1.1")
-    assert world.job().wanted == (Asked(0, SIZE, 1),)
+    assert world.job().wanted == (ExecutorRequest(0, SIZE, 1),)
     world.tell("lost", "job-1.2")
     world.wait(2.0)
     assert grow(world) == ["job-1.3"]
@@ -345,7 +351,7 @@ def test_a_driver_that_does_not_run_asks_for_nothing() -> None:
     assert world.job().wanted == ()
     grow(world)
     ask(world, 5)
-    assert world.job().wanted == (Asked(0, SIZE, 5),)
+    assert world.job().wanted == (ExecutorRequest(0, SIZE, 5),)
     world.send(ev.DriverEnded(world.now, "job-1", None, "its host is gone", requeue=True))
     ask(world, 9)
     assert (world.job().wanted, world.job().aborting) == ((), True)

@@ -10,7 +10,7 @@ from environment.model.cluster_model import ModelOptions
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages.events import KillRequested, VmsMeasured
 from environment.model.messages.snapshot import VmSize
-from environment.model.vms.max_capacity import Alike, Reach
+from environment.model.vms.max_capacity import Alike, MaxCapacity
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.two_worlds.world import World
@@ -48,7 +48,7 @@ def test_one_of_a_kind_speaks_for_all() -> None:
 
 def test_on_one_kind_the_vms_decide_alike() -> None:
     """Jobs of a kind fit the same VMs."""
-    reach = Reach(vms=(make_vm("vm-1", 2, 4096),), known=True)
+    reach = MaxCapacity(vms=(make_vm("vm-1", 2, 4096),), known=True)
     alike = Alike()
     for one in (request("fits", 2.0), request("too-large", 3.0), request("too-many", 1.0, 3)):
         alike.add(one)
@@ -60,7 +60,7 @@ def test_nobody_is_missed_on_walks(seed: int, monkeypatch: pytest.MonkeyPatch) -
     """Whenever VMs come and go, all are found that are to be put aside, or may be taken back."""
     by_kind, times = WaitingLine._out_of, 0
 
-    def checked(line: WaitingLine, reach: Reach) -> Iterable[str]:
+    def checked(line: WaitingLine, reach: MaxCapacity) -> Iterable[str]:
         nonlocal times
         found = set(by_kind(line, reach))
         jobs = [job for name in line._queue if (job := line._roster.job(name)) is not None]

@@ -24,7 +24,7 @@ from environment.model.messages.snapshot import VmSize
 from environment.model.messages.states import ENDED_JOB
 from environment.model.tasks.launches import decided
 from environment.model.vms.vm_accounts import Account, Charge
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.types import Vm
 from tests.builders import make_job, make_offer
 from tests.environment.model.walks.elastic_world import places
@@ -58,7 +58,7 @@ class Day:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311  # no secret hangs on it
         self.policy = create("ff")
-        self.options = ModelOptions(places=PLACES, keeping=Keeping("timeout", 900.0))
+        self.options = ModelOptions(places=PLACES, keeping=IdleTimeout("timeout", 900.0))
         self.model = ClusterModel(self.options)
         self.now = 0.0
         self.queue: list[tuple[float, int, Callable[[], None]]] = []

@@ -5,8 +5,8 @@ from dataclasses import replace
 from environment.model.event_log import decode, encode
 from environment.model.messages import events as ev
 from environment.model.messages import options
-from environment.model.messages.records import Asked
-from environment.pools import Keeping
+from environment.model.messages.records import ExecutorRequest
+from environment.pools import IdleTimeout
 from environment.types import Dynamic
 from tests.builders import make_job
 from tests.environment.model.walks.elastic_world import KEEPING, ElasticWorld, closes, opens, places
@@ -18,7 +18,7 @@ LARGE = replace(make_job("job-1", 2), size=places()[0].resources)
 LONG = 10_000.0
 
 
-def waiting(keeping: Keeping = KEEPING) -> ElasticWorld:
+def waiting(keeping: IdleTimeout = KEEPING) -> ElasticWorld:
     """A job waits for two VMs of two that boot."""
     world = ElasticWorld(pools=places(2), keeping=keeping)
     world.begin()
@@ -56,7 +56,7 @@ def test_no_vm_is_given_up_while_the_master_cannot_tell_of_its_agent() -> None:
 
 def test_a_vm_that_booted_while_no_daemon_was_there_is_not_given_up_at_once() -> None:
     """Its agent is waited for from when the master could tell of it; also by a model that goes on."""
-    world = waiting(keeping=Keeping("timeout", 2 * LONG))
+    world = waiting(keeping=IdleTimeout("timeout", 2 * LONG))
     restarted(world)
     world.wait(LONG)
     world.subscribe()
@@ -133,7 +133,7 @@ def test_a_driver_that_wants_no_more_when_its_vm_is_up_has_what_it_wants() -> No
     world.tell("running", *world.open_tasks())
     world.send(ev.DriverStarted(world.now, "job-1"))
     for wanted in (2, 1):
-        world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, wanted),)))
+        world.send(ev.ExecutorsAsked(world.now, "job-1", (ExecutorRequest(0, job.size, wanted),)))
         if wanted == 2:
             assert opens(world.decide())
     assert world.job().reason == "runs on 1 executor"
@@ -154,11 +154,11 @@ def test_a_driver_that_wants_fewer_while_vms_boot_waits_for_fewer() -> None:
     world.boot("general-1")
     world.tell("running", *world.open_tasks())
     world.send(ev.DriverStarted(world.now, "job-1"))
-    world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, 4),)))
+    world.send(ev.ExecutorsAsked(world.now, "job-1", (ExecutorRequest(0, job.size, 4),)))
     assert len(opens(world.decide())) == 3
     world.opened("general-2", "general-3", "general-4")
     for wanted in (3, 2):
-        world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, wanted),)))
+        world.send(ev.ExecutorsAsked(world.now, "job-1", (ExecutorRequest(0, job.size, wanted),)))
     assert world.job().reason == "waits for general-2 to boot (due at 160 s)"
     assert [lease.idle_since is None for lease in world.leases()] == [True, True, False, False]
     world.submit(replace(LARGE, id="job-2"))

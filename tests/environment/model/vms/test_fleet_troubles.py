@@ -9,7 +9,7 @@ from environment.model.messages import events as ev
 from environment.model.messages import options
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import VmSize
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.resources import Resources
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_vm
@@ -108,7 +108,7 @@ def test_who_is_killed_gives_back_what_was_kept() -> None:
 
 def test_a_vm_that_is_given_to_nobody_is_not_closed_while_a_decision_is_due() -> None:
     """Who waits may take it; after that it goes, as its keeper says."""
-    world = waiting(keeping=Keeping("none"))
+    world = waiting(keeping=IdleTimeout("none"))
     world.submit(make_job("job-2"))
     world.kill("job-1")
     assert not closes(world.wait(0.1))

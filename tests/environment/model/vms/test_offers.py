@@ -13,7 +13,7 @@ from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
 from environment.model.messages import events as ev
 from environment.model.messages.snapshot import VmSize
-from environment.offered import DRIVER_PORTS, Offered
+from environment.offered import DRIVER_PORTS, OfferedResources
 from environment.resources import Resources
 from environment.types import Place, PlacementRequest, Vm
 from environment.view import ClusterView
@@ -42,7 +42,7 @@ def offered(view: ClusterView, *vms: int, ports: int = 1000) -> ClusterView:
     """The view with offers of everything on these VMs alone."""
     there = np.isin(np.arange(len(view.vms)), vms)
     room = make_room({"cpus": view.free_cpus * there, "mem": view.free_memory_mib * there})
-    return view.changed(offered=Offered(there, room, there * ports))
+    return view.changed(offered=OfferedResources(there, room, there * ports))
 
 
 def first_vm(view: ClusterView, queue: Sequence[PlacementRequest]) -> Place:
@@ -89,7 +89,7 @@ def test_what_is_not_offered_is_no_place(world: World) -> None:
 def test_what_is_offered_in_part_can_be_used_in_part() -> None:
     """Of four cpus that are free two are offered so far."""
     view = make_view(make_vms(1, cpus=4))
-    part = Offered(np.array([True]), make_room({"cpus": [2.0], "mem": [16384]}), np.array([1000]))
+    part = OfferedResources(np.array([True]), make_room({"cpus": [2.0], "mem": [16384]}), np.array([1000]))
     view = view.changed(offered=part)
     assert view.room_for(make_request(9)).tolist() == [2]
     assert check(view, make_request(3), Place("job-1", (0, 0, 0))) == (

@@ -15,7 +15,7 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
-from environment.pools import Keeping
+from environment.pools import IdleTimeout
 from environment.resources import total
 from environment.types import Vm
 from tests.environment.model.walks.random_walks import ACTIONS, Chaos
@@ -44,7 +44,9 @@ class Machine:
 class ElasticChaos(Chaos):
     """The walk: VMs of pools, and some that are always there."""
 
-    def __init__(self, fixed: Sequence[Vm], pools: Sequence[Vm], seed: int, policy: str, keeping: Keeping):
+    def __init__(
+        self, fixed: Sequence[Vm], pools: Sequence[Vm], seed: int, policy: str, keeping: IdleTimeout
+    ):
         super().__init__(tuple(fixed), seed, policy)
         self.fixed = {vm.id for vm in fixed}
         self.places = {vm.id: vm for vm in pools}

@@ -9,12 +9,12 @@ from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.model.messages.options import ModelOptions
 from environment.model.messages.snapshot import VmSize
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.resources import Resources
 from environment.types import Vm
 from tests.environment.two_worlds.world import World
 
-KEEPING = Keeping("timeout", 100.0)
+KEEPING = IdleTimeout("timeout", 100.0)
 TERMS = Terms("general", boot=60.0, minimum=60.0, granularity=1.0)
 
 
@@ -32,7 +32,7 @@ class ElasticWorld(World):
         self,
         fixed: Sequence[Vm] = (),
         pools: Sequence[Vm] = places(),
-        keeping: Keeping = KEEPING,
+        keeping: IdleTimeout = KEEPING,
         options: ModelOptions | None = None,
     ) -> None:
         options = replace(options or ModelOptions(), places=tuple(pools), keeping=keeping)

@@ -18,8 +18,8 @@ from environment.model.cluster_model import ClusterModel
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages import task_states
-from environment.model.messages.records import Asked, ExecutorRecord, JobRecord
-from environment.model.messages.snapshot import Moment, Offer
+from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
+from environment.model.messages.snapshot import ModelSnapshot, Offer
 from environment.model.messages.states import ENDED_JOB
 from environment.model.tasks.launches import decided
 from environment.model.vms.vm_accounts import Charge
@@ -121,10 +121,10 @@ class Chaos:
         job = self.model.job(f"job-{self.random.randrange(self.jobs + 1)}")
         most = 2 if job is None else job.job.executors + 2
         others = (
-            Asked(1, Resources.of(1.5, 700), self.random.randint(0, 3)),
-            Asked(2, Resources.of(99, 1), 1),
+            ExecutorRequest(1, Resources.of(1.5, 700), self.random.randint(0, 3)),
+            ExecutorRequest(2, Resources.of(99, 1), 1),
         )
-        of_its_own = Asked(0, Resources.of(0.25, 512), self.random.randint(0, most))
+        of_its_own = ExecutorRequest(0, Resources.of(0.25, 512), self.random.randint(0, most))
         chosen = (of_its_own, *self.random.sample(others, self.random.choice((0, 0, 1, 2))))
         self.send(ev.ExecutorsAsked(self.now, "job-x" if job is None else job.job.id, chosen))
 
@@ -377,7 +377,7 @@ class Chaos:
         self.check_view()
         self.check_costs()
 
-    def kept_moment(self) -> Moment:
+    def kept_moment(self) -> ModelSnapshot:
         """What a snapshot keeps of it; taken once for all checks after an event, as it copies all records."""
         moment = self.model.snapshot().moment
         assert moment is not None
@@ -411,7 +411,7 @@ class Chaos:
         if job is None or job.job.dynamic is None or task.number is None:
             return
         present = [other for other in self.executors(task.job_id) if other.profile == task.profile]
-        begins = (Asked(0, job.job.size, job.job.begins_with),)
+        begins = (ExecutorRequest(0, job.job.size, job.job.begins_with),)
         wants = (*begins, *job.wanted) if job.state == "placing" else job.wanted or begins
         assert any(len(present) <= most for profile, _, most in wants if profile == task.profile)
 
@@ -424,7 +424,7 @@ class Chaos:
         job_id, present = job.job.id, self.executors(job.job.id)
         counts = Counter(task.profile for task in present)
         assert all(count <= job.job.executors for count in counts.values())
-        wants = job.wanted or (Asked(0, job.job.size, job.job.begins_with),)
+        wants = job.wanted or (ExecutorRequest(0, job.job.size, job.job.begins_with),)
         assert all(asked.total <= job.job.executors for asked in wants)
         stands = not job.aborting and (
             job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)

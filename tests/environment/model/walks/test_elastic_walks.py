@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from environment.pools import Keeping, Terms
+from environment.pools import IdleTimeout, Terms
 from environment.types import Vm
 from tests.builders import make_vm
 from tests.environment.model.walks.elastic_walks import ElasticChaos
@@ -25,8 +25,8 @@ def pool(terms: Terms, count: int, cpus: float, memory_mib: int, always: int = 0
 FIXED = [make_vm("vm-1", 4, 8192)]
 POOLS = [*pool(QUICK, 3, 4, 8192, always=1), *pool(SLOW, 2, 8, 4096)]
 KEEPERS = (
-    *(Keeping("none"), Keeping("timeout", 30.0), Keeping("break_even")),
-    *(Keeping("forecast"), Keeping("planned")),
+    *(IdleTimeout("none"), IdleTimeout("timeout", 30.0), IdleTimeout("break_even")),
+    *(IdleTimeout("forecast"), IdleTimeout("planned")),
 )
 
 

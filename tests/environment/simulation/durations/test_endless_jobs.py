@@ -13,7 +13,7 @@ from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import make_batch
-from environment.pools import Keeping, SpotTerms, Terms
+from environment.pools import IdleTimeout, SpotTerms, Terms
 from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.durations.endless_jobs import Exposure, kept_off
 from environment.simulation.durations.spot_beliefs import SpotBelief
@@ -44,7 +44,7 @@ def work(name: str, executors: int, duration: float, kind: str = _ALL_AGAIN) -> 
 
 def run(jobs: Sequence[WorkloadJob], vms: Sequence[Vm], policy: str = "ff", **options: object) -> Result:
     """A simulation of these jobs, in which policies know the truth."""
-    known = {"belief": EXACT, "spot_belief": SpotBelief(0.0), "keeping": Keeping("none"), **options}
+    known = {"belief": EXACT, "spot_belief": SpotBelief(0.0), "keeping": IdleTimeout("none"), **options}
     return simulate(create(policy), Workload(tuple(jobs)), vms, options=SimulationOptions(**known))  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import FINISHED, make_batch
 from environment.model.messages.options import RELAUNCH_GRACE
-from environment.pools import Keeping, SpotTerms, Terms
+from environment.pools import IdleTimeout, SpotTerms, Terms
 from environment.simulation.durations.beliefs import EXACT
 from environment.simulation.durations.spot_beliefs import SpotBelief
 from environment.simulation.faults.progress import Progress
@@ -32,7 +32,7 @@ from profiles.workloads.generators import load_workload
 from profiles.workloads.workload import Workload, WorkloadJob
 from tests.environment.simulation.test_pools import PRICE, pooled, work
 
-NONE = Keeping("none")
+NONE = IdleTimeout("none")
 
 
 def spot(per_hour: float, notice: float = 120.0, boot: float = 30.0, minimum: float = 0.0) -> Terms:
@@ -41,7 +41,7 @@ def spot(per_hour: float, notice: float = 120.0, boot: float = 30.0, minimum: fl
 
 
 def run(
-    policy: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keeping: Keeping = NONE, seed: int = 0
+    policy: str, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], keeping: IdleTimeout = NONE, seed: int = 0
 ) -> Result:
     """A simulation of these jobs."""
     options = SimulationOptions(keeping=keeping, seed=seed)
@@ -103,7 +103,7 @@ def test_a_job_goes_on_without_those_that_it_misses() -> None:
     assert progress.end() == 120.0 + 30.0
 
 
-def replayed(result: Result, terms: Terms, keeping: Keeping, seed: int) -> tuple[float, int, int]:
+def replayed(result: Result, terms: Terms, keeping: IdleTimeout, seed: int) -> tuple[float, int, int]:
     """The bill, openings and interruptions by a plain account: VM by VM, event by event, nothing lazy."""
     vms, drawn = result.vms, lives(result.vms, seed, 400)
     opened, idle = [-1.0] * len(vms), [-1.0] * len(vms)
@@ -175,7 +175,7 @@ def replayed(result: Result, terms: Terms, keeping: Keeping, seed: int) -> tuple
     notice=st.sampled_from([0.0, 120.0]),
     boot=st.sampled_from([0.0, 7.0, 30.0]),
     minimum=st.sampled_from([0.0, 60.0]),
-    keeping=st.sampled_from([NONE, Keeping("break_even"), Keeping("timeout", 25.0)]),
+    keeping=st.sampled_from([NONE, IdleTimeout("break_even"), IdleTimeout("timeout", 25.0)]),
     policy=st.sampled_from(["ff", "rr", "karpenter", "best_fit"]),
     seed=st.integers(0, 5),
 )
@@ -185,7 +185,7 @@ def test_the_bill_is_that_of_a_plain_account(
     notice: float,
     boot: float,
     minimum: float,
-    keeping: Keeping,
+    keeping: IdleTimeout,
     policy: str,
     seed: int,
 ) -> None:
@@ -266,7 +266,7 @@ def test_a_price_that_changes_is_paid_as_it_is_and_known_when_it_comes() -> None
             return create("ff").decide(view, queue)
 
     jobs = (work("a", 0.0, 2, 90.0), work("b", 20.0, 2, 30.0), work("c", 20.0, 2, 30.0))
-    options = SimulationOptions(keeping=Keeping("timeout", 10.0), prices={"pool": history})
+    options = SimulationOptions(keeping=IdleTimeout("timeout", 10.0), prices={"pool": history})
     result = simulate(Watching(), Workload(jobs), vms, options=options)
     assert [job.ended_at for job in result.jobs] == [100.0, 60.0, 90.0]
     assert seen[0] == (0.0, [3600.0, 3600.0])

@@ -16,7 +16,14 @@ import pytest
 
 from conf.schema.defaults import DEFAULT_SPARK
 from framework.spark.install import fetch as fetching
-from framework.spark.install.fetch import FetchError, connectable, fetch, fetch_connect, fetchable, remove
+from framework.spark.install.fetch import (
+    SparkFetchError,
+    connectable,
+    fetch,
+    fetch_connect,
+    fetchable,
+    remove,
+)
 from framework.spark.install.homes import connect_path
 
 SOURCES = {
@@ -104,7 +111,7 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
     assert not fetch("9.9", folder, silent)
     remove("9.9", folder)
     assert [path.name for path in folder.iterdir()] == [".lock"]
-    with pytest.raises(FetchError, match=r"9\.9: is not in"):
+    with pytest.raises(SparkFetchError, match=r"9\.9: is not in"):
         remove("9.9", folder)
 
 
@@ -134,14 +141,14 @@ def test_a_client_of_connect_goes_beside_its_spark(folder: Path, tmp_path: Path)
         archive.writestr("spoken-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("spoken-1.0.dist-info/RECORD", "")
     (tmp_path / "locks/connect").mkdir()
-    with pytest.raises(FetchError, match=r"9\.9: has no client of Spark Connect"):
+    with pytest.raises(SparkFetchError, match=r"9\.9: has no client of Spark Connect"):
         fetch_connect("9.9", folder, silent)
     lock = tmp_path / "locks/connect/9.9.lock"
     lock.write_text(f"spoken==1.0 --hash=sha256:{'0' * 64}\n")
     assert fetch("9.9", folder, silent)
     home = folder / "9.9/spark"
     with pytest.raises(
-        FetchError, match=r"the client of Spark Connect 9\.9 cannot be fetched by pip: .*HASHES"
+        SparkFetchError, match=r"the client of Spark Connect 9\.9 cannot be fetched by pip: .*HASHES"
     ):
         fetch_connect("9.9", folder, silent)
     assert connect_path(home) == []
@@ -201,17 +208,19 @@ def test_what_is_not_what_was_locked_is_not_taken(folder: Path, tmp_path: Path) 
     """Nor what is not there at all: pip's own words say which it is, and nothing is left."""
     with (tmp_path / "index/pyspark-9.9.1.tar.gz").open("ab") as archive:
         archive.write(b"more")
-    with pytest.raises(FetchError, match=r"Spark 9\.9 cannot be fetched by pip: .*HASHES"):
+    with pytest.raises(SparkFetchError, match=r"Spark 9\.9 cannot be fetched by pip: .*HASHES"):
         fetch("9.9", folder, silent)
     shutil.rmtree(tmp_path / "index")
-    with pytest.raises(FetchError, match=r"Spark 9\.9 cannot be fetched by pip: .*No matching distribution"):
+    with pytest.raises(
+        SparkFetchError, match=r"Spark 9\.9 cannot be fetched by pip: .*No matching distribution"
+    ):
         fetch("9.9", folder, silent)
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
 def test_a_version_without_a_lock_file_is_refused(folder: Path) -> None:
     """With those that have one."""
-    with pytest.raises(FetchError, match=r"4\.4: cannot be fetched; 9\.9 can"):
+    with pytest.raises(SparkFetchError, match=r"4\.4: cannot be fetched; 9\.9 can"):
         fetch("4.4", folder, silent)
     assert not folder.exists()
 
@@ -219,7 +228,7 @@ def test_a_version_without_a_lock_file_is_refused(folder: Path) -> None:
 def test_a_folder_that_takes_nothing_is_named(folder: Path) -> None:
     """In one line."""
     folder.write_text("a file")
-    with pytest.raises(FetchError, match=f"Spark 9.9: {folder}: "):
+    with pytest.raises(SparkFetchError, match=f"Spark 9.9: {folder}: "):
         fetch("9.9", folder, silent)
 
 

@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from daemon.auth.permits import Permit
-from daemon.http.server.scheduler_interface import Scheduler, Standing
-from daemon.queues.queue_snapshot import QueueSight
+from daemon.core.job_ids import (
+    job_number,
+)
+from daemon.core.status import (
+    QueuePositions,
+)
+from daemon.http.server.scheduler_interface import (
+    Scheduler,
+)
+from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.store.job_store import Store
-from daemon.store.rows.tables import job_number
 from environment.model.messages.records import WAITS_ITS_TURN, JobRecord
 
 
@@ -33,7 +40,7 @@ def told_of(
 
 
 def _in_order(
-    permit: Permit, queued: Sequence[JobRecord], sight: QueueSight, standing: Standing | None
+    permit: Permit, queued: Sequence[JobRecord], sight: QueueSnapshot, standing: QueuePositions | None
 ) -> dict[str, ToldReason]:
     """Where the order is that of queues. Who pauses, or waits for something else, says so himself."""
     paused = frozenset() if standing is None else standing.paused
@@ -55,7 +62,7 @@ def _beside(reason: str, order: str) -> str:
 
 
 def _first_come(
-    store: Store, permit: Permit, queued: Sequence[JobRecord], standing: Standing | None
+    store: Store, permit: Permit, queued: Sequence[JobRecord], standing: QueuePositions | None
 ) -> dict[str, ToldReason]:
     """Where who came first is first: one that is not the head of the queue waits for that.
 
@@ -64,7 +71,7 @@ def _first_come(
     head = store.head() if standing is None else store.job(standing.head)
     if head is None or head.state != "queued":
         return {}  # the head has left the queue a moment ago, or there is none
-    known, told = standing or Standing(), {}
+    known, told = standing or QueuePositions(), {}
     # Who is placed already may be stored as queued for a moment still: nobody is before the head.
     (of_head,) = store.queue_positions([head.job.id])
     positions = store.queue_positions([record.job.id for record in queued])

@@ -1,0 +1,117 @@
+"""Status values that components report to the HTTP API: budget, health, logs, policies, queue positions."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from daemon.core.job_ids import job_number
+
+#: Result of one delivery attempt of a webhook.
+DeliveryOutcome = Literal["delivered", "refused", "timeout", "unreachable", "given up"]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """What VMs have cost on a day (UTC, 2026-11-22) of what they may, dollars.
+
+    With `hold`, no VM is opened any more on a day on which they have cost more.
+    """
+
+    day: str
+    per_day: float
+    spent: float
+    hold: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether they have cost more than they may."""
+        return self.spent > self.per_day
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether jobs can be scheduled now, and each check in words."""
+
+    ready: bool
+    checks: Mapping[str, str]
+    #: Those of them that are not well.
+    bad: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Part of a log: its text, where the next part begins (bytes), and whether nothing can follow.
+
+    `source` says where it was read: in the folder of a driver on this host, a task's `sandbox`, or what was
+    `kept` of that; empty where nothing is there, and then `note` says why, or what is missing.
+    """
+
+    text: str
+    next_offset: int
+    complete: bool
+    source: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowStatus:
+    """A policy that decides beside the acting one, and since it was set: decisions compared, and those not.
+
+    `missed` were made while it was busy; `faults` are its own.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    compared: int
+    different: int
+    missed: int
+    faults: int
+    last_fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStatus:
+    """Who decides now, and since the start: decisions made, and how many had to be replaced.
+
+    `fallback` decides when the policy fails; `busy` is for how many seconds the policy has been at a decision
+    that took too long and was taken from it, 0 when it is not. `cut_short` counts the policy's decisions that
+    a time limit of its own ended, `guarded` those that a guard took in its place.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    placed: int
+    waited: int
+    faults: int
+    last_fault: str
+    fallback: str | None = None
+    busy: float = 0.0
+    cut_short: int = 0
+    guarded: int = 0
+    shadow: ShadowStatus | None = None
+
+
+#: States of a job in which its driver may run.
+WITH_DRIVER = frozenset({"starting", "running", "relaunching"})
+
+
+@dataclass(frozen=True)
+class QueuePositions:
+    """Who of the queued jobs waits for whom.
+
+    `head` is the first that is decided about, by its id; empty when none is. The `paused` are not decided
+    about for now, since their launches never ran or nothing fits: they are before nobody.
+    """
+
+    head: str = ""
+    paused: frozenset[str] = frozenset()
+
+    def ahead(self, job_id: str, position: int) -> int:
+        """How many jobs are before this one, which has so many queued ones before it."""
+        return position - bisect_left(self._numbers, job_number(job_id) or 0)
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return sorted(number for job_id in self.paused if (number := job_number(job_id)) is not None)
