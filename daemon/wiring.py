@@ -24,6 +24,8 @@ from daemon.leader_or_standby import Candidate
 from daemon.leadership.election import election_on
 from daemon.maintenance.pruning import retention
 from daemon.notifications.notification_service import NotificationService, telling
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import is_full
@@ -80,13 +82,13 @@ def candidacy(
             embedded = watch.embedded if watch else None
             session = _session(setting, embedded)
             try:
-                service = Service(
+                inputs = TermInputs(
                     config,
                     own,
                     _launcher(setting, uploads, own, embedded),
                     session,
+                    setting.data_dir,
                     term,
-                    data_dir=setting.data_dir,
                     sandboxes=setting.data_dir / "mesos" / "work" / "agents" if embedded else None,
                     profiles=profiles,
                     provider=provider_of(config, setting.config_dir, session, setting.url, own),
@@ -94,8 +96,8 @@ def candidacy(
                     watch=watch,
                     jvms=jvms_at_once(config),
                     webhooks=webhooks,
-                    taking_up=taking_up,
                 )
+                service = service_of(inputs, taking_up)
             except OSError as error:
                 raise ConfigError(f"data_dir: {error}") from error
             yield service

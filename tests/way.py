@@ -32,7 +32,8 @@ import httpx
 from conf.schema import Config, JobSpec
 from daemon.http.app import create_app
 from daemon.launch.launcher import Launcher
-from daemon.scheduler.service import Service
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from environment.decisions.decision_round import Verdict
 from environment.model.messages.commands import Launch
@@ -142,10 +143,10 @@ def trace(folder: Path) -> Tracer:
         spark = {"default": "4.3", "versions": {"4.3": {"home": "/opt/spark", "version": "4.3.0"}}}
         config = Config.model_validate({"data_dir": str(folder), "spark": spark})
         threading.setprofile(tracer.look)
-        service = Service(
+        service = service_of(TermInputs(
             config, store, Launcher(config, folder, "127.0.0.1"),
             SessionOptions(master=mesos.address, user="root"), data_dir=folder,
-        )  # fmt: skip
+        ))  # fmt: skip
         loop = threading.Thread(target=service.run)
         loop.start()
         try:

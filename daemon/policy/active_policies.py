@@ -5,7 +5,7 @@ How decisions are made in time is in `deciding`, what a shadow does in `shadow`.
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -27,7 +27,7 @@ from daemon.policy.shadow_policy import Shadow
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.decisions.sizing import Sizes
-from environment.types import EndedJob
+from environment.model.vms.job_registry import Changes
 
 log = structlog.get_logger("policy")
 
@@ -66,11 +66,11 @@ class PolicySwitch:
         deciders.watch = shadow.watch if shadow else None
         return deciders
 
-    def observe(self, ended: Sequence[EndedJob]) -> None:
-        """These jobs are over: policies that learn from it are told."""
+    def observe(self, changes: Changes) -> None:
+        """Report jobs that ended to a policy that learns from them."""
         with self._lock:
             deciders = self._deciders
-        for job in ended:
+        for job in changes.ended:
             deciders.observe(job)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ A day is one of UTC. What is charged is told by the cluster model; what was char
 in the store. What it means that openings are held back is the model's business.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -16,7 +16,8 @@ from daemon.core.status import (
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld
-from environment.model.vms.vm_accounts import Charge, day_of
+from environment.model.vms.job_registry import Changes
+from environment.model.vms.vm_accounts import day_of
 
 log = structlog.get_logger("budget")
 
@@ -53,9 +54,9 @@ class BudgetWatch:
         self._said = self._read(FACT) or ""
         self._dollars = self._spent(self._day) if self._rules else 0.0
 
-    def observe(self, charges: Iterable[Charge]) -> None:
-        """These charges are stored now."""
-        for charge in charges:
+    def observe(self, changes: Changes) -> None:
+        """Add the charges that are stored now."""
+        for charge in changes.charges:
             if charge.kind not in PAID:
                 continue
             if charge.day > self._day:

@@ -3,15 +3,15 @@
 What is said is decided in the cluster model and stored before it comes here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from daemon.disk.launch_records import RecordsError
-from daemon.launch.host_drivers import HostDrivers
-from daemon.launch.launcher import Launcher
+from daemon.launch.launching import Launching
+from daemon.scheduler.foundation import Foundation
 from daemon.store.job_store import StoreError
 from daemon.vms.vm_provisioner import VmProvisioner
-from environment.model.cluster_model import ClusterModel
 from environment.model.messages import commands as cmd
+from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
 from framework.mesos.master_link import MasterLink
 from framework.spark import ProcessSpec
@@ -21,31 +21,15 @@ class CommandExecutor:
     """Carries commands out; for the loop's thread, which owns the model."""
 
     def __init__(
-        self,
-        model: ClusterModel,
-        link: MasterLink,
-        drivers: HostDrivers,
-        launcher: Launcher,
-        machines: VmProvisioner | None,
-        sure: Callable[[], bool],
-        fail: Callable[[str, str], None],
+        self, base: Foundation, link: MasterLink, launching: Launching, provisioner: VmProvisioner | None
     ) -> None:
-        """`sure` waits before each deed until this daemon leads for certain; False when it does not.
-
-        `fail` takes a job that cannot be launched, and why.
-        """
-        self._model = model
-        self._link = link
-        self._drivers = drivers
-        self._launcher = launcher
-        self._machines = machines
-        self._sure = sure
-        self._fail = fail
+        self._base, self._model, self._link = base, base.model, link
+        self._drivers, self._launcher, self._provisioner = launching.drivers, launching.launcher, provisioner
 
     def carry_out(self, commands: Iterable[tuple[cmd.Command, int]]) -> bool:
         """Carry commands out, each with the subscription under which it was decided; False if not all."""
         for command, subscription in commands:
-            if not self._sure():
+            if not self._base.session.sure():
                 return False
             self._execute(command, subscription)
         return True
@@ -63,15 +47,15 @@ class CommandExecutor:
             case cmd.OpenVm(lease_id=lease_id):
                 self._open(lease_id)
             case cmd.CloseVm(lease_id=lease_id, machine_id=machine_id):
-                if self._machines is not None:
-                    self._machines.close(lease_id, machine_id)
+                if self._provisioner is not None:
+                    self._provisioner.close(lease_id, machine_id)
             case _:
                 self._link.execute(command, self._describe, subscription)
 
     def _open(self, lease_id: str) -> None:
         lease = self._model.lease(lease_id)
-        if self._machines is not None and lease is not None and lease.state == "opening":
-            self._machines.open(lease)
+        if self._provisioner is not None and lease is not None and lease.state == "opening":
+            self._provisioner.open(lease)
 
     def _start_driver(self, job_id: str) -> None:
         job = self._model.job(job_id)
@@ -80,7 +64,7 @@ class CommandExecutor:
 
     def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
         """See `framework.mesos.master_link.Describe`."""
-        if not self._sure():
+        if not self._base.session.sure():
             raise ValueError("this daemon does not lead any more, or stops")
         task = self._model.task(task_id)
         job = self._model.job(task.job_id) if task is not None else None
@@ -101,3 +85,6 @@ class CommandExecutor:
             self._fail(task.job_id, str(error))
             raise
         return task, process, name
+
+    def _fail(self, job_id: str, why: str) -> None:
+        self._base.inbox.put(ev.DriverEnded(self._base.clock.now(), job_id, None, why))

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from daemon.core.clock import Clock
 from daemon.core.status import (
     Health,
 )
-from daemon.disk.disk_monitor import DiskWatch
-from daemon.disk.event_log import EventLog
-from daemon.leadership.leader_session import LeaderSession
-from daemon.scheduler.budget import BudgetWatch
-from daemon.store.job_store import Store, StoreError
-from daemon.vms.embedded_supervisor import EmbeddedWatch
-from daemon.vms.vm_provisioner import VmProvisioner
+from daemon.scheduler.foundation import Foundation
+from daemon.scheduler.saving import Saver
+from daemon.store.job_store import StoreError
+from daemon.vms.vms import Vms
 from framework.mesos.master_link import MasterLink
 
 #: Seconds at one thing after which the scheduling loop hangs.
@@ -24,32 +20,20 @@ _WORDS = frozenset({"mesos", "embedded mesos"})
 
 
 class Readiness:
-    """Looks when it is asked, from any thread; `watch` is over the embedded Mesos, where there is one."""
+    """Checks when it is asked, from any thread."""
 
     def __init__(
         self,
-        store: Store,
-        tenure: LeaderSession,
+        base: Foundation,
         link: MasterLink,
-        journal: EventLog,
-        clock: Clock,
-        disk: DiskWatch,
-        budget: BudgetWatch,
-        machines: VmProvisioner | None,
-        watch: EmbeddedWatch | None,
+        saver: Saver,
+        vms: Vms,
         troubles: Mapping[str, Callable[[], str]],
     ) -> None:
-        """`troubles` are checks by name that say in words what is wrong, or nothing."""
-        self._store = store
-        self._tenure = tenure
-        self._link = link
-        self._journal = journal
-        self._clock = clock
-        self._disk = disk
-        self._budget = budget
-        self._machines = machines
-        self._watch = watch
-        self._troubles = troubles
+        """`troubles` are checks by name that return a trouble in words, or nothing."""
+        self._store, self._tenure, self._clock = base.store, base.session, base.clock
+        self._link, self._vms, self._troubles = link, vms, troubles
+        self._journal, self._disk, self._budget = saver.event_log, saver.disk, saver.budget
 
     def health(self) -> Health:
         """How each of them is, in words, and whether those are well without which nothing is launched."""
@@ -65,10 +49,10 @@ class Readiness:
             checks["store"] = str(error)
         if damaged := self._store.damaged():
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
-        if self._watch is not None:
-            checks["embedded mesos"] = self._watch.state
-        if self._machines is not None:
-            checks["provider"] = self._machines.status.trouble or "ok"
+        if self._vms.watch is not None:
+            checks["embedded mesos"] = self._vms.watch.state
+        if self._vms.provisioner is not None:
+            checks["provider"] = self._vms.provider_status.trouble or "ok"
         if disk := self._disk.trouble:
             checks["disk"] = disk
         if spent := self._budget.trouble:

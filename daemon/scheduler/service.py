@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from daemon.core.cluster_status import ClusterStatus, ProviderStatus
+from daemon.core.cluster_status import ClusterStatus
 from daemon.core.errors import (
     RejectedError,
 )
@@ -25,6 +25,7 @@ from daemon.disk.uploads import Uploads
 from daemon.notifications.notification_service import NotificationService
 from daemon.queues.queue_service import QueueService
 from daemon.queues.queue_snapshot import QueueSnapshot
+from daemon.scheduler.components import Components
 from daemon.scheduler.loop import SchedulingLoop
 from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import CHARGED_AT_ONCE
@@ -38,6 +39,7 @@ from daemon.what_if.what_if import JobForecast, WhatIfService
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
+from framework.spark import DriverUi
 
 #: Seconds for which who asks for the bill waits until all VMs are charged for.
 _CHARGE_PATIENCE = 2.0
@@ -47,27 +49,38 @@ _CHARGE_PAUSE = 1.0
 KILL_PATIENCE = 10.0
 
 
-class Service(SchedulingLoop):
+class Service:
     """The scheduler behind the API; everything public may be called from any thread but `run`."""
 
-    #: When all VMs were charged for the last time that somebody asked for it, by the clock that only goes on.
-    _charged = -math.inf
+    def __init__(self, loop: SchedulingLoop, parts: Components) -> None:
+        self._loop, self._parts = loop, parts
+        self._store, self._clock, self._inbox = parts.base.store, parts.base.clock, parts.base.inbox
+        #: When all VMs were last charged for on request, in monotonic seconds.
+        self._charged = -math.inf
+
+    def run(self) -> None:
+        """Schedule until `stop`; see `SchedulingLoop.run`."""
+        self._loop.run()
+
+    def stop(self) -> None:
+        """End the loop soon; see `SchedulingLoop.stop`."""
+        self._loop.stop()
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Accept jobs; see `Scheduler.submit`."""
-        with self._stages.timed("accept"):
+        with self._parts.stages.timed("accept"):
             came = self._clock.now()
-            for admissions in self._intake.accept(submitted):
-                self._webhooks.accepted.note(admissions.values(), came, self._clock.now())
+            for admissions in self._parts.submissions.intake.accept(submitted):
+                self._parts.base.notifications.accepted.note(admissions.values(), came, self._clock.now())
                 yield admissions
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
         """What a submission would be; see `Scheduler.trial`."""
-        return self._intake.trial(submitted, sends)
+        return self._parts.submissions.intake.trial(submitted, sends)
 
     def warnings(self, kind: str) -> Sequence[str]:
         """What a submission is told besides; see `Scheduler.warnings`."""
-        return self._intake.warnings(kind)
+        return self._parts.submissions.intake.warnings(kind)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
@@ -118,7 +131,7 @@ class Service(SchedulingLoop):
         if began < self._charged + _CHARGE_PAUSE:
             return now
         self._charged = began
-        parts = [CHARGED_AT_ONCE] * (len(self._picture.vms) // CHARGED_AT_ONCE)
+        parts = [CHARGED_AT_ONCE] * (len(self._loop.snapshot.vms) // CHARGED_AT_ONCE)
         for most in (*parts, None):  # one after the other, so that others have their turn between
             patience = began + _CHARGE_PATIENCE - time.monotonic()
             if patience <= 0 or not self._inbox.put_and_wait(ev.ChargesDue(now, now, most), patience):
@@ -127,109 +140,112 @@ class Service(SchedulingLoop):
 
     def budget(self) -> BudgetStatus | None:
         """What VMs have cost today; see `Scheduler.budget`."""
-        return self._budget.status()
+        return self._parts.saver.budget.status()
 
     def cluster(self) -> ClusterStatus:
         """All VMs that are there, as of the last event."""
-        provider = ProviderStatus() if self._machines is None else self._machines.status
-        sharing, queues = self._live_queues.sharing(), self._live_queues.queues()
+        provider = self._parts.vms.provider_status
+        sharing, queues = self._parts.queues.live.sharing(), self._parts.queues.live.queues()
         order = () if sharing is None else sharing.order
         return ClusterStatus(
-            self._picture.vms,
-            self._picture.pools,
+            self._loop.snapshot.vms,
+            self._loop.snapshot.pools,
             provider,
             order,
             len(queues.leaves) if queues else 0,
-            self._picture.jvms,
-            self._picture.crowded,
+            self._loop.snapshot.jvms,
+            self._loop.snapshot.crowded,
         )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """What running jobs owe beyond their records, as of the last event."""
-        return self._picture.due
+        return self._loop.snapshot.due
 
     def standing(self) -> QueuePositions:
         """Who of the queued jobs waits for whom, as of the last event."""
-        return self._picture.standing
+        return self._loop.snapshot.standing
 
     def sight(self) -> QueueSnapshot | None:
         """What is seen of queues and of the order, as of a moment ago."""
-        return self._queues.sight
+        return self._parts.queues.watch.sight
 
     def estimates(self) -> Mapping[str, Estimate]:
         """When jobs that wait will start; see `Scheduler.estimates`."""
-        return self._estimates.of_all()
+        return self._parts.forecasts.estimates.of_all()
 
     def no_estimate(self, record: JobRecord) -> str:
         """Why nothing is told of that; see `Scheduler.no_estimate`."""
-        return self._estimates.why_not(record)
+        return self._parts.forecasts.estimates.why_not(record)
 
     def coverage(self) -> Coverage:
         """How well that did; see `Scheduler.coverage`."""
-        return self._estimates.coverage()
+        return self._parts.forecasts.estimates.coverage()
 
     def mended(self, drawn: JobForecast) -> JobForecast:
         """What was drawn, as it is told; see `Scheduler.mended`."""
-        return self._estimates.mended(drawn)
+        return self._parts.forecasts.estimates.mended(drawn)
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
-        return self._policies.status()
+        return self._parts.policies.status()
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
-        status = self._policies.set_policy(name, options)
+        status = self._parts.policies.set_policy(name, options)
         self._inbox.put(ev.PolicyChanged(self._clock.now(), status.name))
         return status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy look on, or none; see `Scheduler.set_shadow`."""
-        return self._policies.set_shadow(name, options)
+        return self._parts.policies.set_shadow(name, options)
 
     def log(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> LogChunk:
         """Read a log; see `Scheduler.log`."""
-        return self._logs.read(job, executor, stream, offset, limit)
+        return self._parts.launching.logs.read(job, executor, stream, offset, limit)
 
     def uploads(self) -> Uploads:
         """The files that clients have sent."""
-        return self._launcher.uploads
+        return self._parts.launching.launcher.uploads
+
+    def ui(self, job: JobRecord) -> DriverUi | None:
+        """Address of the driver's UI; see `Scheduler.ui`."""
+        return self._parts.launching.ui(job)
 
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
-        """What a key opens; see `Scheduler.handed`."""
-        spec = self._store.spec(job.job.id)
-        return None if spec is None or job.ended else self._launcher.handed(job.job.id, spec, key)
+        """The file that a key opens; see `Scheduler.handed`."""
+        return self._parts.launching.handed(job, key)
 
     @property
     def applications(self) -> Applications:
         """See `Scheduler.applications`."""
-        return self._applications
+        return self._parts.submissions.applications
 
     @property
     def vms(self) -> TerminationEndpoint:
         """See `Scheduler.vms`."""
-        return self._vms
+        return self._parts.vms.endpoint
 
     @property
     def queues(self) -> QueueService:
         """See `Scheduler.queues`."""
-        return self._queue_desk
+        return self._parts.queues.service
 
     @property
     def foresight(self) -> WhatIfService:
         """See `Scheduler.foresight`."""
-        return self._foresight
+        return self._parts.forecasts.what_if
 
     @property
     def webhooks(self) -> NotificationService:
         """See `Scheduler.webhooks`."""
-        return self._webhooks
+        return self._parts.base.notifications
 
     def stages(self) -> Stages:
         """See `Scheduler.stages`."""
-        return self._stages
+        return self._parts.stages
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""
-        return self._readiness.health()
+        return self._parts.readiness.health()

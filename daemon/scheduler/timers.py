@@ -8,12 +8,10 @@ import time
 
 import structlog
 
-from daemon.core.clock import Clock
 from daemon.scheduler.budget import BudgetWatch
-from daemon.store.job_store import Store, StoreError
-from daemon.vms.embedded_supervisor import EmbeddedWatch
-from daemon.vms.vm_provisioner import VmProvisioner
-from environment.model.cluster_model import ClusterModel
+from daemon.scheduler.foundation import Foundation
+from daemon.store.job_store import StoreError
+from daemon.vms.vms import Vms
 from environment.model.messages import events as ev
 
 log = structlog.get_logger("service")
@@ -24,23 +22,11 @@ CHARGE, CHARGED_AT_ONCE = 40.0, 64
 
 
 class Timers:
-    """For the loop's thread alone; without `watch` there is no embedded Mesos, without `machines` no pool."""
+    """For the loop's thread alone."""
 
-    def __init__(
-        self,
-        model: ClusterModel,
-        store: Store,
-        clock: Clock,
-        budget: BudgetWatch,
-        watch: EmbeddedWatch | None,
-        machines: VmProvisioner | None,
-    ) -> None:
-        self._model = model
-        self._store = store
-        self._clock = clock
-        self._budget = budget
-        self._watch = watch
-        self._machines = machines
+    def __init__(self, base: Foundation, budget: BudgetWatch, vms: Vms) -> None:
+        self._model, self._store, self._clock = base.model, base.store, base.clock
+        self._budget, self._vms = budget, vms
         self._next_charge = 0.0
 
     def first(self) -> list[ev.Event]:
@@ -69,10 +55,10 @@ class Timers:
 
     def _gone_with_mesos(self) -> list[ev.Event]:
         """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
-        if self._watch is None or not self._watch.took_its_tasks():
+        if self._vms.watch is None or not self._vms.watch.took_its_tasks():
             return []
-        if self._machines is not None:
-            self._machines.look()
+        if self._vms.provisioner is not None:
+            self._vms.provisioner.look()
         now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]

@@ -26,7 +26,8 @@ import structlog
 from conf.schema import Config, Driver, JobSpec, Keep
 from daemon.core.clock import Clock
 from daemon.core.event_queue import Item
-from daemon.scheduler.service import Service
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from daemon.vms import vm_provisioner
 from environment.model.messages import commands as cmd
@@ -56,25 +57,30 @@ class Run:
         self.store = Store(f"sqlite:///{folder / 'stoker.db'}", at=world.now)
         config = Config(data_dir=str(folder), keep=Keep(name="timeout", seconds=KEEP))
         config = config.model_copy(update={"mesos": config.mesos.model_copy(update={"boot_timeout": 30.0})})
-        self.service = Service(
-            config,
-            self.store,
-            CommandLauncher(config, folder, "127.0.0.1"),
-            SessionOptions(master="played", user="root"),
-            data_dir=folder,
-            provider=world.cloud,
-            places=PLACES,
-            clock=Clock("", lambda: world.now, wall=lambda: world.now, boot=lambda: world.now, boot_id="x"),
+        self.service = service_of(
+            TermInputs(
+                config,
+                self.store,
+                CommandLauncher(config, folder, "127.0.0.1"),
+                SessionOptions(master="played", user="root"),
+                data_dir=folder,
+                provider=world.cloud,
+                places=PLACES,
+                clock=Clock(
+                    "", lambda: world.now, wall=lambda: world.now, boot=lambda: world.now, boot_id="x"
+                ),
+            )
         )
         self.crew = InTurn(world)
         service: Any = self.service
-        self.office = service._machines
+        self.office = service._parts.vms.provisioner
         self.office._crew = self.crew
         link = SimpleNamespace(execute=self._execute, acknowledge=lambda status: None, subscribed=True)
-        service._link = service._effects._link = link
-        service._log_keeper.ended = lambda tasks: None
-        self._save, service._tenure.save = service._tenure.save, self._saved
-        self._effect, service._effects._execute = service._effects._execute, self._executed
+        object.__setattr__(service._parts, "link", link)
+        service._parts.commands._link = link
+        service._parts.launching.collector.ended = lambda tasks: None
+        self._save, service._parts.base.session.save = service._parts.base.session.save, self._saved
+        self._effect, service._parts.commands._execute = service._parts.commands._execute, self._executed
 
     def _saved(self, *what: Any, **more: Any) -> bool:
         self.world.points("before a save")
@@ -99,11 +105,11 @@ class Run:
             return Job(job_id, "a", size, cast("int", spec.executors), self.world.now, driver=driver)
 
         record, _ = self.store.add_job(spec, job, spec.app, self.world.now)
-        self.service._arrive(self.world.now, record.job)
+        self.service._parts.submissions._arrive(self.world.now, record.job)
 
     def restore(self) -> None:
         """Take up what is there."""
-        self.service._restore()
+        self.service._loop._restore()
 
     def step(self) -> None:
         """One turn of the loop, and of the world."""
@@ -112,24 +118,24 @@ class Run:
         news, self.world.news = self.world.news, []
         items = [Item(event) for event in news]
         items += service._inbox.take(0.0)
-        service._handle([*items, Item(ev.Tick(self.world.now))])
-        if service._model.ready_to_decide():
-            service._decide()
+        service._loop._handle([*items, Item(ev.Tick(self.world.now))])
+        if service._parts.base.model.ready_to_decide():
+            service._loop._decide()
         self.office.tend()
         self.crew.run()
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to do."""
-        model = self.service._model
+        model = self.service._parts.base.model
         quiet = not (self.world.cloud.machines or self.world._late or self.world.news)
         return quiet and model.idle and not model.leases()
 
     def close(self) -> None:
         """Nothing of it goes on."""
         service: Any = self.service
-        service._policies.close()
-        service._journal.close()
+        service._parts.policies.close()
+        service._parts.saver.event_log.close()
         self.store.close()
 
 

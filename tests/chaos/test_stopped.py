@@ -29,9 +29,9 @@ def test_who_waits_for_vms_does_so_after_a_stop(tmp_path: Path) -> None:
     run.close()
     run = Run(world, tmp_path)
     run.restore()
-    assert not run.service._model.requests()
+    assert not run.service._parts.base.model.requests()
     run.step()
-    job = run.service._model.job("job-1")
+    job = run.service._parts.base.model.job("job-1")
     assert job is not None
     assert job.reason.startswith("waits for p-1 and p-2 to boot")
     assert [reserved.vm_ids for reserved in before] == [("p-1", "p-2")]

@@ -10,7 +10,8 @@ import pytest
 from conf.schema import Config, JobSpec
 from daemon.core.clock import Clock
 from daemon.launch.launcher import Launcher
-from daemon.scheduler.service import Service
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
 from environment.model.cluster_model import Changes
@@ -129,13 +130,15 @@ def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -
     config = Config(data_dir=str(tmp_path))
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
-    service = Service(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
-    service._restore()
+    service = service_of(
+        TermInputs(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
+    )
+    service._loop._restore()
 
     def after(seconds: float) -> str:
         machine.pass_by(seconds)
-        service._next_tick = 0.0
-        service._turn()
+        service._loop._next_tick = 0.0
+        service._loop._turn()
         found = store.job(record.job.id)
         assert found is not None
         return found.state
@@ -160,14 +163,16 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
     store.save(Changes((), (), accounts=(account,)))
     config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
     launcher = Launcher(config, tmp_path, "127.0.0.1")
-    service = Service(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
-    service._restore()
+    service = service_of(
+        TermInputs(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
+    )
+    service._loop._restore()
     try:
         for jump in (0.0, HOUR, 0.0):
             machine.pass_by(60.0)
             machine.wall += jump
-            service._next_tick = service._due._next_charge = 0.0
-            service._turn()
+            service._loop._next_tick = service._parts.timers._next_charge = 0.0
+            service._loop._turn()
         assert store.vms.bill(AskedBill()).total.total == pytest.approx(180.0 * 3.6 / HOUR)
         assert "clock" not in service.health().checks
     finally:

@@ -16,7 +16,8 @@ import pytest
 
 from conf.schema import Config, JobSpec
 from daemon.cli import main
-from daemon.scheduler.service import Service
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.messages.records import ExecutorRecord
@@ -128,7 +129,9 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         (folder / "host").write_text(jobs["job-2"].driver_on.partition("@")[0])
         witness = Witness(folder)
         session = SessionOptions(master=mesos.address, user="root")
-        service = Service(Config(data_dir=str(folder)), store, witness, session, data_dir=folder)
+        service = service_of(
+            TermInputs(Config(data_dir=str(folder)), store, witness, session, data_dir=folder)
+        )
         loop = threading.Thread(target=service.run)
         loop.start()
         try:

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from conf.schema import Config, JobSpec
-from daemon.scheduler.service import Service
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from environment.types import Job
 from framework.embedded import AgentSpec
@@ -53,7 +54,7 @@ def test_a_wide_job_starts_whenever_each_agent_is_offered(store: Store, tmp_path
         other.update("others", "TASK_RUNNING")
         store.add_job(JobSpec(app="/apps/a.py"), wide, None, 100.0)
         session = SessionOptions(master=mesos.address, user="root")
-        with running(Service(config, store, launcher, session, data_dir=tmp_path)):
+        with running(service_of(TermInputs(config, store, launcher, session, data_dir=tmp_path))):
             until(lambda: "of 10 executors" in known(store, "job-1").reason, "it waits")
             mesos.fault("offer_at", agent="agent-8", phase=NEVER, period=NEVER)
             other.call("KILL", {"task_id": {"value": "others"}})

@@ -1,6 +1,7 @@
 """The loop acts while its daemon leads: leases are renewed between deeds, and before other writes."""
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,8 +37,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def effects_of(machines: Machines, tenure: LeaderSession) -> CommandExecutor:
     """What commands do, where all that they do is to close VMs."""
-    nothing: Any = None
-    return CommandExecutor(nothing, nothing, nothing, nothing, machines, tenure.sure, nothing)  # type: ignore[arg-type]  # no other is asked
+    base: Any = SimpleNamespace(model=None, session=tenure)
+    launching: Any = SimpleNamespace(drivers=None, launcher=None)
+    provisioner: Any = machines
+    link: Any = None
+    return CommandExecutor(base, link, launching, provisioner)
 
 
 def test_a_lease_is_renewed_between_deeds(store: Store, clock: list[float]) -> None:

@@ -18,6 +18,8 @@ from daemon.core.queue_status import QueueStatus
 from daemon.http.server.scheduler_interface import (
     submit_one,
 )
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.schemas.cluster import cluster_body
 from daemon.store.job_store import Store
@@ -42,7 +44,9 @@ def running(store: Store, folder: Path, **config: Any) -> Iterator[Service]:
     config = {"data_dir": str(folder), "queues": QUEUES, "sharing": {"order": ["priority", "fair"]}, **config}
     made = build(Config, config, "config")
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
-    service = Service(made, store, CommandLauncher(made, folder, "127.0.0.1"), session, data_dir=folder)
+    service = service_of(
+        TermInputs(made, store, CommandLauncher(made, folder, "127.0.0.1"), session, data_dir=folder)
+    )
     loop = threading.Thread(target=service.run)
     loop.start()
     try:
@@ -69,9 +73,9 @@ def test_who_waits_is_counted_until_it_does_not(store: Store, tmp_path: Path) ->
     with running(store, tmp_path) as service:
         first = submit(service, "prod.etl", "ann")
         submit(service, "prod.etl", "ann")
-        until(lambda: service._waiting.waiting("prod", "ann") == 2)
+        until(lambda: service._parts.queues.waiting.waiting("prod", "ann") == 2)
     with running(store, tmp_path) as service:
-        until(lambda: service._waiting.waiting("prod", "ann") == 2)
+        until(lambda: service._parts.queues.waiting.waiting("prod", "ann") == 2)
         with pytest.raises(RejectedError, match=r"each user of queue prod\.etl may have 2 jobs waiting"):
             submit(service, "prod.etl", "ann")
         submit(service, "prod.ml", "bob")

@@ -2,6 +2,7 @@
 
 from conf.schema import Budget
 from daemon.scheduler.budget import BudgetWatch
+from environment.model.vms.job_registry import Changes
 from environment.model.vms.vm_accounts import Charge
 
 #: Midnight (UTC) before 2026-11-22.
@@ -30,9 +31,19 @@ def test_what_was_spent_before_counts_and_midnight_lifts_it() -> None:
     watch = BudgetWatch(Budget(per_day=1.0, hold=True), {"2026-11-22": 0.5}.__getitem__, now)
     watch.begin()
     assert watch.look() == []
-    watch.observe([charge(0.5), charge(9.0)._replace(kind="difference"), charge(9.0, "2026-11-21")])
+    watch.observe(
+        Changes(
+            (),
+            (),
+            charges=(
+                charge(0.5),
+                charge(9.0)._replace(kind="difference"),
+                charge(9.0, "2026-11-21"),
+            ),
+        )
+    )
     assert (watch.look(), watch.trouble) == ([], "")
-    watch.observe([charge(0.25)])
+    watch.observe(Changes((), (), charges=(charge(0.25),)))
     (held,) = watch.look()
     said = "the budget of 2026-11-22 (UTC), $1.00, is spent; no VM is opened until 2026-11-23 00:00 UTC"
     assert (held.at, held.why, watch.trouble) == (now.at, f"is not opened: {said}", said)
@@ -69,7 +80,7 @@ def test_it_is_told_once_whoever_leads() -> None:
     now.at += 86_400.0
     watch.look()
     assert watch.take_news() == ([], {})
-    watch.observe([charge(2.0, "2026-11-23")])
+    watch.observe(Changes((), (), charges=(charge(2.0, "2026-11-23"),)))
     watch.look()
     (again,), known = watch.take_news()
     assert (again.kind, again.text) == ("budget spent", "the budget of 2026-11-23 (UTC), $1.00, is spent")

@@ -22,6 +22,8 @@ from daemon.core.errors import (
 from daemon.core.event_queue import Item
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.scheduler.timers import CHARGED_AT_ONCE
 from daemon.store.job_store import DeposedError, Store, StoreError
@@ -56,7 +58,9 @@ def make_service(store: Store, tmp_path: Path) -> Service:
     """A service whose master does not answer."""
     config = Config(data_dir=str(tmp_path))
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
-    return Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+    return service_of(
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+    )
 
 
 def known(store: Store, job_id: str) -> JobRecord:
@@ -186,9 +190,9 @@ def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: 
     """A batch that was taken before the word to stop is stored before anything comes of it."""
     record = keep(store, "queued")
     service = make_service(store, tmp_path)
-    service._restore()
+    service._loop._restore()
     service.stop()
-    service._handle([Item(ev.KillRequested(time.time(), record.job.id))])
+    service._loop._handle([Item(ev.KillRequested(time.time(), record.job.id))])
     service.run()  # to its end, at once
     job = store.job(record.job.id)
     assert job is not None
@@ -261,18 +265,18 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         launcher = Launcher(config, tmp_path, "127.0.0.1")
-        service = Service(
-            config, store, launcher, SessionOptions(mesos.address, user="root"), data_dir=tmp_path
+        service = service_of(
+            TermInputs(config, store, launcher, SessionOptions(mesos.address, user="root"), data_dir=tmp_path)
         )
         with running(service):
             deadline = time.monotonic() + PATIENCE
             while not commands:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
-            assert service._link.subscribed
+            assert service._parts.link.subscribed
     assert next(refusals, None) is None
     assert set(commands) == {store.get("framework_id")}
-    assert make_service(store, tmp_path)._link.framework_id == store.get("framework_id") is not None
+    assert make_service(store, tmp_path)._parts.link.framework_id == store.get("framework_id") is not None
 
 
 def test_a_driver_is_started_when_the_store_can_be_read_again(
@@ -302,13 +306,15 @@ def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> No
     """Over the size a file is put aside; each, through an empty model, gives the recorded commands."""
     config = Config(data_dir=str(tmp_path), event_log=EventLogSection(size=1, earlier=9))
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
-    service = Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
-    service._restore()
+    service = service_of(
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+    )
+    service._loop._restore()
     for number in range(1, 41):
         job = replace(make_job(f"job-{number}"), name="n" * 40_000)
-        service._handle([Item(ev.JobSubmitted(float(number), job))])
-        service._handle([Item(ev.KillRequested(float(number), job.id))])
-    service._handle([Item(ev.Subscribed(50.0)), Item(ev.JobSubmitted(51.0, make_job("job-99")))])
+        service._loop._handle([Item(ev.JobSubmitted(float(number), job))])
+        service._loop._handle([Item(ev.KillRequested(float(number), job.id))])
+    service._loop._handle([Item(ev.Subscribed(50.0)), Item(ev.JobSubmitted(51.0, make_job("job-99")))])
     service.stop()
     service.run()
     files = sorted(tmp_path.glob("events*.jsonl"))
@@ -356,7 +362,7 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
         config = Config(data_dir=str(tmp_path))
         witness = Witness(store, config, tmp_path)
         session = SessionOptions(master=mesos.address, user="root")
-        with running(Service(config, store, witness, session, data_dir=tmp_path)):
+        with running(service_of(TermInputs(config, store, witness, session, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
             while store.open_jobs.unfinished() != ([], []):
                 assert time.monotonic() < deadline
@@ -374,7 +380,7 @@ def test_launches_that_agents_drop_pause_and_are_logged(
         config = Config(data_dir=str(tmp_path))
         session = SessionOptions(master=mesos.address, user="root", task_user="nosuchuser")
         launcher = CommandLauncher(config, tmp_path, "127.0.0.1")
-        with running(Service(config, store, launcher, session, data_dir=tmp_path)):
+        with running(service_of(TermInputs(config, store, launcher, session, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
             said = "launches of it in a row came to nothing"
             while len(store.executors("job-1")) < 3 or said not in (job := known(store, "job-1")).reason:
@@ -398,8 +404,10 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
     with running_mesos(tmp_path / "mesos", [ONE_VM]) as mesos:
         config = Config(data_dir=str(tmp_path))
         session = SessionOptions(master=mesos.address, user="root")
-        service = Service(
-            config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path
+        service = service_of(
+            TermInputs(
+                config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path
+            )
         )
         jobs = [store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
         with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
@@ -407,7 +415,7 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
             sql.commit()
         with running(service):
             for job in jobs:
-                service._arrive(100.0, job)
+                service._parts.submissions._arrive(100.0, job)
             deadline = time.monotonic() + PATIENCE
             while store.open_jobs.unfinished() != ([], []):
                 assert time.monotonic() < deadline
@@ -427,12 +435,14 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
     term = store.begin_term("http://one", 1.0)
     config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
     launcher = Launcher(config, tmp_path, "127.0.0.1")
-    service = Service(config, store.during(term), launcher, session, term, data_dir=tmp_path)
+    service = service_of(
+        TermInputs(config, store.during(term), launcher, session, term=term, data_dir=tmp_path)
+    )
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 60)
-    service._drivers.start(record.job)
+    service._parts.launching.drivers.start(record.job)
     store.begin_term("http://other", 1.0)
-    service._handle([Item(ev.VmLost(time.time(), "vm-1"))])
+    service._loop._handle([Item(ev.VmLost(time.time(), "vm-1"))])
     assert (tmp_path / "events.jsonl").read_text() == ""
     assert not service.health().ready
     assert "not certain that this daemon leads" in service.health().checks["leader"]
@@ -447,17 +457,17 @@ def test_nothing_is_decided_while_the_disk_is_full(
     """The job says what it waits for, and so does /readyz; with room again it is decided on."""
     record, _ = store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     service = make_service(store, tmp_path)
-    service._restore()
+    service._loop._restore()
     decided: list[object] = []
 
     def decide(*seen: object) -> tuple[ev.Decided, tuple[()]]:
         decided.append(seen)
         return ev.Decided(0.0, ()), ()
 
-    monkeypatch.setattr(service._policies.acting(), "decide", decide)
+    monkeypatch.setattr(service._parts.policies.acting(), "decide", decide)
     (tmp_path / "probe").mkdir()
-    service._disk.look()
-    service._decide()
+    service._parts.saver.disk.look()
+    service._loop._decide()
     job = store.job(record.job.id)
     assert job is not None
     assert job.reason == f"nothing is launched: {tmp_path} cannot be written: Is a directory"
@@ -467,9 +477,9 @@ def test_nothing_is_decided_while_the_disk_is_full(
     assert health.bad & {"disk", "store", "loop"} == frozenset({"disk"})
     assert not decided
     (tmp_path / "probe").rmdir()
-    service._disk.look()
-    service._turn()
-    service._decide()
+    service._parts.saver.disk.look()
+    service._loop._turn()
+    service._loop._decide()
     assert decided
     samples = next(iter(service.stages().collect())).samples
     assert next(each.value for each in samples if each.labels == {"stage": "order"}) > 0
@@ -484,9 +494,9 @@ def test_why_a_job_waits_is_told_though_nothing_changes(store: Store, tmp_path: 
     record, service = keep(store, "queued"), make_service(store, tmp_path)
     before = service._clock.now() - 10.0
     for at, reason in ((0.0, "waits for its turn"), (1.0, "vm-1 has no room")):
-        service._chronicle.tell(before + at, Changes((replace(record, reason=reason),), ()))
-    service._handle([])
-    service._handle([])
+        service._parts.saver.recorder.tell(before + at, Changes((replace(record, reason=reason),), ()))
+    service._loop._handle([])
+    service._loop._handle([])
     told = store.events.read(10, job_id=record.job.id).found
     assert [each.happening.text for each in told if each.happening.kind == "waits"] == ["vm-1 has no room"]
     service.stop()
@@ -518,27 +528,29 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
     vms = make_vms(3 * CHARGED_AT_ONCE // 2)
     config = Config(data_dir=str(tmp_path))
     options = SessionOptions("nowhere", user="root")
-    service = Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), options, data_dir=tmp_path)
-    service._handle([Item(ev.VmsMeasured(service._clock.now() - 100.0, (), vms))])
+    service = service_of(
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), options, data_dir=tmp_path)
+    )
+    service._loop._handle([Item(ev.VmsMeasured(service._clock.now() - 100.0, (), vms))])
     handled = []
     for _ in range(3):
-        service._due._next_charge = 0.0
-        due = service._due._charges()
+        service._parts.timers._next_charge = 0.0
+        due = service._parts.timers._charges()
         handled.append(len(due))
-        service._handle([*map(Item, due)])
+        service._loop._handle([*map(Item, due)])
     assert handled == [1, 1, 0]
-    assert not service._due._charges()
+    assert not service._parts.timers._charges()
     before = {account.until for account in store.vms.accounts()}
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(service.charge)
         for _ in range(2):
             (item,) = service._inbox.take(PATIENCE)
-            service._handle([item])
+            service._loop._handle([item])
         asked.result(PATIENCE)
     assert len(before) == 2
     assert len({account.until for account in store.vms.accounts()} & before) == 0
-    service._policies.close()
-    service._journal.close()
+    service._parts.policies.close()
+    service._parts.saver.event_log.close()
 
 
 def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Store, tmp_path: Path) -> None:
@@ -548,7 +560,7 @@ def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Sto
     with running_mesos(tmp_path / "mesos") as mesos:
         for _ in range(2):
             options = SessionOptions(mesos.address, user="root")
-            service = Service(config, store, launcher, options, data_dir=tmp_path)
+            service = service_of(TermInputs(config, store, launcher, options, data_dir=tmp_path))
             with running(service):
                 deadline = time.monotonic() + PATIENCE
                 while not store.vms.accounts() or not service.cluster().vms:

@@ -27,6 +27,8 @@ from daemon.core.errors import (
 from daemon.http.app import create_app
 from daemon.http.routes import dry_run
 from daemon.launch.launcher import Launcher
+from daemon.scheduler.build import service_of
+from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
@@ -126,7 +128,9 @@ def _house(folder: Path) -> Iterator[House]:
     store = Store(f"sqlite:///{folder / 'stoker.db'}")
     with running_mesos(folder / "mesos", [VM]) as mesos, closing(store):
         session = SessionOptions(mesos.address, user="root")
-        service = Service(config, store, Commands(config, folder, "127.0.0.1"), session, data_dir=folder)
+        service = service_of(
+            TermInputs(config, store, Commands(config, folder, "127.0.0.1"), session, data_dir=folder)
+        )
         loop = threading.Thread(target=service.run)
         loop.start()
         try:

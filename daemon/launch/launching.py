@@ -1,0 +1,100 @@
+"""Drivers and logs of one term behind one object: started, followed, decommissioned, read."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from conf.schema import Config
+from daemon.core.event_queue import Inbox
+from daemon.core.status import WITH_DRIVER
+from daemon.disk.log_archive import KeptLogs
+from daemon.launch.decommissioning import Decommissioning
+from daemon.launch.host_drivers import HostDrivers
+from daemon.launch.launcher import Launcher
+from daemon.launch.log_collector import LogKeeper
+from daemon.launch.log_reader import Logs, Sandboxes
+from daemon.store.job_store import Store
+from environment.model.cluster_model import ClusterModel
+from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.vms.job_registry import Changes
+from framework.spark import DriverUi
+
+
+class Launching:
+    """For the loop's thread, except `ui` and `logs`."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        launcher: Launcher,
+        model: ClusterModel,
+        inbox: Inbox,
+        *,
+        holds_until: Callable[[], float],
+        now: Callable[[], float],
+        data_dir: Path,
+        sandboxes: Path | None,
+    ) -> None:
+        """`sandboxes` is the embedded Mesos' work folder, None elsewhere."""
+        self._store, self._model = store, model
+        archive = KeptLogs(data_dir)
+        self.launcher = launcher
+        #: Needs the link to the master (`Sandboxes.link`) before the first task ends.
+        self.sandboxes = Sandboxes(sandboxes)
+        self.collector = LogKeeper(
+            archive, launcher, store, self.sandboxes.of, inbox.put, far=sandboxes is None
+        )
+        self.logs = Logs(launcher, store, self.sandboxes, archive)
+        self.drivers = HostDrivers(
+            launcher,
+            store,
+            inbox.put,
+            model.tasks,
+            holds_until,
+            now,
+            model.retries_left,
+            requeue=config.leader.lost_drivers == "requeue",
+        )
+        self._decommissioning = Decommissioning(self.ui, now)
+
+    def ui(self, job: JobRecord) -> DriverUi | None:
+        """Address of the driver's UI; None while there is none."""
+        spec = self._store.spec(job.job.id)
+        if spec is None or job.state not in WITH_DRIVER:
+            return None
+        return self.launcher.ui(job.job.id, spec, self._store.executors(job.job.id))
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """The file that this key opens for the job's driver, and its name; None when it opens none."""
+        spec = self._store.spec(job.job.id)
+        return None if spec is None or job.ended else self.launcher.handed(job.job.id, spec, key)
+
+    def take_up(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:
+        """Follow the drivers and tasks that an earlier daemon started."""
+        self.drivers.take_up(jobs)
+        self._decommissioning.observe(tasks, self._model.job)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop drivers of jobs that the model no longer knows."""
+        self.drivers.forget(self._model.job)
+
+    def tick(self) -> None:
+        """Look at drivers, logs and executors that are to go."""
+        self.drivers.tend()
+        self.collector.tend()
+        if self.collector.due():
+            self.collector.refresh(self._model.open_tasks())
+        self._decommissioning.tend()
+
+    def observe(self, changes: Changes) -> None:
+        """Follow stored changes of jobs and executors."""
+        self.drivers.over(changes.jobs)
+        self.collector.ended(task for task in changes.executors if task.ended)
+        self._decommissioning.observe(changes.executors, self._model.job)
+
+    def close(self) -> None:
+        """End the threads; drivers go on."""
+        self.drivers.close()
+        self.collector.close()
+        self._decommissioning.close()

@@ -1,0 +1,85 @@
+"""Components of a term's scheduler, and the three ways in which the loop serves them all alike."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from daemon.launch.launching import Launching
+from daemon.policy.active_policies import PolicySwitch
+from daemon.queues.queues import Queues
+from daemon.scheduler.command_executor import CommandExecutor
+from daemon.scheduler.foundation import Foundation
+from daemon.scheduler.readiness import Readiness
+from daemon.scheduler.saving import Saver
+from daemon.scheduler.stage_timings import Stages
+from daemon.scheduler.timers import Timers
+from daemon.submission.submissions import Submissions
+from daemon.vms.vms import Vms
+from daemon.what_if.forecasts import Forecasts
+from environment.model.vms.job_registry import Changes
+from framework.mesos.master_link import MasterLink
+
+
+class Ticks(Protocol):
+    """Works a little at every tick of the loop."""
+
+    def tick(self) -> None:
+        """Do what is due; never waits."""
+        ...
+
+
+class Observes(Protocol):
+    """Follows what is stored."""
+
+    def observe(self, changes: Changes) -> None:
+        """These records were stored just now."""
+        ...
+
+
+class Closes(Protocol):
+    """Has threads, processes or files that end with the term."""
+
+    def close(self) -> None:
+        """End them; jobs go on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Everything that the loop drives and the service reads; `daemon.scheduler.build` makes it."""
+
+    base: Foundation
+    link: MasterLink
+    policies: PolicySwitch
+    launching: Launching
+    vms: Vms
+    queues: Queues
+    submissions: Submissions
+    forecasts: Forecasts
+    saver: Saver
+    stages: Stages
+    commands: CommandExecutor
+    timers: Timers
+    readiness: Readiness
+
+    @property
+    def ticking(self) -> tuple[Ticks, ...]:
+        """In the order in which they are served."""
+        return self.launching, self.submissions, self.vms
+
+    @property
+    def observing(self) -> tuple[Observes, ...]:
+        """In the order in which they are told."""
+        return (
+            self.stages,
+            self.saver.budget,
+            self.queues,
+            self.launching,
+            self.submissions,
+            self.policies,
+            self.forecasts,
+        )
+
+    @property
+    def closing(self) -> tuple[Closes, ...]:
+        """In the order in which they end."""
+        return self.vms, self.launching, self.forecasts, self.policies, self.saver

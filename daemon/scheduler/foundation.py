@@ -1,0 +1,82 @@
+"""Inputs of a term's scheduler, and the values that all of its components share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conf.schema import Config
+from daemon.core.clock import Clock
+from daemon.core.event_queue import Inbox
+from daemon.launch.launcher import Launcher
+from daemon.leadership.leader_session import LeaderSession
+from daemon.notifications.notification_service import NotificationService
+from daemon.store.job_store import Store
+from daemon.store.rows.terms import Term
+from daemon.vms.embedded_supervisor import EmbeddedWatch
+from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.pools import IdleTimeout
+from environment.types import Vm
+from framework.mesos.session import SessionOptions
+from framework.providers.interface import Provider
+from profiles.job_profile import JobProfile
+
+
+@dataclass(frozen=True, slots=True)
+class TermInputs:
+    """Configuration and resources with which a daemon leads.
+
+    Without a `term`, no other daemon can lead. `provider` opens and closes VMs at these `places` of pools.
+    `sandboxes` is the work folder of an embedded Mesos and `watch` supervises it, None elsewhere. `jvms` is
+    the number of JVMs that this machine carries, None for any.
+    """
+
+    config: Config
+    store: Store
+    launcher: Launcher
+    mesos: SessionOptions
+    data_dir: Path
+    term: Term | None = None
+    sandboxes: Path | None = None
+    profiles: Mapping[str, JobProfile] = field(default_factory=dict)
+    provider: Provider | None = None
+    places: Sequence[Vm] = ()
+    watch: EmbeddedWatch | None = None
+    jvms: int | None = None
+    clock: Clock | None = None
+    webhooks: NotificationService | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """The cluster model and what every component needs beside it."""
+
+    store: Store
+    session: LeaderSession
+    clock: Clock
+    inbox: Inbox
+    model: ClusterModel
+    notifications: NotificationService
+
+
+def foundation_of(inputs: TermInputs) -> Foundation:
+    """Begin the term, start the clock, make an empty model; StoreError when the store cannot be read."""
+    config, store = inputs.config, inputs.store
+    term = store.begin_term("") if inputs.term is None else inputs.term
+    options = ModelOptions(
+        host=inputs.launcher.here,
+        launch_timeout=config.mesos.launch_timeout,
+        unreachable_timeout=config.mesos.unreachable_timeout,
+        jvms=inputs.jvms,
+        maintenance_margin=config.mesos.maintenance_margin,
+        places=tuple(inputs.places),
+        keeping=IdleTimeout(config.keep.name, config.keep.seconds),
+        boot_timeout=config.mesos.boot_timeout,
+    )
+    return Foundation(
+        store,
+        LeaderSession(term, store),
+        inputs.clock or Clock(store.get("clock") or "", store.time),
+        Inbox(),
+        ClusterModel(options),
+        inputs.webhooks or NotificationService({}, store),
+    )

@@ -1,0 +1,60 @@
+"""Storing a batch before anything acts on it: changed records, history, facts, then the event log."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from conf.schema import Config
+from daemon.core.event_queue import Item
+from daemon.disk.disk_monitor import DiskWatch
+from daemon.disk.event_log import EventLog
+from daemon.queues.queue_observer import QueueWatch
+from daemon.scheduler.budget import BudgetWatch
+from daemon.scheduler.foundation import Foundation
+from daemon.store.rows.event_recorder import EventRecorder
+from environment.decisions.explain import Explanation
+from environment.model.event_log import encode
+from environment.model.messages import events as ev
+from environment.model.vms.job_registry import Changes
+
+
+class Saver:
+    """For the loop's thread; `budget`, `event_log` and `disk` report their troubles to any thread."""
+
+    def __init__(self, config: Config, base: Foundation, queues: QueueWatch, data_dir: Path) -> None:
+        self._model, self._clock, self._session, self._queues = base.model, base.clock, base.session, queues
+        files = config.event_log
+        self.event_log = EventLog(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
+        self.disk = DiskWatch(data_dir)
+        self.budget = BudgetWatch(config.budget, base.store.vms.spent, base.clock.now, base.store.get)
+        self.recorder = EventRecorder()
+
+    def save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> Changes | None:
+        """Store the model's changes; None when they are not stored, as the daemon stops or no longer leads.
+
+        Then nothing came of the batch, and the next daemon learns from the master.
+        """
+        changes = self._model.take_changes()
+        subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
+        facts = {"framework_id": subscribed[-1]} if subscribed else {}
+        of_budget, budget_facts = self.budget.take_news()
+        of_queues, queue_facts = self._queues.take_news(self._model)
+        facts |= budget_facts | queue_facts
+        now = self._clock.now()
+        if changes or explanations or facts or self.recorder.due(now):
+            history = [*of_budget, *of_queues, *self.recorder.tell(now, changes, explanations)]
+            if not self._session.save(changes, explanations, facts, history):
+                return None
+        return changes
+
+    def log(self, beginning: str, lines: list[str]) -> None:
+        """Write a batch to the event log, which begins anew with `beginning` or when it is full."""
+        if beginning:
+            self.event_log.begin(beginning)
+        if lines:
+            self.event_log.write(lines)
+        if self.event_log.full:
+            self.event_log.turn(encode(self._model.snapshot()))
+
+    def close(self) -> None:
+        """Close the event log."""
+        self.event_log.close()
