@@ -30,6 +30,7 @@ from daemon.core.tls import Certificate
 from daemon.disk.crash_mark import RunningMark
 from daemon.disk.run_as import RunAs, rights_of
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.http.server.listen_address import listen, say_who_may_ask, token_of, url_of
 from daemon.http.server.uvicorn_server import serve
 from daemon.leader_or_standby import Candidate
@@ -82,14 +83,16 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         app = create_app(
             candidate,
             store,
-            token=token,
-            version=version("stoker"),
-            max_requests=config.max_requests,
-            audit=_audit(config, data_dir, stack),
-            homes=SparkHomes(config.spark, os.environ),
-            driver=config.driver,
-            users=config.users,
-            directory=directory,
+            AppOptions(
+                token=token,
+                version=version("stoker"),
+                max_requests=config.max_requests,
+                audit=_audit(config, data_dir, stack),
+                homes=SparkHomes(config.spark, os.environ),
+                driver=config.driver,
+                users=config.users,
+                directory=directory,
+            ),
         )
         _settle()
         # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.

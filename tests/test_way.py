@@ -17,7 +17,9 @@ def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: P
     traced = trace(tmp_path)
     passed, did = list(traced.found), traced.did()
     assert {form.__name__ for form in FORMS} <= set().union(*traced.found.values())
-    assert passed.index("daemon/http/routes/submissions.py") < passed.index("framework/mesos/translate.py")
+    assert passed.index("daemon/http/routes/jobs/submissions.py") < passed.index(
+        "framework/mesos/translate.py"
+    )
     assert {did["daemon/submission/admission.py"], did["framework/mesos/translate.py"]} == {"moves"}
     assert did["environment/decisions/feasibility.py"] == "asked"
     assert did["daemon/queues/waiting_counts.py"] == "told"

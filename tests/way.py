@@ -31,6 +31,7 @@ import httpx
 
 from conf.schema import Config, JobSpec
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.launch.launcher import Launcher
 from daemon.scheduler.build import service_of
 from daemon.scheduler.foundation import TermInputs
@@ -151,7 +152,9 @@ def trace(folder: Path) -> Tracer:
         loop.start()
         try:
             until(lambda: service.health().ready, "it schedules")
-            anyio.run(_submit, create_app(service, store, token=None, version="0"), str(app), tracer)
+            anyio.run(
+                _submit, create_app(service, store, AppOptions(token=None, version="0")), str(app), tracer
+            )
             until(tracer.told.is_set, "the master is told")
         finally:
             threading.setprofile(None)

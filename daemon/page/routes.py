@@ -50,6 +50,9 @@ SAFE: Mapping[str, str] = MappingProxyType(
 _UNSEEN = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _DAY = 86_400.0
 
+#: Where to go from `/`.
+_LINKS = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", "api": "/openapi.json"}
+
 
 def add_page(
     app: FastAPI,
@@ -57,9 +60,11 @@ def add_page(
     store: Store,
     doorkeeper: Authenticator,
     sessions: Sessions,
-    index: cluster_schemas.IndexBody,
+    *,
+    version: str,
 ) -> SnapshotStream:
-    """Add them; the stream, which is to be closed before the server ends. `index` is `/` for programs."""
+    """Add them; the stream, which is to be closed before the server ends."""
+    index = cluster_schemas.IndexBody(name="stoker", version=version, links=_LINKS)
     found = _read()
     stream = SnapshotStream(scheduler, store, _edition(found))
     _add_files(app, found, index)

@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from daemon.auth.permits import Permit
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.page.page_state import PageScene
 from daemon.store.job_store import Store
 from tests.daemon.page.browser import PROGRAM, browser
@@ -62,7 +63,7 @@ def test_telling(benchmark: BenchmarkFixture, crowd: Crowd) -> None:
 @pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed (Debian: chromium)")
 def test_showing(benchmark: BenchmarkFixture, crowd: Crowd, tmp_path: Path) -> None:
     """The browser's part: until the first paint, until all VMs are there, and the longest task afterwards."""
-    app = create_app(crowd, crowd.store, token=None, version="1")
+    app = create_app(crowd, crowd.store, AppOptions(token=None, version="1"))
     with served(app) as url, browser() as chromium:
 
         def first() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from tests.daemon import client_types
 
 _REPOSITORY = Path(__file__).parents[2]
@@ -22,7 +23,7 @@ def described() -> dict[str, Any]:
     setup = configparser.ConfigParser()
     setup.read(_REPOSITORY / "setup.cfg")
     nothing = cast("Any", None)
-    return create_app(nothing, nothing, token="t", version=setup["metadata"]["version"]).openapi()
+    return create_app(nothing, nothing, AppOptions(token="t", version=setup["metadata"]["version"])).openapi()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 
 from conf.schema import Http
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.http.server.uvicorn_server import make_server
 from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
@@ -59,7 +60,7 @@ def guarded(folder: Path, token: str) -> Iterator[tuple[str, Store]]:
     """A door with a token, behind which jobs are kept and nothing runs: its URL, and the jobs."""
     store = Store(f"sqlite:///{folder / 'stoker.db'}")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(SmallScheduler(store), store, token=token, version="1")
+        app = create_app(SmallScheduler(store), store, AppOptions(token=token, version="1"))
         server = make_server(app, listener, Http())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -24,7 +24,7 @@ _PAGE, _PAGES = 500, 20
 _PAID = ("up", "unreachable", "booting", "draining", "closing")
 #: So many jobs in a row that wait for the same are one line.
 _ALIKE = 3
-#: What a job says that waits for those before it alone (daemon/http/routes/waiting_reasons.py).
+#: What a job says that waits for those before it alone (daemon/http/routes/jobs/waiting_reasons.py).
 _BEHIND = re.compile(
     r"\d+ jobs? (?:is|are) before it, first come first served; (\S+?)(?:, the first of them,)? "
     r"waits because: (.*)",

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import daemon.http.routes.spark_rest  # noqa: F401  it registers how versions stand in paths
+import daemon.http.routes.spark.spark_rest  # noqa: F401  it registers how versions stand in paths
 from daemon.auth.authentication import Authenticator
 from daemon.auth.authorization import Authorizer
 from daemon.auth.route_roles import TABLE, Permissions

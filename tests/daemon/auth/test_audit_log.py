@@ -13,6 +13,7 @@ import pytest
 from daemon.auth.audit_log import Audit
 from daemon.disk.event_log import EventLog
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store
 from tests.daemon.http.test_api import Api, submit
 from tests.daemon.small_scheduler import SmallScheduler
@@ -24,7 +25,9 @@ class Log:
     def __init__(self, path: Path, scheduler: SmallScheduler) -> None:
         self.path = path
         self.audit = Audit(path, size=1 << 20, earlier=2)
-        self.app = create_app(scheduler, scheduler.store, token="t0ken", version="1", audit=self.audit)
+        self.app = create_app(
+            scheduler, scheduler.store, AppOptions(token="t0ken", version="1", audit=self.audit)
+        )
         self.api = Api(self.app, authorization="Bearer t0ken")
 
     def records(self) -> list[dict[str, Any]]:
@@ -103,7 +106,7 @@ def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: p
     """Beyond its size another file is begun, and so many are kept."""
     monkeypatch.setattr("daemon.auth.audit_log._AT_ONCE", 1)
     audit = Audit(tmp_path / "audit.jsonl", size=2000, earlier=2)
-    app = create_app(scheduler, scheduler.store, token="t0ken", version="1", audit=audit)
+    app = create_app(scheduler, scheduler.store, AppOptions(token="t0ken", version="1", audit=audit))
     api = Api(app, authorization="Bearer t0ken")
     for _ in range(80):
         submit(api)

@@ -13,6 +13,7 @@ from conf.schema.users import UsersSection
 from daemon.auth.route_roles import TABLE
 from daemon.auth.user_directory import Directory
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store
 from tests.daemon.page.crowd import Crowd, served
 
@@ -44,7 +45,7 @@ def ann(tmp_path: Path) -> Iterator[Listener]:
     header = {"from": ["127.0.0.1"], "role_header": "X-Forwarded-Role"}
     section = build(UsersSection, {"see": "own", "header": header}, "config")
     crowd = Crowd(store, 2, 3)
-    app = create_app(crowd, store, token="t0ken", version="1", users=section, directory=directory)
+    app = create_app(crowd, store, AppOptions(token="t0ken", version="1", users=section, directory=directory))
     with served(app) as url:
         listener = Listener(url, directory, clock)
         yield listener

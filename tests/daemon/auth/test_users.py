@@ -19,6 +19,7 @@ from daemon.auth.user_directory import Directory
 from daemon.core.identity import ROLES, Person
 from daemon.core.tokens import is_it, make_token, token_id
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.maintenance.backup import back_up, restore
 from daemon.page.page_state import PageScene
 from daemon.store.job_store import Store
@@ -214,7 +215,8 @@ def test_a_job_is_of_who_submits_it(house: House, store: Store) -> None:
 def test_without_users_a_job_is_of_whom_its_client_says(store: Store) -> None:
     """What the job says goes before who is logged in."""
     api = Api(
-        create_app(SmallScheduler(store), store, token=None, version="1"), **{"Stoker-Login": "j%C3%BCrgen"}
+        create_app(SmallScheduler(store), store, AppOptions(token=None, version="1")),
+        **{"Stoker-Login": "j%C3%BCrgen"},
     )
     assert api("POST", "/v1/jobs", json=JOB).json()["owner"] == "jürgen"
     assert api("POST", "/v1/jobs", json={**JOB, "owner": "x"}).json()["owner"] == "x"

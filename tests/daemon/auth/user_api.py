@@ -15,6 +15,7 @@ from conf.schema.users import UsersSection
 from daemon.auth.audit_log import Audit
 from daemon.auth.user_directory import Directory
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 
@@ -88,6 +89,8 @@ def house_of(
         clock[0] = 2000.0
         scheduler = SmallScheduler(store)
         app = create_app(
-            scheduler, store, token="t0ken", version="1", users=section, directory=directory, audit=audit
+            scheduler,
+            store,
+            AppOptions(token="t0ken", version="1", users=section, directory=directory, audit=audit),
         )
         yield House(app, people, directory, scheduler, clock)

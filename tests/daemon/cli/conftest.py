@@ -33,6 +33,7 @@ from daemon.core.status import (
 )
 from daemon.disk.uploads import Uploads
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.http.server.uvicorn_server import make_server
 from daemon.notifications.notification_service import NotificationService
 from daemon.queues.live_queues import LiveQueues
@@ -328,7 +329,9 @@ def served(
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         app = create_app(
-            cast, cast.store, token=token, version=version("stoker"), users=users, directory=directory
+            cast,
+            cast.store,
+            AppOptions(token=token, version=version("stoker"), users=users, directory=directory),
         )
         server = make_server(app, listener, Http())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

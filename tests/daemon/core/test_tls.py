@@ -19,6 +19,7 @@ from daemon.cli.shared.client import Client
 from daemon.cli.shared.errors import CommandError
 from daemon.core.tls import Certificate
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.http.server.listen_address import url_of
 from daemon.http.server.uvicorn_server import make_server
 from daemon.store.job_store import Store
@@ -57,7 +58,7 @@ def served(scheduler: SmallScheduler, certificate: Certificate, limits: Http) ->
     """The API over HTTPS; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
-        app = create_app(scheduler, scheduler.store, token="t0ken", version="1")
+        app = create_app(scheduler, scheduler.store, AppOptions(token="t0ken", version="1"))
         server = make_server(app, listener, limits, certificate.context, certificate.refresh)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

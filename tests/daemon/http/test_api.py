@@ -32,6 +32,7 @@ from daemon.core.status import (
     QueuePositions,
 )
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store, StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
@@ -80,7 +81,7 @@ def scheduler(store: Store) -> SmallScheduler:
 @pytest.fixture
 def app(store: Store, scheduler: SmallScheduler) -> FastAPI:
     """The API of that scheduler, without a token."""
-    return create_app(scheduler, store, token=None, version="1.2.3")
+    return create_app(scheduler, store, AppOptions(token=None, version="1.2.3"))
 
 
 @pytest.fixture
@@ -493,7 +494,7 @@ def test_options_that_json_lacks(store: Store) -> None:
         def policy(self) -> PolicyStatus:
             return PolicyStatus("mine:make", {"since": Path("x"), "most": float("inf")}, 0, 0, 0, "")
 
-    api = Api(create_app(Dated(store), store, token=None, version="1"))
+    api = Api(create_app(Dated(store), store, AppOptions(token=None, version="1")))
     assert api("GET", "/v1/policy").json()["options"] == {"since": "x", "most": "Infinity"}
 
 
@@ -720,7 +721,7 @@ def test_bodies_too_large_or_of_another_kind(api: Api) -> None:
 
 def test_only_who_has_the_token_may_ask(store: Store, scheduler: SmallScheduler) -> None:
     """With a token, all but the two health checks and the page's files want it; any host name will do."""
-    app = create_app(scheduler, store, token="schlüssel", version="1")
+    app = create_app(scheduler, store, AppOptions(token="schlüssel", version="1"))
     anonymous = Api(app, host="stoker.example")
     assert anonymous("GET", "/healthz").status_code == anonymous("GET", "/readyz").status_code == 200
     for path in ("/v1/jobs", "/metrics", "/openapi.json", "/nowhere", "/v1/stream", "/v1/timeline"):
@@ -739,7 +740,7 @@ def test_only_who_has_the_token_may_ask(store: Store, scheduler: SmallScheduler)
 )
 def test_this_machines_names(store: Store, scheduler: SmallScheduler, host: str) -> None:
     """Without a token, loopback's names and those configured are answered."""
-    app = create_app(scheduler, store, token=None, version="1", hosts=["Mine"])
+    app = create_app(scheduler, store, AppOptions(token=None, version="1", hosts=["Mine"]))
     assert Api(app, host=host)("GET", "/v1/jobs").status_code == 200
 
 
@@ -774,7 +775,7 @@ def test_pages_of_other_sites_may_do_nothing(api: Api, origin: str, status: int)
 def test_more_requests_than_can_be_answered_at_once(store: Store, scheduler: SmallScheduler) -> None:
     """They are told to come again; whether the server is alive is answered all the same."""
     most = 3
-    app = create_app(scheduler, store, token=None, version="1", max_requests=most)
+    app = create_app(scheduler, store, AppOptions(token=None, version="1", max_requests=most))
     release = threading.Event()
     scheduler.cluster = lambda: (release.wait(300), ClusterStatus(()))[1]  # type: ignore[method-assign]  # slow for once
 
@@ -830,7 +831,7 @@ def test_a_failing_store(app: FastAPI, api: Api, store: Store) -> None:
         def count_by_state(self) -> dict[str, int]:
             raise StoreError("the disk is full")
 
-    broken = Api(create_app(SmallScheduler(store), Broken(), token=None, version="1"))
+    broken = Api(create_app(SmallScheduler(store), Broken(), AppOptions(token=None, version="1")))
     for path in ("/v1/jobs/job-1", "/metrics"):
         response = broken("GET", path)
         assert (response.status_code, response.json()["detail"]) == (503, "the disk is full")
@@ -846,7 +847,7 @@ def test_a_mistake_of_ours(store: Store) -> None:
         def cluster(self) -> Any:
             raise ZeroDivisionError("top secret")
 
-    api = Api(create_app(Mistaken(store), store, token=None, version="1"))
+    api = Api(create_app(Mistaken(store), store, AppOptions(token=None, version="1")))
     with capture_logs() as logged:
         assert api("GET", "/readyz").status_code == 500
         response = api("GET", "/v1/cluster")
@@ -860,7 +861,7 @@ def test_a_mistake_of_ours(store: Store) -> None:
 
 def test_the_description_names_problems_and_the_token(store: Store, scheduler: SmallScheduler) -> None:
     """OpenAPI says how errors look, what is submitted, and that a token is needed when one is."""
-    app = create_app(scheduler, store, token="t", version="1")
+    app = create_app(scheduler, store, AppOptions(token="t", version="1"))
     found = Api(app, Authorization="Bearer t")("GET", "/openapi.json").json()
     assert found["security"] == [{"token": []}, {"session": []}]
     assert "HTTPValidationError" not in json.dumps(found)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.launch import spark_ui_proxy
 from daemon.store.job_store import Store
 from framework.spark import DriverUi
@@ -80,7 +81,7 @@ def scheduler(tmp_path: Path, driver: Driver) -> Iterator[SmallScheduler]:
 @pytest.fixture
 def api(scheduler: SmallScheduler) -> Api:
     """The API, with a token."""
-    app = create_app(scheduler, scheduler.store, token="t0ken", version="1")
+    app = create_app(scheduler, scheduler.store, AppOptions(token="t0ken", version="1"))
     api = Api(app, authorization="Bearer t0ken", cookie="a=b")
     submit(api)
     return api
@@ -120,7 +121,7 @@ def test_what_a_redirect_brings_with_it_stays_behind(api: Api, driver: Driver) -
 
 def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver) -> None:
     """As for everything else."""
-    api = Api(create_app(scheduler, scheduler.store, token="t0ken", version="1"))
+    api = Api(create_app(scheduler, scheduler.store, AppOptions(token="t0ken", version="1")))
     assert api("GET", "/v1/jobs/job-1/ui/").status_code == 401
     assert driver.asked == []
 

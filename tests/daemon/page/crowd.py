@@ -25,6 +25,7 @@ from daemon.core.status import (
     QueuePositions,
 )
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.http.server.uvicorn_server import make_server
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
@@ -256,7 +257,7 @@ def main(vms: int = 24, jobs: int = 120) -> None:
         closing(Store(f"sqlite:///{Path(folder) / 'stoker.db'}")) as store,
     ):
         crowd = Crowd(store, vms, jobs)
-        with served(create_app(crowd, store, token=None, version="1")) as url:
+        with served(create_app(crowd, store, AppOptions(token=None, version="1"))) as url:
             print(url, flush=True)
             while True:
                 time.sleep(1)

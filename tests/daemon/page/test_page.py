@@ -15,6 +15,7 @@ from daemon.core.status import (
     LogChunk,
 )
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.page import stream
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import HistoryEvent
@@ -77,7 +78,7 @@ def crowd(store: Store) -> Crowd:
 
 def app_of(crowd: Crowd, token: str | None = None) -> FastAPI:
     """The API around it."""
-    return create_app(crowd, crowd.store, token=token, version="1")
+    return create_app(crowd, crowd.store, AppOptions(token=token, version="1"))
 
 
 def well(page: Page, url: str) -> None:

@@ -25,6 +25,7 @@ from daemon.core.errors import (
 from daemon.core.estimate import Estimate
 from daemon.core.identity import Person
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.page.page_state import MOST_ENDED, PageScene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, SnapshotStream
 from daemon.store.job_store import Store
@@ -41,7 +42,7 @@ HTML = {"Accept": "text/html"}
 @pytest.fixture
 def app(store: Store) -> FastAPI:
     """With a token."""
-    return create_app(SmallScheduler(store), store, token=TOKEN, version="1")
+    return create_app(SmallScheduler(store), store, AppOptions(token=TOKEN, version="1"))
 
 
 def ask(app: FastAPI, method: str, path: str, host: str = "stoker", **more: Any) -> httpx.Response:
@@ -105,7 +106,7 @@ def test_files_are_sent_once(app: FastAPI) -> None:
 
 def test_the_page_is_not_shown_under_a_foreign_name(store: Store) -> None:
     """Without a token, a site that has its name point here gets nothing (DNS rebinding)."""
-    app = create_app(SmallScheduler(store), store, token=None, version="1")
+    app = create_app(SmallScheduler(store), store, AppOptions(token=None, version="1"))
     for path in ("/", "/page/main.js", "/v1/stream"):
         assert ask(app, "GET", path, host="evil.example", headers=HTML).status_code == 421
     assert ask(app, "GET", "/", host="localhost:8080", headers=HTML).status_code == 200
@@ -199,7 +200,7 @@ def house(
         crowd = Crowd(store, 6, 40)
         crowd.expected = estimates or {}
         yield (
-            create_app(crowd, store, token=None, version="1", users=section, directory=directory),
+            create_app(crowd, store, AppOptions(token=None, version="1", users=section, directory=directory)),
             directory,
             tokens,
         )
@@ -245,7 +246,7 @@ def events(url: str, until: Callable[[str, Any], object], **headers: str) -> lis
 def test_a_snapshot_then_differences_then_what_was_missed(store: Store) -> None:
     """Who comes back with the last id hears what came since; with one that is not known, all of it."""
     crowd = Crowd(store, 8, 700)
-    with served(create_app(crowd, store, token=None, version="1")) as url:
+    with served(create_app(crowd, store, AppOptions(token=None, version="1"))) as url:
         heard = events(url, lambda event, _: event == "whole")
         assert [event for _, event, _ in heard] == ["snapshot", "rows", "rows", "whole"]
         assert heard[2][2]["costs"].keys() == crowd.due().keys()
@@ -308,7 +309,7 @@ def test_users_hear_of_own_jobs_alone(store: Store) -> None:
 
 def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> None:
     """One too many is told to come later; a daemon that takes two requests answers all the same."""
-    app = create_app(Crowd(store, 2, 3), store, token=None, version="1", max_requests=2)
+    app = create_app(Crowd(store, 2, 3), store, AppOptions(token=None, version="1", max_requests=2))
     with served(app) as url:
         clients = [httpx.Client(trust_env=False, timeout=300) for _ in range(MOST_LISTENERS)]
         streams = [client.stream("GET", f"{url}/v1/stream") for client in clients]
@@ -370,7 +371,7 @@ def test_the_timeline_is_bounded(store: Store) -> None:
     """Tasks of jobs that run or have ended, with those, and decisions; not more than was asked for."""
     crowd = Crowd(store, 6, 40)
     crowd.step(3)
-    app = create_app(crowd, store, token=None, version="1")
+    app = create_app(crowd, store, AppOptions(token=None, version="1"))
     told = ask(app, "GET", "/v1/timeline?hours=1", host="localhost").json()
     ran = {task.job_id for record in store.jobs(limit=100) for task in store.executors(record.job.id)}
     assert {task["job_id"] for task in told["tasks"]} == {job["id"] for job in told["jobs"]} == ran
@@ -386,7 +387,7 @@ def test_today_beside_other_reckonings(store: Store) -> None:
     """What was held is the sum of the jobs' costs (eq. 4); a fixed cluster is every VM for all the time."""
     crowd = Crowd(store, 6, 12)
     crowd.step(2)
-    app = create_app(crowd, store, token=None, version="1")
+    app = create_app(crowd, store, AppOptions(token=None, version="1"))
     told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
     jobs = ask(app, "GET", "/v1/jobs", host="localhost").json()["jobs"]
     assert told["held"] == pytest.approx(sum(job["cost"] for job in jobs), abs=0.01)
@@ -396,7 +397,7 @@ def test_today_beside_other_reckonings(store: Store) -> None:
 
 def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
     """Also what a fixed cluster would have cost: else that is less than what was paid before any job."""
-    app = create_app(Crowd(store, 6, 0), store, token=None, version="1")
+    app = create_app(Crowd(store, 6, 0), store, AppOptions(token=None, version="1"))
     told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
     assert (told["since"], told["fixed"]) == (told["until"], 0.0)
     midnight = told["until"] - told["until"] % 86400
@@ -411,7 +412,7 @@ def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
 
 def test_a_restart_takes_nothing_off_what_a_fixed_cluster_costs(store: Store) -> None:
     """Accounts that are closed by then were paid for as well: what all VMs cost is never less than that."""
-    app = create_app(Crowd(store, 6, 0), store, token=None, version="1")
+    app = create_app(Crowd(store, 6, 0), store, AppOptions(token=None, version="1"))
     until = ask(app, "GET", "/v1/bill/today", host="localhost").json()["until"]
     midnight = until - until % 86400
     early, late = midnight + (until - midnight) / 4, midnight + (until - midnight) / 2
@@ -428,5 +429,10 @@ def test_today_is_counted_by_the_clock_of_the_bill(store: Store, monkeypatch: py
     """By the time to which VMs are charged, not by another clock of this machine."""
     crowd = Crowd(store, 6, 0)
     monkeypatch.setattr(crowd, "charge", lambda: 1_700_000_000.0)
-    told = ask(create_app(crowd, store, token=None, version="1"), "GET", "/v1/bill/today", host="localhost")
+    told = ask(
+        create_app(crowd, store, AppOptions(token=None, version="1")),
+        "GET",
+        "/v1/bill/today",
+        host="localhost",
+    )
     assert (told.json()["until"], told.json()["day"]) == (1_700_000_000.0, "2023-11-14")

@@ -14,6 +14,7 @@ from conf.schema import Driver, JobSpec
 from daemon.auth.audit_log import Audit
 from daemon.disk.launch_records import RecordsError
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.launch.application_records import ApplicationRecord, ApplicationRecords, application_key
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
@@ -75,7 +76,7 @@ def awake(door: Door, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None
 @pytest.fixture
 def api(door: Door, store: Store) -> Api:
     """A client that sends no token where one is wanted."""
-    return Api(create_app(door, store, token="t0ken", version="1"))
+    return Api(create_app(door, store, AppOptions(token="t0ken", version="1")))
 
 
 def dynamic_job(job_id: str) -> Job:
@@ -321,7 +322,7 @@ def test_a_driver_is_found_again_by_the_next_daemon(api: Api, door: Door, store:
     door.now("job-2", state="killed")
     again = Door(store)  # with a folder of its own
     again.applications.take_up(store.open_jobs.unfinished()[0])
-    assert speak(Api(create_app(again, store, token="t0ken", version="1")), key)["stop"] is None
+    assert speak(Api(create_app(again, store, AppOptions(token="t0ken", version="1"))), key)["stop"] is None
     records = again.launcher.applications
     over, record, spec = records.kept("job-2"), store.job("job-1"), store.spec("job-1")
     assert over is not None
@@ -346,7 +347,7 @@ def test_a_driver_on_the_cluster_goes_on_under_another_host(api: Api, door: Door
     key = door.launcher.applications.key_of("job-1")
     speak(api, key, "PUT", "", **{**BODY, "secret": None})
     again = Door(store)
-    other = Api(create_app(again, store, token="t0ken", version="1"))
+    other = Api(create_app(again, store, AppOptions(token="t0ken", version="1")))
     assert speak(other, key)["stop"] is None
     ui, known = door.launcher.ui("job-1", spec, (driver,)), again.launcher.ui("job-1", spec, (driver,))
     assert ui is not None
@@ -363,7 +364,7 @@ def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Do
     store.applications.drop("job-1")
     again = Door(store)
     again.applications.take_up(store.open_jobs.unfinished()[0])
-    other = Api(create_app(again, store, token="t0ken", version="1"))
+    other = Api(create_app(again, store, AppOptions(token="t0ken", version="1")))
     assert other("POST", "/v1/applications/job-1/release", json={"numbers": [0]}).status_code == 404
     for wrong in ("", key):
         assert speak(other, wrong, "DELETE", "", exit_code=0)["status"] == 404
@@ -594,7 +595,7 @@ def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door, store: Sto
 def test_signs_of_life_are_not_audited(door: Door, store: Store, tmp_path: Path) -> None:
     """What changes nothing would fill the audit log; refusals are kept."""
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
-    api = Api(create_app(door, store, token="t0ken", version="1", audit=audit))
+    api = Api(create_app(door, store, AppOptions(token="t0ken", version="1", audit=audit)))
     key = register(api)["key"]
     speak(api, key)
     speak(api, "wrong")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store
 from daemon.vms.termination_endpoint import vm_keys
 from environment.model.messages import events as ev
@@ -26,7 +27,7 @@ def scheduler(store: Store) -> SmallScheduler:
 @pytest.fixture
 def api(scheduler: SmallScheduler, store: Store) -> Api:
     """A client that sends no token where one is wanted."""
-    return Api(create_app(scheduler, store, token="t0ken", version="1"))
+    return Api(create_app(scheduler, store, AppOptions(token="t0ken", version="1")))
 
 
 def tell(api: Api, key: str | None, lease: str = LEASE, body: Any = NOTICE) -> tuple[int, str]:

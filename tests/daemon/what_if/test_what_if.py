@@ -19,7 +19,7 @@ from daemon.core.errors import (
     RejectedError,
 )
 from daemon.core.identity import Person
-from daemon.http.routes.what_if import _check_bounds, _past
+from daemon.http.routes.jobs.what_if import _check_bounds, _past
 from daemon.schemas.what_if import WhatIf, ahead_body
 from daemon.store.job_store import Store
 from daemon.what_if.cases import Case, Present

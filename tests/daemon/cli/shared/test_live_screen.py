@@ -19,7 +19,7 @@ from daemon.cli.cluster import top
 from daemon.cli.jobs import follow
 from daemon.cli.shared import live_screen, render
 from daemon.cli.shared.client import Client, UnreachableError
-from daemon.http.routes.waiting_reasons import ToldReason, told_of
+from daemon.http.routes.jobs.waiting_reasons import ToldReason, told_of
 from daemon.store.rows.event_recorder import HistoryEvent
 from tests.daemon.cli.conftest import Daemon
 from tests.daemon.small_scheduler import ESTIMATE
@@ -196,7 +196,7 @@ def test_top_finds_the_head_of_the_queue_behind_older_jobs(
         asked.append(len(found))
         return {job_id: each._replace(place=places.get(job_id)) for job_id, each in found.items()}
 
-    monkeypatch.setattr("daemon.http.routes.jobs.told_of", told)
+    monkeypatch.setattr("daemon.http.routes.jobs.jobs.told_of", told)
     assert daemon.run("top", "-o", "json", "--rows", "2") == 0
     found = json.loads(capsys.readouterr().out)
     assert [job["id"] for job in found["waiting_jobs"]] == [waiting[3], waiting[2]]

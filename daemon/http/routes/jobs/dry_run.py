@@ -19,7 +19,7 @@ from daemon.core.errors import (
     RejectedError,
 )
 from daemon.core.estimate import Estimate
-from daemon.http.routes.submissions import PATH, Login
+from daemon.http.routes.jobs.submissions import PATH, Login
 from daemon.http.server.scheduler_interface import (
     Scheduler,
 )

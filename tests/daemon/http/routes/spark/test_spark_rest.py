@@ -18,7 +18,8 @@ from daemon.core.errors import (
     ElsewhereError,
 )
 from daemon.http.app import create_app
-from daemon.http.routes import spark_rest
+from daemon.http.app_options import AppOptions
+from daemon.http.routes.spark import spark_rest
 from daemon.http.server.gate import Gate
 from daemon.http.server.scheduler_interface import (
     submit_one,
@@ -102,7 +103,7 @@ def door_of(scheduler: SmallScheduler, token: str | None = None, audit: Audit | 
     """A door to that scheduler."""
     homes = SparkHomes(SPARK, {})
     store = scheduler.store
-    return Door(create_app(scheduler, store, token=token, version="1", homes=homes, audit=audit))
+    return Door(create_app(scheduler, store, AppOptions(token=token, version="1", homes=homes, audit=audit)))
 
 
 @pytest.fixture
@@ -222,7 +223,9 @@ def test_a_jar_comes_once(door: Door, store: Store) -> None:
 def test_what_is_not_said_of_a_driver_is_the_configs(scheduler: SmallScheduler, store: Store) -> None:
     """A size does not say a place."""
     usual = Driver(on="cluster", cpus=2.0)
-    app = create_app(scheduler, store, token=None, version="1", homes=SparkHomes(SPARK, {}), driver=usual)
+    app = create_app(
+        scheduler, store, AppOptions(token=None, version="1", homes=SparkHomes(SPARK, {}), driver=usual)
+    )
     Door(app).made(properties={"spark.driver.memory": "2g"})
     Door(app).made()
     first, second = store.spec("job-1"), store.spec("job-2")

@@ -25,7 +25,8 @@ from daemon.core.errors import (
     RejectedError,
 )
 from daemon.http.app import create_app
-from daemon.http.routes import dry_run
+from daemon.http.app_options import AppOptions
+from daemon.http.routes.jobs import dry_run
 from daemon.launch.launcher import Launcher
 from daemon.scheduler.build import service_of
 from daemon.scheduler.foundation import TermInputs
@@ -61,7 +62,7 @@ class House:
 
     def __init__(self, folder: Path, service: Service, store: Store) -> None:
         self.folder, self.service, self.store = folder, service, store
-        self.app = create_app(service, store, token=None, version="1")
+        self.app = create_app(service, store, AppOptions(token=None, version="1"))
         self.program = folder.parent / "count.py"
         self.program.write_text("print(1)")
 
@@ -316,7 +317,7 @@ def test_it_is_no_submission_to_the_audit_log(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(WhatIfService, "ask", busy)
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
-        app = create_app(SmallScheduler(store), store, token=None, version="1", audit=audit)
+        app = create_app(SmallScheduler(store), store, AppOptions(token=None, version="1", audit=audit))
         for path in ("/v1/jobs/dry-run", "/v1/jobs"):
             assert post(app, path, {"app": "count.py"}).is_success
         assert len(store.jobs()) == 1

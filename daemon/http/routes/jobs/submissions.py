@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import Header, Request, Response
+from fastapi import FastAPI, Header, Request, Response
 from pydantic import BeforeValidator, TypeAdapter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +25,7 @@ from daemon.http.server.scheduler_interface import (
     Scheduler,
 )
 from daemon.schemas import job_bodies
+from daemon.schemas.jobs import JobBody
 from daemon.store.queries.insert_jobs import (
     Added,
     Admission,
@@ -167,3 +168,15 @@ def _read(scope: Scope) -> tuple[JobSpec, str | None, str] | None:
         return spec, key, _LOGIN.validate_python(headers.get("stoker-login", ""))
     except ValueError:  # pydantic's errors are some
         return None
+
+
+def add_submissions(app: FastAPI, submissions: Submissions) -> None:
+    """Add the route by which jobs are submitted; `ShortWay` answers most of its requests before."""
+    known = {"model": JobBody, "description": "Known already"}
+
+    @app.post(PATH, status_code=201, response_model=JobBody, responses={200: known})
+    async def submit(
+        request: Request, spec: JobSpec, idempotency_key: IdempotencyKey = None, stoker_login: Login = ""
+    ) -> Response:
+        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
+        return await submissions.accept(permit_of(request), spec, idempotency_key, stoker_login)

@@ -9,7 +9,7 @@ from daemon.core.errors import (
     RejectedError,
 )
 from daemon.core.identity import Person
-from daemon.http.routes.job_names import find_job
+from daemon.http.routes.jobs.job_names import find_job
 from tests.client.conftest import cast, daemon
 from tests.daemon.cli.conftest import Daemon
 

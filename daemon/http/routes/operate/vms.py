@@ -6,7 +6,7 @@ from fastapi import FastAPI, Path
 from pydantic import AwareDatetime, Field
 
 from conf.util.printable import LONGEST_NAME
-from daemon.http.routes.applications import DoneBody, DriverMessage, Key, bearer
+from daemon.http.routes.spark.applications import DoneBody, DriverMessage, Key, bearer
 from daemon.http.server.scheduler_interface import Scheduler
 from framework.providers.agent_join import VMS
 

@@ -20,8 +20,8 @@ from daemon.core.estimate import notes_of
 from daemon.core.status import (
     WITH_DRIVER,
 )
-from daemon.http.routes.job_names import find_job
-from daemon.http.routes.waiting_reasons import told_of
+from daemon.http.routes.jobs.job_names import find_job
+from daemon.http.routes.jobs.waiting_reasons import told_of
 from daemon.http.server.scheduler_interface import (
     Scheduler,
 )

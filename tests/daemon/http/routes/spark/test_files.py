@@ -10,6 +10,7 @@ import pytest
 from conf.schema import Config, JobSpec
 from daemon.auth.audit_log import Audit
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
 from tests.daemon.http.test_api import Api, app, scheduler, submit
@@ -26,7 +27,7 @@ BYTES = {"Content-Type": "application/octet-stream"}
 def api(store: Store, scheduler: SmallScheduler, tmp_path: Path) -> Api:
     """A client with a daemon's token."""
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
-    made = create_app(scheduler, store, token="t0ken", version="1.2.3", audit=audit)
+    made = create_app(scheduler, store, AppOptions(token="t0ken", version="1.2.3", audit=audit))
     return Api(made, authorization="Bearer t0ken")
 
 
@@ -71,7 +72,7 @@ def test_what_is_wrong_with_a_part_is_said(api: Api, store: Store, scheduler: Sm
         assert put(api, DATA, 0, sha256=name).status_code in (404, 415, 422)
     assert put(api, DATA, -1).status_code == 422
     assert api("PUT", f"/v1/files/{SHA}", content=DATA, headers=BYTES).status_code == 422
-    stranger = Api(create_app(scheduler, store, token="t0ken", version="1.2.3"))
+    stranger = Api(create_app(scheduler, store, AppOptions(token="t0ken", version="1.2.3")))
     assert put(stranger, DATA, 0).status_code == 401
     assert stranger("GET", f"/v1/files/{SHA}").status_code == 401
     assert scheduler.kept.status(SHA) is None
@@ -85,7 +86,9 @@ def test_who_has_the_key_of_a_job_fetches_its_file(
     path = tmp_path / "kept"
     path.write_bytes(DATA)
     scheduler.opened = {"k3y": (path, "a b.py")}
-    stranger = Api(create_app(scheduler, store, token="t0ken", version="1.2.3"), host="driver-7:8642")
+    stranger = Api(
+        create_app(scheduler, store, AppOptions(token="t0ken", version="1.2.3")), host="driver-7:8642"
+    )
     got = stranger("GET", "/v1/fetch/job-1/k3y/a%20b.py")
     assert (got.status_code, got.content) == (200, DATA)
     assert got.headers["content-type"] == "application/octet-stream"

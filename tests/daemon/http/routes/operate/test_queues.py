@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from daemon.http import queue_metrics
 from daemon.http.app import create_app
+from daemon.http.app_options import AppOptions
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.queues.types import Queues
@@ -27,7 +28,7 @@ def scheduler(store: Store) -> SmallScheduler:
 @pytest.fixture
 def api(scheduler: SmallScheduler) -> Api:
     """A client of its API."""
-    return Api(create_app(scheduler, scheduler.store, token=None, version="1"))
+    return Api(create_app(scheduler, scheduler.store, AppOptions(token=None, version="1")))
 
 
 def listed(api: Api) -> dict[str, Any]:

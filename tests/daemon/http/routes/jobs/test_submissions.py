@@ -16,7 +16,8 @@ from daemon.core.errors import (
     RejectedError,
 )
 from daemon.http.app import create_app
-from daemon.http.routes import submissions
+from daemon.http.app_options import AppOptions
+from daemon.http.routes.jobs import submissions
 from daemon.store.job_store import Store, StoreError
 from daemon.store.queries.insert_jobs import (
     Admission,
@@ -33,7 +34,7 @@ JOB = b'{"app": "count.py", "executors": 2}'
 def app(tmp_path: Path) -> Iterator[FastAPI]:
     """An API on a new store."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield create_app(SmallScheduler(store), store, token=None, version="1")
+    yield create_app(SmallScheduler(store), store, AppOptions(token=None, version="1"))
     store.close()
 
 
@@ -176,7 +177,7 @@ def hanging(tmp_path: Path) -> Iterator[Hanging]:
 
 async def behind_one_that_hangs(scheduler: Hanging, meanwhile: Callable[[], None]) -> list[httpx.Response]:
     """Fifty that come while the first one hangs, which is let go then."""
-    app = create_app(scheduler, scheduler.store, token=None, version="1")
+    app = create_app(scheduler, scheduler.store, AppOptions(token=None, version="1"))
     first = asyncio.create_task(ask(app, (b'{"app": "a.py", "name": "hangs"}', [JSON])))
     while not scheduler.batches:
         await asyncio.sleep(0.01)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from conf.util.printable import LONGEST_NAME
 from daemon.auth.permits import Permit, permit_of
-from daemon.http.routes.job_names import find_job
+from daemon.http.routes.jobs.job_names import find_job
 from daemon.schemas import base, queries
 from daemon.store.job_store import Store
 from daemon.store.rows.event_recorder import Kind

@@ -1,0 +1,30 @@
+"""Options of the web application."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from conf.schema import Driver
+from conf.schema.users import UsersSection
+from daemon.auth.audit_log import Audit
+from daemon.auth.user_directory import Directory
+from framework.spark import SparkHomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppOptions:
+    """`homes` are the Spark versions that are served, those of this host unless given.
+
+    Without a token and users, only requests for localhost, a loopback address or one of `hosts` are answered.
+    At most `max_requests` are answered at once. `driver` is the config's section of drivers; `users` is the
+    config's section of users, who are in the `directory` then.
+    """
+
+    token: str | None
+    version: str
+    hosts: Collection[str] = ()
+    max_requests: int = 200
+    audit: Audit | None = None
+    homes: SparkHomes | None = None
+    driver: Driver | None = None
+    users: UsersSection | None = None
+    directory: Directory | None = None

@@ -1,0 +1,24 @@
+"""Routes of jobs: submitted, tried first, listed, shown, ended, followed; what-if answers."""
+
+from fastapi import FastAPI
+
+from daemon.http.routes.jobs.dry_run import add_dry_run
+from daemon.http.routes.jobs.events import add_events
+from daemon.http.routes.jobs.jobs import add_jobs
+from daemon.http.routes.jobs.submissions import PATH, ShortWay, Submissions, add_submissions
+from daemon.http.routes.jobs.what_if import add_foresight
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.store.job_store import Store
+
+__all__ = ["PATH", "add_job_routes"]
+
+
+def add_job_routes(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    """Add all routes of jobs, and the middleware that shortens the way of submissions."""
+    submissions = Submissions(scheduler)
+    add_submissions(app, submissions)
+    add_jobs(app, scheduler, store)
+    add_events(app, store)
+    add_foresight(app, scheduler, store)
+    add_dry_run(app, scheduler, store)
+    app.add_middleware(ShortWay, submissions=submissions)

@@ -1,0 +1,29 @@
+"""Routes for operating: cluster, bill, policies, queues, users, VMs, webhooks, health, metrics."""
+
+from collections.abc import Callable
+
+from fastapi import FastAPI
+
+from daemon.http.app_options import AppOptions
+from daemon.http.routes.operate.cluster import add_cluster
+from daemon.http.routes.operate.health import add_health
+from daemon.http.routes.operate.policies import add_policies
+from daemon.http.routes.operate.queues import add_queues
+from daemon.http.routes.operate.users import add_users
+from daemon.http.routes.operate.vms import add_vms
+from daemon.http.routes.operate.webhooks import add_webhooks
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.store.job_store import Store
+
+
+def add_operation_routes(
+    app: FastAPI, scheduler: Scheduler, store: Store, metrics: Callable[[], bytes], options: AppOptions
+) -> None:
+    """Add all routes for operating; `metrics` returns the text for Prometheus."""
+    add_vms(app, scheduler)
+    add_queues(app, scheduler)
+    add_webhooks(app, scheduler)
+    add_cluster(app, scheduler, store)
+    add_policies(app, scheduler, store)
+    add_users(app, options.directory, options.users, lambda paths: scheduler.queues.check(paths))
+    add_health(app, scheduler, metrics, options)

@@ -1,0 +1,37 @@
+"""Routes of the cluster and its bill."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+
+from daemon.auth.permits import permit_of
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.schemas.bill import BillBody, BillQuery, bill_body
+from daemon.schemas.cluster import ClusterBody, cluster_body
+from daemon.store.job_store import Store
+from daemon.store.rows.bill import AskedBill
+from daemon.store.rows.tables import OPEN_JOB
+
+#: Jobs of one user whose executors are shown on VMs.
+MOST_SHOWN = 10_000
+
+
+def add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    """Add the routes of VMs and their costs."""
+
+    @app.get("/v1/cluster")
+    def cluster(request: Request) -> ClusterBody:
+        """Show all VMs and what is used of them."""
+        found, permit = scheduler.cluster(), permit_of(request)
+        if not permit.limited:
+            return cluster_body(found)
+        jobs = store.jobs(states=OPEN_JOB, owners=permit.owners(()) or (), limit=MOST_SHOWN)
+        own = {record.job.id for record in jobs}
+        return permit.redacted(cluster_body(found, own), own)
+
+    @app.get("/v1/bill")
+    def bill(query: Annotated[BillQuery, Query()]) -> BillBody:
+        """Show what VMs have cost until now, used or not, from opened to closed."""
+        scheduler.charge()
+        found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
+        return bill_body(found, query.by, scheduler.budget())

@@ -1,0 +1,60 @@
+"""Routes of policies: the acting one, its shadow, their comparison."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+
+from agents.registry import list_policies
+from conf.schema import PolicyChoice
+from daemon.core.shadow_comparison import report
+from daemon.core.status import PolicyStatus
+from daemon.http.server.scheduler_interface import Scheduler
+from daemon.schemas.policies import (
+    ComparisonBody,
+    ComparisonQuery,
+    PolicyBody,
+    PolicyList,
+    comparison_body,
+    policy_body,
+    policy_list,
+)
+from daemon.store.job_store import Store
+
+
+def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    """Add the routes that show and switch policies."""
+
+    @app.get("/v1/policies")
+    def policies() -> PolicyList:
+        """List the policies that come with Stoker."""
+        return policy_list(list_policies())
+
+    def shown(status: PolicyStatus) -> PolicyBody:
+        return policy_body(status, scheduler.coverage())
+
+    @app.get("/v1/policy")
+    def policy() -> PolicyBody:
+        """Show who decides."""
+        return shown(scheduler.policy())
+
+    @app.put("/v1/policy")
+    def set_policy(chosen: PolicyChoice) -> PolicyBody:
+        """Let another policy decide from the next decision on; all keys but `name` are its options."""
+        return shown(scheduler.set_policy(chosen.name, chosen.options))
+
+    @app.put("/v1/policy/shadow")
+    def set_shadow(chosen: PolicyChoice) -> PolicyBody:
+        """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
+        return shown(scheduler.set_shadow(chosen.name, chosen.options))
+
+    @app.delete("/v1/policy/shadow")
+    def drop_shadow() -> PolicyBody:
+        """Let no policy decide beside the acting one any more."""
+        return shown(scheduler.set_shadow(None, {}))
+
+    @app.get("/v1/policy/comparison")
+    def comparison(
+        query: Annotated[ComparisonQuery, Query()],
+    ) -> ComparisonBody:
+        """Show where shadow policies would have decided otherwise, and what that would have cost."""
+        return comparison_body(report(store.comparisons.kept(), query.limit))
