@@ -62,7 +62,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     rights = _rights(config, data_dir)
     with ExitStack() as stack:
         mark, failures = RunningMark(data_dir), list[BaseException]()
-        stack.enter_context(told_of(partial(_told_to_stop, mark)))
+        hearing = stack.enter_context(told_of(partial(_told_to_stop, mark, failures)))
         certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(listen(config))
         token = token_of(config)
@@ -105,7 +105,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
                 certificate.refresh()
 
         ending = app.state.stream.close
-        serve(app, listener, config.http, certificate.context if certificate else lambda: None, look, ending)
+        tls = certificate.context if certificate else lambda: None
+        serve(app, listener, config.http, tls, look, ending, hearing.handled)
         notifier.stopping()
     log.info("stopped", exit_code=1 if failures else 0)
     return 1 if failures else 0
@@ -117,9 +118,9 @@ def _end_mark(mark: RunningMark, failures: Sequence[BaseException]) -> None:
         mark.end()
 
 
-def _told_to_stop(mark: RunningMark, sender: SignalSender) -> None:
+def _told_to_stop(mark: RunningMark, failures: Sequence[BaseException], sender: SignalSender) -> None:
     """Log the sender, so that an order differs from a crash, and see to it that the daemon ends in time."""
-    failed = sender.pid == os.getpid()
+    failed = bool(failures)
     end_within(code=1 if failed else 0)
     why = "its scheduling loop failed" if failed else f"{sender.signal} was sent"
     log.warning("told to stop", why=why, **sender._asdict())

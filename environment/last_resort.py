@@ -6,7 +6,8 @@ then it waits for one of the others, where it could run if nobody held them. Pol
 placement elsewhere is not refused.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,15 @@ from conf.schema.defaults import UNKNOWN_DURATION
 from environment.resources import BASIC
 
 if TYPE_CHECKING:
-    from environment.types import IntArray, PlacementRequest, Vm
+    from environment.types import FloatArray, IntArray, PlacementRequest, Vm
     from environment.view import ClusterView
 
 #: What every agent has beside cpus and memory: nobody pays more for it.
 _USUAL = frozenset((*BASIC, "disk", "ports"))
 _ANY_NUMBER = np.iinfo(np.int64).max
+_NEVER = float("inf")
+#: Requests that wait no more are kept until there are so many, and as many again as wait.
+_FORGOTTEN = 1024
 
 
 def extras_of(vms: "tuple[Vm, ...]") -> "dict[str, NDArray[np.bool_]]":
@@ -47,14 +51,80 @@ def last_resort(view: "ClusterView", request: "PlacementRequest") -> "IntArray |
     return limit
 
 
+class OpensAt:
+    """When requests are shown dearer VMs for which they wait still, in a world where time goes on.
+
+    A time is found once for a request, and what it follows from once for all that ask for the same, as long
+    as the view's VMs are the same tuple. Not for views from which VMs are left out, or taken away at a time.
+    """
+
+    def __init__(self) -> None:
+        self._vms: tuple[Vm, ...] = ()
+        #: By what is asked for.
+        self._steps: dict[object, _Steps | None] = {}
+        #: By identity, with what keeps that: a request does not change.
+        self._known: dict[int, tuple[PlacementRequest, float]] = {}
+
+    def next_at(self, view: "ClusterView", queue: "Sequence[PlacementRequest]") -> float:
+        """The first time, seconds, at which one of the queue is; infinity where none will be."""
+        if view.vms is not self._vms:
+            self._vms, self._steps, self._known = view.vms, {}, {}
+        known, found, count = self._known, _NEVER, 0
+        for request in queue:
+            count += 1
+            had = known.get(id(request))
+            if had is None or had[1] <= view.at:
+                had = known[id(request)] = request, self._of(view, request)
+            found = min(found, had[1])
+        if len(known) > 2 * count + _FORGOTTEN:
+            self._known = {id(each): known[id(each)] for each in queue}
+        return found
+
+    def _of(self, view: "ClusterView", request: "PlacementRequest") -> float:
+        job = request.job
+        alike = (
+            request.size,
+            job.size,
+            job.uses,
+            request.avoided,
+            request.count,
+            request.fewest,
+            request.again,
+        )
+        if alike not in self._steps:
+            self._steps[alike] = _steps(view, request)
+        steps = self._steps[alike]
+        return _NEVER if steps is None else _opens_at(view.at, request, steps)
+
+
 def opens_at(view: "ClusterView", request: "PlacementRequest") -> float:
     """When the request is shown dearer VMs for which it waits still; infinity where it waits for none."""
+    steps = _steps(view, request)
+    return _NEVER if steps is None else _opens_at(view.at, request, steps)
+
+
+class _Steps(NamedTuple):
+    """How much dearer VMs are that a request may wait for, as shares of the least price, each once."""
+
+    paid: "FloatArray"
+    all: "FloatArray"
+
+
+def _steps(view: "ClusterView", request: "PlacementRequest") -> _Steps | None:
+    """Those of a request; None where it never waits for any."""
     dearer = _dearer(view, request)
-    if dearer is None or not _waits_for(view, request, dearer).any():
-        return float("inf")
-    patience = _patience(view, request, dearer)
-    later = request.entered_at + patience[dearer & (request.entered_at + patience > view.at)]
-    return float(later.min(initial=float("inf")))
+    if dearer is None or not (paid := _waited_for(view, request, dearer)).any():
+        return None
+    more = _more(view, dearer)
+    return _Steps(np.unique(more[paid]), np.unique(more[dearer]))
+
+
+def _opens_at(at: float, request: "PlacementRequest", steps: _Steps) -> float:
+    seconds = _seconds(request)
+    if not (at < request.entered_at + steps.paid * seconds).any():
+        return _NEVER
+    later = request.entered_at + steps.all * seconds
+    return float(later[later > at].min(initial=_NEVER))
 
 
 def told(view: "ClusterView", request: "PlacementRequest") -> str:
@@ -87,21 +157,35 @@ def _waits_for(
     view: "ClusterView", request: "PlacementRequest", dearer: "NDArray[np.bool_]"
 ) -> "NDArray[np.bool_]":
     """Which of these the request is not shown yet: they would be paid for, and it could run on the others."""
+    paid = _waited_for(view, request, dearer)
+    if not paid.any():
+        return paid
+    return paid & (view.at < request.entered_at + _more(view, dearer) * _seconds(request))
+
+
+def _waited_for(
+    view: "ClusterView", request: "PlacementRequest", dearer: "NDArray[np.bool_]"
+) -> "NDArray[np.bool_]":
+    """Which of these the request is not shown at first."""
     paid = view.paid & dearer
     if request.again or not paid.any():
         return np.zeros(len(view.vms), np.bool_)
     others = np.where(dearer | view.closed_to(request), 0, view.capacity.room(request.size))
     if int(np.minimum(others, request.count).sum()) < request.fewest:
         return np.zeros(len(view.vms), np.bool_)
-    return paid & (view.at < request.entered_at + _patience(view, request, dearer))
+    return paid
 
 
-def _patience(
-    view: "ClusterView", request: "PlacementRequest", dearer: "NDArray[np.bool_]"
-) -> "NDArray[np.float64]":
-    """For how many seconds each VM is not worth its price: as many times the job's as it costs more."""
-    seconds = request.job.expected_duration
+def _more(view: "ClusterView", dearer: "NDArray[np.bool_]") -> "FloatArray":
+    """How much each VM costs more than the cheapest that is not dearer, as a share of that.
+
+    For so many times what a job takes, a VM is not worth its price.
+    """
     least = float(view.prices_per_hour[~dearer].min(initial=np.inf))
-    more = view.prices_per_hour / least - 1.0 if least > 0 else np.full(len(view.vms), np.inf)
-    patience: NDArray[np.float64] = more * (UNKNOWN_DURATION if seconds is None else seconds)
-    return patience
+    return view.prices_per_hour / least - 1.0 if least > 0 else np.full(len(view.vms), np.inf)
+
+
+def _seconds(request: "PlacementRequest") -> float:
+    """How long the request's job is taken to last."""
+    seconds = request.job.expected_duration
+    return UNKNOWN_DURATION if seconds is None else seconds

@@ -103,6 +103,24 @@ class GuardedPolicy(Protocol):
         ...
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A policy that knows whether it may hold back for ever a job that fits."""
+
+    @property
+    def bounds_waits(self) -> bool:
+        """Whether it does not, beside whatever runs: while the first job fits it never waits, or not long.
+
+        Then nobody else watches for how long it waits: `environment.decisions.vain_waits`.
+        """
+        ...
+
+
+def bounds_waits(policy: object) -> bool:
+    """Whether a policy says that it holds back for ever no job that fits."""
+    return isinstance(policy, Bounded) and policy.bounds_waits
+
+
 class Player(Protocol):
     """A policy in compiled code, in one world that the kernel knows whole; jobs by arrival."""
 
@@ -126,7 +144,10 @@ class Player(Protocol):
 
 @runtime_checkable
 class CompiledPolicy(Protocol):
-    """A policy that decides the same in compiled code; it never waits while nothing runs and nobody comes."""
+    """A policy that decides the same in compiled code; it never waits while nothing runs and nobody comes.
+
+    It is played there only while it bounds its waits (`Bounded`), which nobody watches in compiled code.
+    """
 
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool

@@ -27,6 +27,19 @@ def waits_in_vain(job: Job, wait: Wait) -> str:
     return f"it waits although nothing runs and {job.id} fits: {wait.reason}"
 
 
+def holds_back(job: Job, seconds: float, wait: Wait) -> str:
+    """Say that a policy holds back a job for too long: it has fitted for so many seconds, beside what runs.
+
+    0 after it did so with another, and has placed none itself since then.
+    """
+    how = (
+        f"has fitted for {seconds:,.0f} s"
+        if seconds
+        else "fits, and it held back the one before for too long"
+    )
+    return f"it waits although {job.id} {how}: {wait.reason}"
+
+
 def placed(error: BaseException) -> str:
     """Say an error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -4,43 +4,56 @@ import ast
 import subprocess
 from pathlib import Path
 
+from tests.looking import LOOKING, LOOKING_AT_OWN
+
 REPOSITORY = Path(__file__).parents[1]
 #: Lines of a file of the packages, at most.
 MOST_LINES = 400
 #: Made by `make openapi`.
 MADE = frozenset({"client/stoker/answers.py"})
 
-#: Calls that look at a path and leave its use for later, or open it.
-LOOKING = frozenset({"is_file", "exists", "resolve", "copyfile", "is_zipfile", "open"})
-#: Files that call them for the daemon's own paths, to which no job gives a name; and those made for paths of
-#: strangers: user_files and hostile_files open them, fetch and enter have become the user, rights and
-#: runnable judge files that user_files has opened.
-LOOKING_AT_OWN = frozenset(
-    {f"daemon/{name}.py" for name in (
-        "arrivals", "backup", "config_check", "database", "doctor", "effects", "embedded", "event_logs",
-        "event_rows", "folders", "handing", "host_checks", "intake", "journal", "kept_logs", "launch_records",
-        "launcher", "listing", "machines", "past", "store", "storefile", "uploads", "rights", "runnable",
-    )}
-    | {f"framework/{name}.py" for name in (
-        "embedded/credentials", "embedded/isolation/cgroups", "embedded/isolation/isolation",
-        "embedded/mesos_server", "embedded/pool_vms", "embedded/processes", "spark/backend_jar",
-        "spark/fetching", "spark/homes", "spark/supervisor", "user_files", "hostile_files", "embedded/fetch",
-        "embedded/isolation/enter",
-    )}
-)  # fmt: skip
-
 
 def test_no_path_of_a_stranger_is_looked_at_and_then_used() -> None:
-    """A file that is new here opens users' paths by `framework.host.user_files`, as they may change between."""
-    found = {}
-    for top in ("daemon", "framework"):
-        for path in (REPOSITORY / top).rglob("*.py"):
-            name = str(path.relative_to(REPOSITORY))
-            if name not in LOOKING_AT_OWN and not name.startswith("daemon/cli/"):
-                tree = ast.parse(path.read_text(encoding="utf-8"))
-                if calls := {called(node) for node in ast.walk(tree)} & LOOKING:
-                    found[name] = calls
-    assert found == {}
+    """A function that is new here opens users' paths by `framework.host.user_files`: they may change between."""
+    found = looked_at()
+    assert {place: calls for place, calls in found.items() if place not in LOOKING_AT_OWN} == {}
+    assert LOOKING_AT_OWN - set(found) == set(), "no longer there"
+
+
+def test_such_a_look_is_found_wherever_it_is_made() -> None:
+    """In methods, in functions within others, and outside of all."""
+    text = """
+size = path.stat()
+class Files:
+    def take(self):
+        def inner(): return Path(self.spec.app).is_dir()
+        copy2(self.spec.app, self.folder)
+"""
+    assert looks(ast.parse(text)) == {"<module>": {"stat"}, "take": {"is_dir", "copy2"}}
+
+
+def looked_at() -> dict[tuple[str, str], set[str]]:
+    """Which such calls are made, by file and function."""
+    paths = [path for top in ("daemon", "framework") for path in (REPOSITORY / top).rglob("*.py")]
+    names = {str(path.relative_to(REPOSITORY)): path for path in paths}
+    return {
+        (name, function): calls
+        for name, path in names.items()
+        if not name.startswith("daemon/cli/")
+        for function, calls in looks(ast.parse(path.read_text(encoding="utf-8"))).items()
+    }
+
+
+def looks(node: ast.AST, function: str = "") -> dict[str, set[str]]:
+    """Such calls by the outermost function or method that makes them."""
+    found: dict[str, set[str]] = {}
+    for child in ast.iter_child_nodes(node):
+        if (name := called(child)) in LOOKING:
+            found.setdefault(function or "<module>", set()).add(name)
+        own = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+        for place, calls in looks(child, function or own).items():
+            found.setdefault(place, set()).update(calls)
+    return found
 
 
 def called(node: ast.AST) -> str:

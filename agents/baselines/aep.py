@@ -32,6 +32,9 @@ class AepOptions:
 class AdaptiveExecutorPlacement:
     """Adaptive executor placement: spreads or consolidates each job, as its type prefers."""
 
+    #: It never waits while the first job fits.
+    bounds_waits = True
+
     def __init__(self, options: AepOptions) -> None:
         self._unknown = options.unknown
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class FirstFit:
     """First fit: as many executors as fit on the first VM, then on the next; closed VMs come last."""
 
+    #: It never waits while the first job fits.
+    bounds_waits = True
+
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the head of the queue on the first VMs with room, or wait."""
         request = queue[0]

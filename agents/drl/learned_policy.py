@@ -227,6 +227,9 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
 class _LearnedPolicy(Guard):
     """A learned policy behind its guard."""
 
+    #: By its `wait_limit`.
+    bounds_waits = True
+
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
         from agents.registry import create  # here, since the registry names this module
 

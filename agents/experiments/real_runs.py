@@ -34,13 +34,15 @@ class RealRun:
     """The workload once under a policy.
 
     `round` counts from 0, the same for every policy's turn. `load` is the machine's at the end of the run:
-    how many processes wanted to run, on average over a minute.
+    how many processes wanted to run, on average over a minute. `fallback_share` is that of the decisions
+    that the policy failed to take; 0 of runs that were kept before it was.
     """
 
     policy: str
     round: int
     load: float
     jobs: tuple[RealJob, ...]
+    fallback_share: float = 0.0
 
     @property
     def cost(self) -> float:
@@ -82,7 +84,7 @@ class RealComparison:
     about: Mapping[str, Any]
 
     def rows(self) -> dict[str, dict[str, Spread]]:
-        """By policy: cost, completion and longest wait, real and simulated, with their spread."""
+        """By policy: cost, completion, longest wait and `fallback_share`, real and simulated, with spread."""
         return {policy: self._row(policy) for policy in self.simulated}
 
     def _row(self, policy: str) -> dict[str, Spread]:
@@ -94,6 +96,8 @@ class RealComparison:
             "completion": _spread([result.average_completion for result in simulated]),
             "real_longest_wait": _spread([run.longest_wait for run in real]),
             "longest_wait": _spread([result.longest_wait for result in simulated]),
+            "real_fallback_share": _spread([run.fallback_share for run in real]),
+            "fallback_share": _spread([result.fallback_share for result in simulated]),
         }
 
     def _real(self, policy: str) -> list[RealRun]:
@@ -130,6 +134,7 @@ class RealComparison:
                     "completion": run.completion,
                     "longest_wait": run.longest_wait,
                     "failed": run.failed,
+                    "fallback_share": run.fallback_share,
                 }
                 for run in self.runs
             ],
@@ -169,15 +174,16 @@ def _lines(comparison: RealComparison, picture: str, command: str) -> Iterator[s
         "submission to end, duration from placement to end, both on average over jobs; the longest wait is "
         "from submission to placement.\n"
     )
-    columns = [f"{what}, real | simulated" for what in ("$", "completion s", "longest wait s")]
+    columns = [f"{what}, real | simulated" for what in ("$", "completion s", "longest wait s", "fallback")]
     yield f"| policy | {' | '.join(columns)} |"
-    yield "|---|" + "---:|" * 6
+    yield "|---|" + "---:|" * 8
     for policy, row in rows.items():
         cells = [
             _cell(row[f"{real}{what}"], digits)
             for what, digits in (("cost", 4), ("completion", 1), ("longest_wait", 0))
             for real in ("real_", "")
         ]
+        cells += [f"{100 * row[name][0]:.3g} %" for name in ("real_fallback_share", "fallback_share")]
         yield f"| `{policy}` | " + " | ".join(cells) + " |"
     yield ""
     yield from _gains(comparison)

@@ -149,6 +149,11 @@ class Greedy:
         self._patience.let_pass(known, job)
         return Place(known[job].job.id, placement, tuple(f"{view.vms[vm].name} {why}" for vm in placement))
 
+    @property
+    def bounds_waits(self) -> bool:
+        """Whether its patience ends."""
+        return self._options.limits.ends
+
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
     ) -> "GreedyPlayer":

@@ -124,6 +124,11 @@ class Lookahead:
         """How many decisions the time limit cut short."""
         return self._player.cut_short
 
+    @property
+    def bounds_waits(self) -> bool:
+        """Whether its patience ends."""
+        return self._options.limits.ends
+
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the job of the queue with which its jobs together fare best, or wait."""
         options = self._options

@@ -79,6 +79,8 @@ class OgaSched:
     """
 
     chooses_sizes = True
+    #: By its `wait_limit`.
+    bounds_waits = True
 
     def __init__(self, options: OgaSchedOptions) -> None:
         from agents.oga.learner import LearnerOptions

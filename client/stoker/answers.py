@@ -1576,6 +1576,13 @@ class Totals(TypedDict):
     """What the acting policy took into use in these, dollars."""
     shadow_cost: float
     """What the shadow policy would have taken into use in these, dollars."""
+    acting_fallback_share: float | None
+    """Of its decisions the share that the policy in charge failed to take; null where it is another now.
+
+    The fallback took these, under its name: its rows have the share as well. Since it is in charge.
+    """
+    shadow_fallback_share: float | None
+    """The same of those that the policy which looks on was asked for; null where it is another now."""
 
 
 class Tried(TypedDict):

@@ -59,7 +59,7 @@ class LogChunk:
 class ShadowStatus:
     """A policy that decides beside the acting one, and since it was set: decisions compared, and those not.
 
-    `missed` were made while it was busy; `faults` are its own.
+    `missed` were made while it was busy; `faults` are its own, of the `asked` that it was asked for.
     """
 
     name: str
@@ -69,6 +69,12 @@ class ShadowStatus:
     missed: int
     faults: int
     last_fault: str
+    asked: int = 0
+
+    @property
+    def fallback_share(self) -> float:
+        """The share of the decisions it was asked for that it failed to take; 0 of none."""
+        return min(self.faults / self.asked, 1.0) if self.asked else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,12 @@ class PolicyStatus:
     cut_short: int = 0
     guarded: int = 0
     shadow: ShadowStatus | None = None
+
+    @property
+    def fallback_share(self) -> float:
+        """The share of the decisions that it failed to take, and the fallback took; 0 of none."""
+        made = self.placed + self.waited
+        return min(self.faults / made, 1.0) if made else 0.0
 
 
 #: States of a job in which its driver may run.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from framework.host.process_tree import identity
 from framework.host.untrusted_files import UntrustedFileError, read_whole
 
 log = structlog.get_logger("daemon")
@@ -33,7 +34,7 @@ class RunningMark:
                 running_since=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
             )
         with contextlib.suppress(OSError):  # a full disk is no reason not to run
-            said = json.dumps({"pid": os.getpid(), "begun": time.time()})
+            said = json.dumps({"process": identity(os.getpid()), "begun": time.time()})
             (self._folder / _NAME).write_text(said)
 
     def end(self) -> None:
@@ -43,13 +44,14 @@ class RunningMark:
 
 
 def _left(data_dir: Path) -> tuple[int, float] | None:
-    """Process id and start time in a mark whose daemon is gone; None without one."""
+    """Process id and start time in a mark whose daemon is gone; None without one.
+
+    After a restart of the machine or container its pid may be another process's, or our own.
+    """
     try:
         said = json.loads(read_whole(data_dir, _NAME, _LARGEST))
-        pid, begun = int(said["pid"]), float(said["begun"])
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return pid, begun
+        process, begun = said["process"], float(said["begun"])
+        pid = int(process["pid"])
+        return None if identity(pid) == process else (pid, begun)
     except (OSError, UntrustedFileError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    return (pid, begun) if pid == os.getpid() else None

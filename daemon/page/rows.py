@@ -19,7 +19,6 @@ from daemon.core.status import (
     BudgetStatus,
     PolicyStatus,
 )
-from daemon.schemas.next_steps import error_first
 from environment.model.messages.records import JobRecord
 from environment.model.messages.states import JobState
 
@@ -51,7 +50,7 @@ class JobRow:
 
 def job_row(record: JobRecord) -> JobRow:
     """The row of a job."""
-    job, reason = record.job, _said(error_first(record.reason))[:_LONGEST]
+    job, reason = record.job, _said(record.reason)[:_LONGEST]
     values = (
         job.id, _said(job.name or job.id), _said(job.type), _said(job.owner), _said(job.queue), record.state,
         reason, job.executors, job.cpus, job.memory_mib, job.priority, job.deadline,

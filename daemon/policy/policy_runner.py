@@ -22,6 +22,7 @@ from daemon.policy.policy_state import Memory
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
 from environment.decisions.explain import Explanation, explain
 from environment.decisions.sizing import Sizes, sizing_for
+from environment.decisions.vain_waits import watched
 from environment.model.messages.events import Decided
 from environment.model.tasks.launches import decided
 from environment.policy import GuardedPolicy, Keeper, Observer, Policy, TimedPolicy
@@ -245,7 +246,7 @@ class _Thinker:
         self.name = name
         self._sizing = sizing_for(policy, sizes)
         self._meanwhile = meanwhile
-        self._policy = policy
+        self._policy, self._held = policy, watched(policy)
         self._seconds = seconds
         self._memory = memory
         if memory is not None and isinstance(policy, Keeper):
@@ -313,7 +314,9 @@ class _Thinker:
 
     def _decide(self, batch: _Batch) -> None:
         try:
-            turns = decide_in_turn(self._policy.decide, batch.view, batch.queue, sizing=self._sizing)
+            turns = decide_in_turn(
+                self._policy.decide, batch.view, batch.queue, sizing=self._sizing, held=self._held
+            )
             for verdict in turns:
                 if not batch.add(verdict):
                     break

@@ -60,7 +60,7 @@ class Shadow:
         self._compared = 0
         self._different = 0
         self._missed = 0
-        self._faults = 0
+        self._faults = self._asked = 0
         self._last_fault = ""
         Thread(target=self._run, name=f"shadow {config.name}", daemon=True).start()
 
@@ -85,6 +85,7 @@ class Shadow:
             self._missed,
             self._faults,
             self._last_fault,
+            self._asked,
         )
 
     def _run(self) -> None:
@@ -110,6 +111,7 @@ class Shadow:
         return self._inbox.get()
 
     def _compare(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
+        self._asked += 1
         begin = time.monotonic()
         own = decide_once(self._policy.decide, verdict.view, queue, sizing=self._sizing)
         took = time.monotonic() - begin

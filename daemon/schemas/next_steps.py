@@ -59,11 +59,6 @@ _STEPS: Sequence[tuple[str, str]] = (
         "Ask an operator to look at the agents: `stoker cluster`, `stoker explain {id}`.",
     ),
 )
-#: What a reason begins with that has an error behind it, and what may stand between.
-_ENDED = re.compile(
-    r"its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)"
-    r"(?:; it printed last)?: "
-)
 _OTHERWISE = "`stoker explain {id}` and `stoker logs {id}` say more."
 
 
@@ -73,12 +68,3 @@ def next_step(job_id: str, state: str, reason: str) -> str:
         return ""
     step = next((step for pattern, step in _STEPS if re.search(pattern, reason)), _OTHERWISE)
     return step.format(id=job_id)
-
-
-def error_first(reason: str) -> str:
-    """A reason as lists show it, which may cut it: first the error, then how its driver ended."""
-    found = _ENDED.match(reason)
-    if found is None:
-        return reason
-    how = found[0].removesuffix(": ").removesuffix("; it printed last")
-    return f"{reason[found.end() :]} ({how})"

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from agents.registry import PolicyInfo
+from conf.schema import PolicyChoice
 from conf.util.copy_fields import carried
 from daemon.core.estimate import Coverage
-from daemon.core.shadow_comparison import ComparisonReport, PricedComparison
+from daemon.core.shadow_comparison import ComparisonReport, ComparisonTotals, PricedComparison
 from daemon.core.status import (
     PolicyStatus,
     ShadowStatus,
@@ -180,6 +181,13 @@ class TotalsBody(Body):
     """What the acting policy took into use in these, dollars."""
     shadow_cost: float
     """What the shadow policy would have taken into use in these, dollars."""
+    acting_fallback_share: float | None
+    """Of its decisions the share that the policy in charge failed to take; null where it is another now.
+
+    The fallback took these, under its name: its rows have the share as well. Since it is in charge.
+    """
+    shadow_fallback_share: float | None
+    """The same of those that the policy which looks on was asked for; null where it is another now."""
 
 
 class ComparisonBody(Body):
@@ -217,16 +225,31 @@ def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
     )
 
 
-def comparison_body(found: ComparisonReport) -> ComparisonBody:
-    """Where policies differ."""
+def comparison_body(found: ComparisonReport, status: PolicyStatus) -> ComparisonBody:
+    """Where policies differ; who decides and looks on now, and fails how often, is in the status."""
     return ComparisonBody(
-        totals=[carried(TotalsBody, totals) for totals in found.totals],
+        totals=[_totals_body(totals, status) for totals in found.totals],
         differences=[_difference_body(priced) for priced in found.differences],
     )
 
 
 def _shadow_body(status: ShadowStatus) -> ShadowBody:
     return carried(ShadowBody, status, options=_options(status.options))
+
+
+def _totals_body(totals: ComparisonTotals, status: PolicyStatus) -> TotalsBody:
+    acts, shadow = totals.acting in (status.name, status.fallback), status.shadow
+    looks_on = shadow is not None and _label(shadow) == totals.shadow
+    return carried(
+        TotalsBody,
+        totals,
+        acting_fallback_share=status.fallback_share if acts else None,
+        shadow_fallback_share=shadow.fallback_share if shadow is not None and looks_on else None,
+    )
+
+
+def _label(shadow: ShadowStatus) -> str:
+    return PolicyChoice.model_validate({**shadow.options, "name": shadow.name}).label
 
 
 def _difference_body(priced: PricedComparison) -> DifferenceBody:

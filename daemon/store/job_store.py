@@ -53,6 +53,7 @@ from environment.decisions.explain import Explanation
 from environment.dependencies import After
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.states import ENDED_JOB
 from environment.types import Job
 
 __all__ = [
@@ -277,10 +278,12 @@ class Store:
         return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))
 
     def named(self, name: str, owners: Collection[str], most: int) -> list[JobRecord]:
-        """The newest jobs of this name, of these owners (all without)."""
+        """Jobs of this name, of these owners (all without): those not ended first, then the newest."""
         whose = jobs.c.owner.in_(owners or sa.select(jobs.c.owner).distinct().scalar_subquery())
-        query = _JOB.where(whose, jobs.c.name == name).order_by(jobs.c.number.desc()).limit(most)
-        return self._jobs(query)
+        order = (jobs.c.state.in_(sorted(ENDED_JOB)), jobs.c.number.desc())
+        numbers = sa.select(jobs.c.number).where(whose, jobs.c.name == name).order_by(*order).limit(most)
+        # The inner query keeps records out of the sort; a subquery's order is not its outer query's.
+        return self._jobs(_JOB.where(jobs.c.number.in_(numbers)).order_by(*order))
 
     def group(self, name: str, owners: Collection[str] = ()) -> GroupSum | None:
         """What became of the jobs of a group, or of an array, of these owners; None when there are none."""

@@ -9,31 +9,25 @@ every policy starts them smaller, and none has to know how. One that cuts jobs i
 again in `PlacementRequest.full`, and is not shown chosen sizes (`environment.policy.Sizer`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
 from environment.decisions.feasibility import check
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
+from environment.decisions.vain_waits import HeldBack, is_still
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
-from environment.policy_faults import failure, waits_in_vain
+from environment.policy_faults import failure, holds_back, waits_in_vain
 from environment.resources import Resources
+from environment.shapes import misshapen
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
 #: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
 _DRIVER_PLACES = 50
-
-#: Of what the parts of a placement are made.
-_PARTS: dict[str, tuple[type, ...]] = {
-    "placement": (int, np.integer),
-    "why": (str,),
-    "scores": (float, int, np.floating),
-    "sizes": (Resources,),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +241,7 @@ def decide_in_turn(
     *,
     fallback: Decide | None = None,
     sizing: Sizing | None = None,
+    held: HeldBack | None = None,
 ) -> Iterator[Verdict]:
     """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`.
 
@@ -254,7 +249,7 @@ def decide_in_turn(
     """
     queue = requests if isinstance(requests, WaitingRequests) else WaitingRequests(requests)
     while queue:
-        verdict = decide_once(decide, view, queue, fallback=fallback, sizing=sizing)
+        verdict = decide_once(decide, view, queue, fallback=fallback, sizing=sizing, held=held)
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
@@ -268,12 +263,15 @@ def decide_once(
     *,
     fallback: Decide | None = None,
     sizing: Sizing | None = None,
+    held: HeldBack | None = None,
 ) -> Verdict:
     """Take one decision about the queue; never raises, whatever the policy does.
 
-    Without `sizing`, jobs that leave their size open are shown with all that they ask for.
+    Without `sizing`, jobs that leave their size open are shown with all that they ask for. `held` is what
+    watches the policy's waits, the same at each of its decisions; without, it may wait for ever beside what
+    runs.
     """
-    verdict = _ask(decide, view, queue, sizing)
+    verdict = _ask(decide, view, queue, sizing, held)
     if verdict.faults and fallback is not None:
         second = _ask(fallback, view, queue, sizing)
         verdict = replace(second, faults=(*verdict.faults, *second.faults))
@@ -281,12 +279,16 @@ def decide_once(
 
 
 def _ask(
-    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None
+    decide: Decide,
+    view: ClusterView,
+    queue: Sequence[PlacementRequest],
+    sizing: Sizing | None,
+    held: HeldBack | None = None,
 ) -> Verdict:
     request, shown = queue[0], QueueOnView(view, queue, sizing)
     try:
         decision: object = decide(view, shown)
-        faults = _misshapen(decision, view)
+        faults = misshapen(decision, view)
         if not faults and isinstance(decision, Place):
             request = _named(queue, decision.job_id)
             decision = shown.given(request, decision)
@@ -297,54 +299,38 @@ def _ask(
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (failure(error),)
     else:
-        if not faults and isinstance(decision, Wait) and _is_still(view) and has_room(view, shown[0]):
-            return Verdict(request, view, decision, (waits_in_vain(request.job, decision),))
-        if not faults and isinstance(decision, Place | Wait):
+        if not faults and isinstance(decision, Wait):
+            vain = _in_vain(view, shown[0], decision, held)
+            return Verdict(request, view, decision, (vain,) if vain else ())
+        if not faults and isinstance(decision, Place):
+            if held is not None:
+                held.placed()
             return Verdict(request, view, decision)
     wait = Wait("the decision could not be executed: " + "; ".join(faults))
     return Verdict(queue[0], view, wait, faults)
 
 
-def _is_still(view: ClusterView) -> bool:
-    """Whether nothing runs that could end, and no VM boots."""
-    return not view.running and (view.openings is None or not view.openings.boots(view.at))
+def _in_vain(view: ClusterView, first: PlacementRequest, wait: Wait, held: HeldBack | None) -> str:
+    """Why the policy should not wait (`environment.decisions.vain_waits`); empty when it may."""
+    still = is_still(view)
+    if not still and held is None:
+        return ""
+    if has_room(view, first):
+        if still:
+            return waits_in_vain(first.job, wait)
+        seconds = None if held is None else held.fits(first, view.at)
+        return "" if seconds is None else holds_back(first.job, seconds, wait)
+    # That a master offers less for a moment is no change: what is free counts.
+    if held is not None and not (
+        view.offered is not None and held.knows(first) and has_room(replace(view, offered=None), first)
+    ):
+        held.fits_not(first)
+    return ""
 
 
 def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:
     """The request of that job; the head, which is then not the one decided about, if it does not wait."""
     return next((request for request in queue if request.job.id == job_id), queue[0])
-
-
-def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
-    """What is wrong with the decision as a value: what comes after it relies on its types."""
-    if isinstance(decision, Wait):
-        reason: object = decision.reason
-        return () if isinstance(reason, str) else ("the reason to wait is no text",)
-    if not isinstance(decision, Place):
-        return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
-    for name, kinds in _PARTS.items():
-        part: object = getattr(decision, name)
-        if type(part) is tuple and not part:
-            continue
-        if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
-            wanted = " or ".join(kind.__name__ for kind in kinds)
-            return (f"the {name} of the decision should be a tuple of {wanted}",)
-    for size in decision.sizes:
-        if not all(type(amount) is int for amount in size.thousandths.values()):
-            return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
-    if len(decision.scores) not in (0, len(view.vms)):
-        return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
-    return _misshapen_details(decision.details, len(view.vms))
-
-
-def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
-    if not isinstance(details, Mapping):
-        return ("the details of the decision should be a mapping",)
-    for name, values in details.items():
-        shaped = isinstance(name, str) and isinstance(values, tuple) and len(values) == vms
-        if not (shaped and all(isinstance(value, _PARTS["scores"]) for value in values)):
-            return (f"the detail {name!r} of the decision should be {vms} numbers, one for each VM",)
-    return ()
 
 
 def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) -> int | str | None:

@@ -61,6 +61,11 @@ class PatienceLimits:
         elif not self.patience >= 0:
             raise ValueError(f"patience: should be 0 or more seconds, found {self.patience:g}")
 
+    @property
+    def ends(self) -> bool:
+        """Whether the patience is not without end."""
+        return self.patience != math.inf
+
     def patience_with(self, job: Job) -> float:
         """For how many seconds this job may be held back."""
         if not isinstance(self.patience, str):

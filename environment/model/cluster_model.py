@@ -28,6 +28,7 @@ from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import with_reserved
 from environment.model.vms.usage_ledger import Ledger
 from environment.model.wiring import ModelWiring
+from environment.model.worth_asking import fits_with
 from environment.queues.shares import Standings
 from environment.queues.types import Sharing
 from environment.types import Job, PlacementRequest, Vm
@@ -127,7 +128,12 @@ class ClusterModel:
             later, launches_due = parts.line.wants_vms, False
             if parts.keeps:
                 later, launches_due = later or bool(parts.joining), parts.decisions.launches_due
-            parts.supply.balance(anyone=soon or launches_due, due=due or launches_due, later=later)
+            parts.supply.balance(
+                anyone=soon or launches_due,
+                due=due or launches_due,
+                later=later,
+                fits=lambda away: fits_with(self.view(), self.requests(), away),
+            )
         return parts.turn.end(counted=not isinstance(event, ev.Tick))
 
     def view(self) -> ClusterView:

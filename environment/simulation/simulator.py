@@ -15,8 +15,18 @@ from time import perf_counter
 from conf.util.gc_pause import uncollected
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_once
 from environment.decisions.sizing import sizing_for
+from environment.decisions.vain_waits import HeldBack, watched
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.policy import CompiledPolicy, Decide, GuardedPolicy, Observer, Player, Policy, TimedPolicy
+from environment.policy import (
+    CompiledPolicy,
+    Decide,
+    GuardedPolicy,
+    Observer,
+    Player,
+    Policy,
+    TimedPolicy,
+    bounds_waits,
+)
 from environment.simulation.compiled_play import MANY, play_compiled
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
@@ -108,13 +118,15 @@ def play(
     watch = _Stopwatch(policy)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
+    held = watched(policy)
     decide = partial(
         decide_once,
         watch.decide,
         fallback=fallback.decide if fallback else None,
         sizing=sizing_for(policy, options.sizes),
+        held=held,
     )
-    for traced in _run(world, decide, fallback.decide if fallback else None, observe):
+    for traced in _run(world, decide, fallback.decide if fallback else None, observe, held):
         trace.append(traced if options.scores else _without_scores(traced))
         if isinstance(traced.decision, Place):
             _report(progress, world.head, jobs)
@@ -124,7 +136,9 @@ def play(
 
 def _player(world: World, policy: Policy) -> Player | None:
     """The policy in compiled code, where it and the world are such that it can be played there."""
-    if not isinstance(policy, CompiledPolicy) or isinstance(policy, Observer) or not world.plain:
+    if not isinstance(policy, CompiledPolicy) or isinstance(policy, Observer) or not bounds_waits(policy):
+        return None
+    if not world.plain:
         return None
     return policy.player(world.jobs, world.vms, world.running, exact=world.options.belief.exact)
 
@@ -159,6 +173,7 @@ def _run(
     decide: Callable[[ClusterView, WaitingRequests], Verdict],
     fallback: Decide | None,
     observe: Callable[[EndedJob], None] | None,
+    held: HeldBack | None,
 ) -> Iterator[TracedDecision]:
     events, most = 0, world.options.events(len(world.jobs))
 
@@ -191,7 +206,7 @@ def _run(
             world.place(verdict.request, verdict.decision)
         elif event is not None:
             world.plan(verdict.decision.keeps)
-            pass_time(event)
+            pass_time(event if held is None else min(event, held.due_at))
         yield TracedDecision(
             verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults
         )

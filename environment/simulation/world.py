@@ -17,7 +17,7 @@ from environment.kernel.arrays import episode_of, plain
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
-from environment.last_resort import opens_at
+from environment.last_resort import OpensAt
 from environment.resources import CPUS, NOTHING, Resources
 from environment.simulation.arrivals import Arrivals
 from environment.simulation.cluster import SimulatedCluster
@@ -137,6 +137,7 @@ class World:
         self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
         self._in_order = InOrder(options.sharing, vms) if options.sharing else None
+        self._opens = OpensAt()
         self._waits = WhoWaits(
             self._cluster,
             self._arrivals,
@@ -335,8 +336,7 @@ class World:
         soon = [self.missing.next_due(), self._losses.next_at(), self._cluster.price_changes, later]
         soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
         if self._cluster.extras:
-            view = self.view()
-            soon += [opens_at(view, request) for request in self.queue()]
+            soon += [self._opens.next_at(self.view(), self.queue())]
         found = min((*running, *arrives, *soon))
         return found if found < math.inf else None
 

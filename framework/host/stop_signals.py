@@ -1,7 +1,7 @@
 """Signals that end this process: waited for by one thread, which hears who sent each, and blocked elsewhere.
 
 A handler of Python's is not told the sender. What is started here would inherit that they are blocked, so it
-is started within `unblocked`.
+is started within `unblocked`; a signal that comes then is not waited for, and its handler tells of it.
 """
 
 import os
@@ -35,21 +35,42 @@ class SignalSender(NamedTuple):
     command: str
 
 
+class Hearing:
+    """Tells of signals, whichever way they come."""
+
+    def __init__(self, tell: Callable[[SignalSender], None]) -> None:
+        self._tell = tell
+        self._told = set[int]()
+
+    def tell(self, sender: SignalSender, seconds: float) -> None:
+        """Tell of a signal, on a thread of its own, which is waited for that long at most."""
+        self._told.add(signal.Signals[sender.signal])
+        telling = threading.Thread(target=self._tell, args=(sender,), name="told", daemon=True)
+        telling.start()
+        telling.join(seconds)  # whoever reads the log may stand still
+
+    def handled(self, number: int) -> None:
+        """Tell of a signal whose handler runs, unless that was done; to be called by the handler."""
+        if number not in self._told:
+            self.tell(SignalSender(signal.Signals(number).name, 0, -1, "", _MISSED), 0)
+
+
 @contextmanager
-def told_of(tell: Callable[[SignalSender], None]) -> Iterator[None]:
+def told_of(tell: Callable[[SignalSender], None]) -> Iterator[Hearing]:
     """Have `tell` hear of each such signal before it has its effect; within this, in the main thread alone.
 
     Threads that are started within have them blocked, too. An ignored one, such as SIGHUP under nohup, ends
-    nothing, and is not heard of.
+    nothing, and is not heard of. Handlers call `handled` of what comes out of this.
     """
+    hearing = Hearing(tell)
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield hearing
         return
     stops = frozenset(number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    threading.Thread(target=_listen, args=(tell, stops), name="signals", daemon=True).start()
+    threading.Thread(target=_listen, args=(hearing, stops), name="signals", daemon=True).start()
     try:
-        yield
+        yield hearing
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -64,13 +85,11 @@ def unblocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _listen(tell: Callable[[SignalSender], None], stops: frozenset[signal.Signals]) -> None:
+def _listen(hearing: Hearing, stops: frozenset[signal.Signals]) -> None:
     while True:
         info = signal.sigwaitinfo(stops)
-        telling = threading.Thread(target=tell, args=(sender_of(info),), name="told", daemon=True)
         try:
-            telling.start()
-            telling.join(_TELLING)  # whoever reads the log may stand still
+            hearing.tell(sender_of(info), _TELLING)
         finally:
             # Whatever the signal does is done as ever: by a handler in the main thread, or by the kernel.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {info.si_signo})
@@ -88,6 +107,7 @@ def sender_of(info: signal.struct_siginfo) -> SignalSender:
 
 
 _OUTSIDE = "a process outside of this one's container"
+_MISSED = "not known: it came while a process was being started"
 
 
 def _user(uid: int) -> str:

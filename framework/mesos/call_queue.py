@@ -52,6 +52,8 @@ class Calls:
         self._changed = threading.Condition()
         self._closed = ""
         self._since: float | None = None
+        #: Whether a call was taken out of the queue and is not over; also while it waits for the lease.
+        self._begun = False
 
     def put(self, call: QueuedCall) -> None:
         """Make this call after those before it; returns at once."""
@@ -71,10 +73,10 @@ class Calls:
         return 0.0 if since is None else now - since
 
     def drain(self, seconds: float) -> None:
-        """Give the calls that wait so many seconds to be made."""
+        """Wait at most so many seconds until all calls are made, one that waits for the lease among them."""
         deadline = time.monotonic() + seconds
         with self._changed:
-            while (self._waiting or self._since is not None) and not self._closed:
+            while (self._waiting or self._begun) and not self._closed:
                 if not self._changed.wait(deadline - time.monotonic()):
                     return
 
@@ -129,11 +131,11 @@ class Calls:
     def _next(self) -> QueuedCall | None:
         """The next call, which counts as begun; None after `close`."""
         with self._changed:
-            self._since = None
+            self._since, self._begun = None, False
             self._changed.notify_all()
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return None
-            self._since = time.monotonic()
+            self._since, self._begun = time.monotonic(), True
             return self._waiting.popleft()

@@ -187,7 +187,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         return f"a call is not answered for {pending:.0f} s" if pending > self._call_timeout / 2 else ""
 
     def drain(self, seconds: float) -> None:
-        """Give the calls that wait so many seconds to be made."""
+        """Wait at most so many seconds until all calls are made."""
         self._calls.drain(seconds)
 
     def fall_silent(self) -> None:

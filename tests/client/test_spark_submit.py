@@ -197,6 +197,24 @@ def test_a_submission_is_sent_with_its_files(
     assert main([*ask, "--kill", submission]) == 1
 
 
+def test_files_of_every_kind_are_sent_under_their_alias(
+    daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`path#alias` names files, jars, Python files and archives alike, as in Spark."""
+    kinds = {"files": "conf.txt", "jars": "a.jar", "py-files": "lib.py", "archives": "env.tgz"}
+    for name in ("app.py", *kinds.values()):
+        (tmp_path / name).write_text(name)
+    monkeypatch.chdir(tmp_path)
+    flags = [f"--{kind}={name}#renamed{Path(name).suffix}" for kind, name in kinds.items()]
+    assert main(["spark-submit", "--master", daemon.url.replace("http", "mesos"), *flags, "app.py"]) == 0
+    created(capsys.readouterr().err)
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    for kind, name in kinds.items():
+        sent = f"stoker-file:{hashlib.sha256(name.encode()).hexdigest()}/{name}#renamed{Path(name).suffix}"
+        assert getattr(spec, kind.replace("-", "_")) == (sent,)
+
+
 @pytest.mark.parametrize(("state", "code"), [("finished", 0), ("failed", 1)])
 def test_it_waits_where_that_is_asked(
     daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, state: Any, code: int

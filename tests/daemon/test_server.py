@@ -1,5 +1,6 @@
 """What `stoker up` puts together, where it is not plain from the outside."""
 
+import json
 import os
 import signal
 import socket
@@ -12,13 +13,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from conf.schema import Config
+from daemon.disk.crash_mark import RunningMark
 from daemon.http.server.listen_address import listen
 from daemon.store.job_store import Store, StoreError
 from daemon.store.queries.open_jobs import OpenJobs
 from daemon.vms.embedded_mesos import start_embedded
 from daemon.wiring import leave_embedded
+from framework.host.process_tree import identity
 from tests.daemon.ports import free_port
 from tests.waiting import PATIENCE, until
 
@@ -150,6 +154,20 @@ def test_a_daemon_that_crashed_is_told_of_by_the_next(tmp_path: Path) -> None:
         assert "was not stopped" not in "".join(logged)
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_crash_is_told_though_another_process_has_its_pid(tmp_path: Path, own: bool) -> None:
+    """After a restart a pid is another process's, in a container our own; the start tells them apart."""
+    pid = os.getpid() if own else os.getppid()
+    mark = RunningMark(tmp_path)
+    with capture_logs() as logged:
+        mark.begin()
+        said = json.loads((tmp_path / "running").read_text())
+        for process in (identity(pid), {**said["process"], "pid": pid, "start": 1}):
+            (tmp_path / "running").write_text(json.dumps({**said, "process": process}))
+            mark.begin()
+    assert [line["pid"] for line in logged] == [pid]
+
+
 def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
     """Its store among it; also where its folder is open to others."""
     tmp_path.chmod(0o755)
@@ -161,22 +179,33 @@ def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
 
 
 _HANGING = """
+import signal
 import threading
+import time
 from daemon import last_resort, server
 from daemon.leader_or_standby import Candidate
 from conf.schema import Config
 from pathlib import Path
 import sys
+from framework.host.stop_signals import unblocked
 
 last_resort.end_within.__defaults__ = (1.0, 0)
 run = Candidate.run
 
+folder = Path(sys.argv[1])
+
 def hang(self):
+    threading.Thread(target=start_a_process, daemon=True).start()
     run(self)
     threading.Event().wait()
 
+def start_a_process():
+    while not (folder / "told").exists():
+        time.sleep(0.01)
+    with unblocked():
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
 Candidate.run = hang
-folder = Path(sys.argv[1])
 config = Config(data_dir=str(folder / "data"), listen="127.0.0.1:0", mesos={"master": "127.0.0.1:9"})
 sys.exit(server.run(config, folder))
 """
@@ -190,8 +219,12 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_ends_in_time_whatever_hangs(tmp_path: Path) -> None:
-    """A thread that never ends keeps it from nothing; the log names the thread, and the store is whole."""
+@pytest.mark.parametrize("starting", [False, True])
+def test_it_ends_in_time_whatever_hangs(tmp_path: Path, starting: bool) -> None:
+    """A thread that never ends keeps it from nothing; the log names the thread, and the store is whole.
+
+    Also where the signal comes while a process is being started, and nobody hears who sent it.
+    """
     command = [sys.executable, "-c", _HANGING, str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
@@ -202,9 +235,14 @@ def test_it_ends_in_time_whatever_hangs(tmp_path: Path) -> None:
         said += line
     url = said.split(" url=")[1].strip()
     until(lambda: answers(url))
-    process.send_signal(signal.SIGTERM)
+    if starting:
+        (tmp_path / "told").touch()
+    else:
+        process.send_signal(signal.SIGTERM)
     said += process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0, said
+    assert said.count("told to stop") == 1
+    assert ("while a process was being started" in said) is starting
     assert "ends by force: a thread hangs" in said
     assert "scheduler" in said
     Store(f"sqlite:///{tmp_path / 'data/stoker.db'}").close()

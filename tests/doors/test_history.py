@@ -59,9 +59,9 @@ def test_the_history_server_shows_what_is_over(daemon: Daemon) -> None:
 
 
 def test_a_job_without_an_event_log_says_so(daemon: Daemon, tmp_path: Path) -> None:
-    """And what is no job's id is not looked for."""
+    """And what names no job is looked for nowhere else."""
     config = ["--config", str(daemon.stage.config_file)]
     assert "there is no event log of job-999" in daemon.stoker("history", "job-999", *config, code=2)
-    assert "should be a job's id" in daemon.stoker("history", "../..", *config, code=2)
+    assert "there is no job" in daemon.stoker("history", "../..", *config, code=2)
     assert "holds no jobs" in daemon.stoker("history", "--set", f"data_dir={tmp_path}", code=2)
     assert "no such folder" in daemon.stoker("history", "--set", f"data_dir={tmp_path}/nowhere", code=2)

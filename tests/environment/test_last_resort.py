@@ -1,18 +1,21 @@
 """VMs with what a job does not need are its last resort, by price; those that are reserved are no place."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from agents.registry import create
 from conf.loader import ConfigError
+from environment import last_resort
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.decision_round import decide_once
 from environment.decisions.feasibility import check, shortage
 from environment.kernel.arrays import refusals
-from environment.last_resort import opens_at
+from environment.last_resort import OpensAt, opens_at
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import IdleTimeout, Terms
 from environment.resources import Resources
@@ -122,6 +125,48 @@ def test_when_it_comes() -> None:
     assert view.room_for(request).tolist() == [0, 1]
     lost = replace(request, again=True)
     assert views(1.0)[0].room_for(lost).tolist() == [0, 1], "what is lost is replaced at once"
+
+
+def test_the_first_time_of_a_queue_is_that_of_its_requests() -> None:
+    """Bit for bit, while time goes on and the queue and prices change; and each is computed once."""
+    random = Random(7)  # noqa: S311 - no secret hangs on it
+    terms = Terms("pool", 60.0)
+    size = Resources.of(4, 16384, {"gpus": 1.0})
+    opens, queue, at = OpensAt(), [], 0.0
+    for turn in range(300):
+        if turn % 60 == 0:
+            prices = [random.uniform(0.1, 3.0) for _ in range(6)]
+            vms: tuple[Vm, ...] = tuple(
+                replace(vm, resources=size) if n > 2 else vm
+                for n, vm in enumerate(make_vm(f"vm-{n}", 4, 16384, price) for n, price in enumerate(prices))
+            )
+            vms = tuple(replace(vm, terms=terms) if n != 4 else vm for n, vm in enumerate(vms))
+        at += random.expovariate(0.02)
+        job = make_job(
+            f"job-{turn}",
+            random.choice((1, 3, 14)),
+            cpus=random.choice((1.0, 2.0)),
+            gpus=random.choice((0, 0, 1)),
+            expected_duration=random.choice((None, random.uniform(10.0, 900.0))),
+            submitted_at=at,
+        )
+        queue.append(PlacementRequest(job, job.executors, again=turn % 11 == 0))
+        queue = [request for request in queue if random.random() < 0.97]
+        view = make_view(vms, at=at)
+        assert opens.next_at(view, queue) == min((opens_at(view, each) for each in queue), default=math.inf)
+
+
+def test_it_is_computed_once_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not at each event: a long queue takes no longer for each of its jobs than a short one."""
+    computed = []
+    monkeypatch.setattr(last_resort, "_steps", lambda view, request: computed.append(request))
+    opens, view = OpensAt(), views(0.0)[0]
+    queue = [PlacementRequest(make_job(f"job-{n}", submitted_at=float(n)), 1) for n in range(2000)]
+    for turn in range(10):
+        assert opens.next_at(replace(view, at=float(turn)), queue[turn:]) == math.inf
+    assert len(computed) == 1, "they ask for the same"
+    opens.next_at(view, queue[-1:])
+    assert len(opens._known) == 1, "who waits no more is forgotten"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

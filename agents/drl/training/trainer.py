@@ -90,12 +90,14 @@ def train(
     *,
     resume: bool = False,
     progress: Progress | None = None,
+    begun: Callable[[int], None] = lambda _: None,
     listener: Listener | None = None,
     tensorboard: Path | None = None,
 ) -> Path:
     """Train as the file says, and write the policy of the best evaluation to the folder; returns its path.
 
-    `listener` is told after each iteration and evaluation, `progress` of what comes before too. What
+    `listener` is told after each iteration and evaluation, `progress` of what comes before too, and `begun`
+    how many iterations were done when this run's own begin, which are those of an earlier one. What
     TensorBoard draws goes to a folder of the policy's name in `tensorboard`, or to `out/run/tensorboard`.
 
     Where the run stands is kept in `out/run`; with `resume` it goes on from there, and ends with the weights
@@ -110,7 +112,7 @@ def train(
         board = Board(out / "run" / "tensorboard" if tensorboard is None else tensorboard / out.name)
         with board:
             told = (board,) if listener is None else (board, listener)
-            run, weights = _learn(worlds, learner, out, progress or _say_nothing, told)
+            run, weights = _learn(worlds, learner, out, progress or _say_nothing, begun, told)
     finally:
         learner.close()
     write_policy(out, worlds, learner, weights, run.history, run.best_iteration, run.seconds)
@@ -185,7 +187,12 @@ def _weights_of(worlds: Worlds, start: str) -> SharedWeights | Flat:
 
 
 def _learn(
-    worlds: Worlds, learner: Learner, out: Path, report: Progress, listeners: Sequence[Listener]
+    worlds: Worlds,
+    learner: Learner,
+    out: Path,
+    report: Progress,
+    begun: Callable[[int], None],
+    listeners: Sequence[Listener],
 ) -> tuple[_Run, SharedWeights | Flat]:
     """Iterate until all is done; where the run stands at its end, and the best weights."""
     spec, folder, run = worlds.spec, out / "run", _Run(fingerprint=worlds.fingerprint())
@@ -207,6 +214,7 @@ def _learn(
         examples = examples_of(worlds, imitation, folder / "teacher.npz", report)
         imitate(worlds, learner.network, examples, imitation, report)
         average = learner.network.weights_as_arrays()
+    begun(run.iteration)
     told: dict[str, float] = {}
     began = perf_counter() - run.seconds
     while True:

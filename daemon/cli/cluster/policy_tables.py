@@ -84,11 +84,20 @@ def comparison(found: Json) -> Iterator[RenderableType]:
             str(totals["priced"]),
             render.money(totals["acting_cost"]),
             render.money(totals["shadow_cost"]),
+            _share(totals["acting_fallback_share"]),
+            _share(totals["shadow_fallback_share"]),
         )
         for totals in found["totals"]
     ]
     columns = ["acted", "looked on", "decisions", "different", "only the first placed"]
-    columns += ["only the second placed", "priced", "VMs taken", "would have taken"]
+    columns += [
+        "only the second placed",
+        "priced",
+        "VMs taken",
+        "would have taken",
+        "fallback",
+        "would have failed",
+    ]
     yield render.table(columns, rows, right=columns[2:])
     if found["differences"]:
         yield ""
@@ -99,6 +108,11 @@ def comparison(found: Json) -> Iterator[RenderableType]:
         "taken, for as long as the job ran. That is neither a bill nor what the jobs would have cost under "
         "the other policy: `stoker what-if --since today` plays that."
     )
+
+
+def _share(share: float | None) -> str:
+    """That of the decisions that a policy failed to take; a dash where that is not known."""
+    return "-" if share is None else f"{100 * share:.3g} %"
 
 
 def _differences(found: Sequence[Json]) -> RenderableType:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daemon.cli.shared.daemon_config import ConfigFile, Settings, data_dir_of, read_config
+from daemon.cli.shared.daemon_config import (
+    ConfigFile,
+    Settings,
+    data_dir_of,
+    read_config,
+    sqlite_file_of,
+    url_of,
+)
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL, Output, Url
 
@@ -34,7 +41,9 @@ _LAST_LINES = 5
 
 
 def history(
-    job_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this job's.")] = None,
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Only this job's: its id or name.")
+    ] = None,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where it listens; 0: anywhere.")
     ] = 18080,
@@ -62,7 +71,7 @@ def history(
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
     if job_id is not None and not re.fullmatch(r"job-[1-9]\d{0,17}", job_id):
-        raise CommandError(f"{job_id}: should be a job's id, such as job-17")
+        job_id = _named(job_id, loaded, data_dir)
     spark, account = _newest_spark(loaded), _account(loaded)
     with _quick_end(), tempfile.TemporaryDirectory(prefix="stoker-history-") as folder:
         logs = Path(folder, "logs")
@@ -90,6 +99,23 @@ def history(
             _show(url, copied, job_id, output)
             process.wait()
             raise CommandError(f"the history server ended: {_last_words(server_log)}", 1)
+
+
+def _named(name: str, config: "Config", data_dir: Path) -> str:
+    """The id of the job of that name, as by the daemon; CommandError where there is none, or several."""
+    from daemon.auth.permits import Permit
+    from daemon.http.routes.job_names import find_job
+    from daemon.http.server.scheduler_interface import RejectedError
+    from daemon.store.job_store import Store, StoreError
+
+    url = url_of(config, data_dir)
+    if url.startswith("sqlite") and not sqlite_file_of(config, data_dir, "").exists():
+        raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
+    try:
+        with contextlib.closing(Store(url)) as store:
+            return find_job(store, Permit(), name).job.id
+    except (RejectedError, StoreError) as error:
+        raise CommandError(str(error)) from None
 
 
 def _newest_spark(config: "Config") -> "SparkHome":

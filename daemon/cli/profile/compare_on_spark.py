@@ -87,11 +87,18 @@ def _shifted(progress: Progress, done: int, runs: int, told: str) -> Progress:
 def _run(
     bench: Bench, who: Contender, number: int, workload: Workload, plan: MeasuringPlan, progress: Progress
 ) -> RealRun:
-    bench.client.set_policy(who.name, who.options)
+    before = bench.client.set_policy(who.name, who.options)
     began, runs = for_real(bench, workload, plan, progress)
     due = {job.name: job.submitted_at for job in workload.jobs}
     jobs = tuple(_job(run, began, due[run.name]) for run in runs)
-    return RealRun(who.label, number, os.getloadavg()[0], jobs)
+    share = _fallback_share(before, bench.client.policy())
+    return RealRun(who.label, number, os.getloadavg()[0], jobs, share)
+
+
+def _fallback_share(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+    """The share of a policy's decisions between two statuses that it failed to take; 0 of none."""
+    placed, waited, faults = (after[name] - before[name] for name in ("placed", "waited", "faults"))
+    return faults / (placed + waited) if placed + waited else 0.0
 
 
 def _job(run: MeasuredRun, began: float, submitted: float) -> RealJob:

@@ -5,6 +5,7 @@ How jobs are measured is in `measuring`, how runs are kept in `profiles.runs`.
 
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -291,14 +292,17 @@ def compare(
         with writing(out):
             report(comparison, out, " ".join(words))
             sign(out)
+    from daemon.cli.profile.profile_tables import mostly_failed, show_comparison
+
     if output == "json":
         print_json(comparison.to_json())
-        return 0
-    from daemon.cli.profile.profile_tables import show_comparison
-
-    show_comparison(comparison)
-    print(f"The report is in {out}.")
-    return 0
+    else:
+        show_comparison(comparison)
+        print(f"The report is in {out}.")
+    failed = mostly_failed(comparison)
+    for line in failed:
+        print(f"stoker: {line}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 @profile.command("ingest")

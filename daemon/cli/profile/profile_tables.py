@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daemon.cli.research.simulation_tables import MOST_FAILED
 from daemon.cli.shared import render
 
 if TYPE_CHECKING:  # which takes half a second
@@ -36,7 +37,9 @@ _RUNS = (
 _AMOUNTS = ("shuffle_read_mib", "shuffle_write_mib", "network_mib", "spill_mib")
 _MODEL = ("type", "runs", "method", "error on held-out runs", "spread", "slowdown", "worst / best placement")
 _ERRORS = ("type", "duration", "completion", "cost")
-_COMPARED = ("policy", "$, real", "simulated", "completion s, real", "simulated")
+_COMPARED = (
+    "policy", "$, real", "simulated", "completion s, real", "simulated", "fallback, real", "simulated",
+)  # fmt: skip
 
 
 def show_runs(
@@ -100,7 +103,24 @@ def show_comparison(comparison: "RealComparison") -> None:
     """Print what each policy cost and how long jobs took under it, real and simulated."""
     names = (("real_cost", 4), ("cost", 4), ("real_completion", 1), ("completion", 1))
     rows = [
-        (label, *(f"{row[name][0]:.{digits}f} ± {row[name][1]:.{digits}f}" for name, digits in names))
+        (
+            label,
+            *(f"{row[name][0]:.{digits}f} ± {row[name][1]:.{digits}f}" for name, digits in names),
+            *(f"{100 * row[name][0]:.3g} %" for name in ("real_fallback_share", "fallback_share")),
+        )
         for label, row in comparison.rows().items()
     ]
     render.show(render.table(_COMPARED, rows, right=_COMPARED[1:], title="Mean ± standard deviation"))
+
+
+def mostly_failed(comparison: "RealComparison") -> list[str]:
+    """A line for each policy that failed in more than half of its decisions, really or simulated."""
+    shares = {
+        policy: max(row["real_fallback_share"][0], row["fallback_share"][0])
+        for policy, row in comparison.rows().items()
+    }
+    return [
+        f"{policy} failed in {share:.0%} of its decisions: its numbers are not its own"
+        for policy, share in shares.items()
+        if share > MOST_FAILED
+    ]

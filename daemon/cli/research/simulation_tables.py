@@ -23,7 +23,7 @@ _BOUND = (
 _GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
 _SPREAD = " ±: the standard deviation over seeds."
 #: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
-_MOST_FAILED = 0.5
+MOST_FAILED = 0.5
 #: So many types without a profile are named, the others counted. Chosen: a line.
 _NAMED = 8
 #: What is left out first where a terminal is narrow.
@@ -178,7 +178,7 @@ def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
     for policy, of in made.items():
         failed = sum(run.result.violations for run in of)
         decisions = sum(len(run.result.decisions) for run in of)
-        if failed > _MOST_FAILED * decisions:
+        if failed > MOST_FAILED * decisions:
             first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
             whose = "no policy's" if fallback == "none" else f"those of {fallback}"
             lines.append(

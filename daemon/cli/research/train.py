@@ -82,12 +82,12 @@ def train(
                 spec = with_history(spec, from_history, folder / "history", again=not begun)
             if tensorboard is not None:
                 _make(tensorboard)
-            progress(0, spec.iterations, "the first iteration")
             trainer(
                 spec,
                 folder,
                 resume=resume,
                 progress=progress,
+                begun=lambda done: progress.begin(done, spec.iterations, "the first iteration"),
                 tensorboard=tensorboard,
                 listener=lambda record: progress(record.iteration, record.iterations, _in_a_line(record)),
             )

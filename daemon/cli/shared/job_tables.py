@@ -13,7 +13,6 @@ from rich.text import Text
 
 from conf.schema.defaults import DEFAULT_QUEUE
 from daemon.cli.shared import render
-from daemon.schemas.next_steps import error_first
 
 Json = Mapping[str, Any]
 
@@ -50,7 +49,7 @@ def others_of(of: Json) -> str:
 
 def change_line(job: Json) -> str:
     """What just became of a job, in one line: time, state, why."""
-    why = f": {error_first(job['reason'])}" if job["reason"] else ""
+    why = f": {job['reason']}" if job["reason"] else ""
     return f"{datetime.now().astimezone():%H:%M:%S} {job['name']} {job['state']}{why}"
 
 
@@ -62,7 +61,7 @@ def ending(job: Json) -> str:
     if job["completion"] is not None:
         text += f", {render.duration(job['completion'])} after its submission"
     text += f"; cost {render.money(job['cost'])}"
-    text += f". {error_first(job['reason'])}" if job["state"] != "finished" and job["reason"] else "."
+    text += f". {job['reason']}" if job["state"] != "finished" and job["reason"] else "."
     return f"{text.removesuffix('.')}. Next: {job['next_step']}" if job.get("next_step") else text
 
 
@@ -108,7 +107,7 @@ def jobs(found: Sequence[Json], wide: bool, filters: str) -> Iterator[Renderable
 
 
 def _why(job: Json) -> str:
-    return error_first(job["reason"]) if job["state"] not in ("running", "finished") else ""
+    return job["reason"] if job["state"] not in ("running", "finished") else ""
 
 
 def group_line(found: Json) -> str:
@@ -116,9 +115,7 @@ def group_line(found: Json) -> str:
     states = ", ".join(f"{number} {state}" for state, number in found["states"].items())
     text = f"{found['id']} {found['state']}: {states}; cost {render.money(found['cost'])}."
     failure = found["first_failure"]
-    return text + (
-        f" First {failure['state']}: {failure['id']}: {error_first(failure['reason'])}" if failure else ""
-    )
+    return text + (f" First {failure['state']}: {failure['id']}: {failure['reason']}" if failure else "")
 
 
 def group(found: Json) -> RenderableType:
@@ -133,9 +130,7 @@ def group(found: Json) -> RenderableType:
         ("cost", render.money(found["cost"])),
     ]
     if failure:
-        rows.append(
-            ("first failure", f"{failure['id']} {failure['state']}: {error_first(failure['reason'])}")
-        )
+        rows.append(("first failure", f"{failure['id']} {failure['state']}: {failure['reason']}"))
     return render.pairs(rows)
 
 
@@ -187,7 +182,7 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     if job["place"]:
         yield "place", f"{render.count(job['place'], 'job')} before it"
     yield "state", render.state(job["state"])
-    yield "why", error_first(job["reason"]) or render.NONE
+    yield "why", job["reason"] or render.NONE
     if job.get("next_step"):
         yield "next", job["next_step"]
     if job["estimate"] is not None:

@@ -7,17 +7,26 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from conf.util.printable import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
-#: Takes how much is done, of how much, and what is being done.
-Report = Callable[[int, int, str], None]
+
+class Report(Protocol):
+    """Takes how much is done, of how much, and what is being done."""
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Say so; with nothing done, what follows is reckoned from now on."""
+
+    def begin(self, done: int, total: int, what: str) -> None:
+        """Say so, and reckon what is left from now on: an earlier run had done that much."""
+
 
 #: Seconds until the first line, and between two of them; Chosen: a log of an hour has some hundreds of lines.
 FIRST, BETWEEN = 1.5, 5.0
@@ -28,7 +37,9 @@ class _ProgressState:
     done: int = 0
     total: int = 0
     what: str = ""
-    #: When nothing was done yet for the last time: loading and preparing before that say nothing of the rest.
+    #: What was done when this run began, and when that was: loading and preparing before, and what an earlier
+    #: run did, say nothing of the rest.
+    first: int = 0
     since: float = field(default_factory=time.monotonic)
 
 
@@ -48,23 +59,41 @@ def _bar(console: "Console") -> Iterator[Report]:
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
+        yield _Bar(bar, bar.add_task("", total=None))
 
-        def report(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=what)
 
-        yield report
+class _Bar:
+    def __init__(self, bar: "Progress", task: "TaskID") -> None:
+        self._bar, self._task = bar, task
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        self._bar.update(self._task, completed=done, total=total, description=what)
+
+    def begin(self, done: int, total: int, what: str) -> None:
+        # Its samples of speed go: rich would take what an earlier run did for done since.
+        self._bar.reset(self._task, completed=done, total=total, description=what)
+
+
+class _Lines:
+    def __init__(self, state: _ProgressState) -> None:
+        self._state = state
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        state = self._state
+        state.done, state.total, state.what = done, total, what
+        if done == 0:
+            self.begin(done, total, what)
+
+    def begin(self, done: int, total: int, what: str) -> None:
+        state = self._state
+        state.done, state.total, state.what = done, total, what
+        state.first, state.since = done, time.monotonic()
 
 
 @contextlib.contextmanager
 def _lines() -> Iterator[Report]:
     state, over, began = _ProgressState(), threading.Event(), time.monotonic()
     stream = sys.stderr  # which is another while libraries are loaded that announce themselves
-
-    def report(done: int, total: int, what: str) -> None:
-        state.done, state.total, state.what = done, total, what
-        if done == 0:
-            state.since = time.monotonic()
 
     def tell() -> None:
         pause = FIRST
@@ -75,7 +104,7 @@ def _lines() -> Iterator[Report]:
     teller = threading.Thread(target=tell, name="progress", daemon=True)
     teller.start()
     try:
-        yield report
+        yield _Lines(state)
     finally:
         over.set()
         teller.join()
@@ -88,7 +117,7 @@ def _line(state: _ProgressState, seconds: float) -> str:
     done = f"{state.done} of {state.total}" if state.total else "working"
     what = f": {state.what}" if state.what else ""
     left = ""
-    if 0 < state.done < state.total:
-        each = (time.monotonic() - state.since) / state.done
+    if state.first < state.done < state.total:
+        each = (time.monotonic() - state.since) / (state.done - state.first)
         left = f", about {render.duration(each * (state.total - state.done))} left"
     return f"{done}{what}; after {render.duration(seconds)}{left}"

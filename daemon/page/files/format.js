@@ -83,14 +83,6 @@ export function utc(at) {
 /** What `cost` is, wherever the cost of a job or an executor is shown. */
 export const COST = "Cost: the price of VMs while the job holds executors on them, shared with other jobs there (Islam 2022, eq. 4). What of the bill it used is on Costs.";
 
-const FAILED = /^its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)(?:; it printed last)?: /;
-
-/** A reason with the error before the way in which a driver ended, as lists have it. */
-export function errorFirst(reason) {
-  const how = FAILED.exec(reason)?.[0];
-  return how ? `${reason.slice(how.length)} (${how.slice(0, -2).replace("; it printed last", "")})` : reason;
-}
-
 export const ENDED = new Set(["finished", "failed", "killed"]);
 
 const PALETTE = ["#5b8ff9", "#5ad8a6", "#f6bd16", "#e8684a", "#9270ca", "#6dc8ec", "#ff9d4d", "#269a99", "#ff99c3",

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { copy, fill, h } from "./dom.js";
 import { executors } from "./executors.js";
-import { COST, ENDED, clock, count, counted, duration, errorFirst, memory, money, ofCores } from "./format.js";
+import { COST, ENDED, clock, count, counted, duration, memory, money, ofCores } from "./format.js";
 import { kill } from "./jobs.js";
 import { logs } from "./logs.js";
 import { chip, dot, facts } from "./parts.js";
@@ -72,7 +72,7 @@ function summary(job) {
       job.ui ? h("a", { href: job.ui, target: "_blank", rel: "noopener noreferrer" }, "Spark UI") : null,
       may && !ENDED.has(job.state) ? h("button.danger", { onclick: () => kill(job) }, "End") : null),
     h("div.body", null,
-      h("p.reason", null, errorFirst(job.reason)),
+      h("p.reason", null, job.reason),
       job.next_step ? h("p.soft", null, job.next_step) : null,
       facts([
         place && job.state === "queued" ? ["Place in the queue", String(place)] : null,

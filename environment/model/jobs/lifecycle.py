@@ -8,6 +8,7 @@ end or are to end in `model/tasks/task_loss.py`; the records themselves are kept
 from collections.abc import Mapping
 from typing import Literal
 
+from environment.model.causes import error_first
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
@@ -206,7 +207,7 @@ class JobLifecycle:
         self._setbacks.forget(job.job.id)
         if self._line.leave(job):
             self._supply.reconsider()  # the next one may fit where this one did not
-        self._roster.explain(job, reason)
+        self._roster.explain(job, error_first(reason))
         self._roster.over(job, self._turn.now)
         self.kill_tasks(job)
 
@@ -214,7 +215,7 @@ class JobLifecycle:
         self, job: JobRecord, exit_code: int | None, why: str, fault: Fault = "user", *, again: bool = True
     ) -> None:
         """Its driver has failed: the job has, too, unless it has retries left and is started `again`."""
-        job.failing = ""
+        job.failing, why = "", error_first(why)
         self._retries.note(job, why, fault)
         if again and (said := self._retries.again(job, fault)):
             self.start_afresh(job, f"{why}; {said}")

@@ -48,6 +48,8 @@ class SupplySnapshot:
     why: str = ""
     undecided: bool = True
     declined: tuple[tuple[str, float], ...] = ()
+    apart: bool = False
+    asked_for_all: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ class Decisions:
         """A round is over."""
         outdated = self._supply.decided(event.view_at)
         launches = self._launches()
+        if event.placements:
+            self._supply.placed()
         for decided in event.placements:
             job = self._roster.job(decided.job_id)
             if job is None or job not in self._line:

@@ -4,7 +4,7 @@ What is offered is in `offers.py`; who waits for it is in `waiting.py`.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from environment.model.messages import options
 from environment.model.messages.commands import Decline, Revive, Suppress
@@ -34,6 +34,10 @@ class Supply:
         self._suppressed = False
         #: Something happened since the last decision that makes it worth to ask for offers.
         self._stale = False
+        #: Something was offered while something else was kept away: to be decided on together, if it helps.
+        self._apart = False
+        #: How often that was asked for since somebody was placed, or began to wait.
+        self._asked_for_all = 0
         #: VMs of which offers were given back, and until when the master therefore offers nothing of them.
         self._declined: dict[str, float] = {}
         #: Something happened since the last decision that could change it, beside that offers came.
@@ -53,6 +57,8 @@ class Supply:
             self.why,
             self.undecided,
             tuple(self._declined.items()),
+            self._apart,
+            self._asked_for_all,
         )
 
     def resume(self, state: SupplySnapshot) -> None:
@@ -61,10 +67,12 @@ class Supply:
         self._asked_at, self._revived_at = state.asked_at, state.revived_at
         self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
         self._declined = dict(state.declined)
+        self._apart, self._asked_for_all = state.apart, state.asked_for_all
 
     def connect(self) -> None:
         """The master has (again) accepted the framework: what was said before is void."""
         self.subscribed, self._suppressed, self._stale = True, False, False
+        self._apart, self._asked_for_all = False, 0
         self._declined.clear()
         self._book.clear()
         self._book.expect()
@@ -76,7 +84,7 @@ class Supply:
         self._book.clear()
 
     def take(self, offers: Iterable[Offer]) -> None:
-        """Hold these offers; what was declined before is asked for again, to be decided on with them.
+        """Hold these offers; what was declined before is asked for again, where that helps (`balance`).
 
         Agents come out of phase when one is offered while others are refused. If each of them was decided on
         as it came, a job that needs several would never be shown all of its room.
@@ -87,11 +95,16 @@ class Supply:
         for offer in offers:
             self._declined.pop(offer.vm.id, None)
         if self._kept_away():
-            self._stale = True
+            self._apart = True
 
     def want(self) -> None:
         """It is worth to ask for offers: somebody has begun to wait."""
         self._stale = self.undecided = True
+        self._asked_for_all = 0
+
+    def placed(self) -> None:
+        """Somebody was placed: others are first now, and what is kept away may be asked for again at once."""
+        self._asked_for_all = 0
 
     def expect(self) -> None:
         """It is worth to ask for offers of VMs on which something is about to be launched."""
@@ -145,15 +158,25 @@ class Supply:
 
     def decline(self) -> None:
         """Give back all offers."""
+        self._apart = False
         if held := self._book.clear():
             until = self._turn.now + options.REFUSE
             self._declined.update((offer.vm.id, until) for offer in held)
             self._turn.command(Decline, tuple(offer.id for offer in held), options.REFUSE)
 
-    def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
+    def balance(
+        self,
+        *,
+        anyone: bool,
+        due: bool,
+        later: bool = False,
+        fits: Callable[[Collection[str]], bool] = lambda _: True,
+    ) -> None:
         """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
 
         While someone waits for VMs that may come `later`, offers are given back, and tell of those that do.
+        What was given back, by VM, is asked for beside what is there only if somebody `fits` with it: else
+        offers would go to and fro for a job that has no room whenever a task of others begins or ends.
         """
         if not self.subscribed:
             return
@@ -166,6 +189,17 @@ class Supply:
                 self._turn.command(Suppress)
         elif due and (self._suppressed or (self._stale and not self._book.complete()) or self._unheard()):
             self._revive()
+        elif due and self._apart and self._turn.now - self._revived_at >= self._pause:
+            self._apart = False
+            if self._kept_away() and fits({vm_id for vm_id in self._declined if self._book.lacks(vm_id)}):
+                self._asked_for_all += 1
+                self._revive()
+
+    @property
+    def _pause(self) -> float:
+        """Between two calls for what is kept away, which double in vain: seconds."""
+        doubled = options.REVIVE_PAUSE * 2.0 ** min(self._asked_for_all, 30)
+        return min(doubled, options.ASK_AGAIN)
 
     def _unheard(self) -> bool:
         """Whether the master has offered nothing for so long that it may not have heard that we wait."""
@@ -175,7 +209,7 @@ class Supply:
         now = self._turn.now
         if not self._suppressed and now - self._revived_at < options.REVIVE_PAUSE:
             return  # it stays stale, so a later event asks
-        self._suppressed, self._stale = False, False
+        self._suppressed = self._stale = self._apart = False
         self._asked_at = self._revived_at = now
         self._declined.clear()
         self._turn.command(Revive)

@@ -197,7 +197,7 @@ def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
     job_id = daemon.client.submit({"app": str(app), "executors": 1, "cpus": 0.5, "memory": 1024})["id"]
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"]) == ("failed", 1)
-    assert job["reason"] == "its driver exited with code 1: ValueError: no rows"
+    assert job["reason"] == "ValueError: no rows (its driver exited with code 1)"
     for command in ("job", "jobs", "explain"):
         shown = daemon.stoker(command, *([] if command == "jobs" else [job_id]))
         assert "ValueError" in shown, shown

@@ -24,15 +24,17 @@ from structlog.testing import capture_logs
 from conf.loader import ConfigError, build
 from conf.schema import JobSpec
 from daemon.core.cluster_status import ClusterStatus
-from daemon.core.shadow_comparison import Comparison, Outcome
+from daemon.core.shadow_comparison import Comparison, ComparisonReport, ComparisonTotals, Outcome
 from daemon.core.status import (
     BudgetStatus,
     Health,
     PolicyStatus,
     QueuePositions,
+    ShadowStatus,
 )
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
+from daemon.schemas.policies import comparison_body
 from daemon.store.job_store import Store, StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
@@ -485,6 +487,24 @@ def test_the_shadow(api: Api, store: Store) -> None:
     assert totals["shadow_cost"] == pytest.approx(2 * totals["acting_cost"])
     assert [each["at"] for each in body["differences"]] == [2.0, 1.0]
     assert body["differences"][0]["shadow"]["cost"] == pytest.approx(0.48 * 30 / 3600)
+    assert (totals["acting_fallback_share"], totals["shadow_fallback_share"]) == (0.2, None)
+
+
+def test_a_comparison_has_the_shares_of_decisions_that_policies_failed_to_take() -> None:
+    """Of who is in charge, or took its decisions, and of who looks on now."""
+    pairs = [("mine:f", "rr (a=1)"), ("ff", "rr (a=1)"), ("mine:f", "rr"), ("aep", "rr (a=1)")]
+    found = ComparisonReport([ComparisonTotals(acting, shadow) for acting, shadow in pairs])
+    status = PolicyStatus(
+        "mine:f", {}, 6, 2, 6, "", fallback="ff", shadow=ShadowStatus("rr", {"a": 1}, 3, 1, 0, 1, "", 4)
+    )
+    shares = [
+        (totals.acting_fallback_share, totals.shadow_fallback_share)
+        for totals in comparison_body(found, status).totals
+    ]
+    assert shares == [(0.75, 0.25), (0.75, 0.25), (0.75, None), (None, 0.25)]
+    fresh = replace(status, placed=0, waited=0, faults=0, shadow=ShadowStatus("rr", {"a": 1}, 0, 0, 0, 0, ""))
+    first = comparison_body(found, fresh).totals[0]
+    assert (first.acting_fallback_share, first.shadow_fallback_share) == (0.0, 0.0)
 
 
 def test_options_that_json_lacks(store: Store) -> None:

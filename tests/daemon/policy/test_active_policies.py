@@ -100,7 +100,7 @@ def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicyS
     assert [p.vm_ids for p in event.placements] == [("id-vm-1",), ("id-vm-1", "id-vm-1"), ("id-vm-1",)]
     assert {why.policy for why in explanations} == {"ff"}
     until(lambda: shadow_of(room.status()).compared == 3)
-    assert shadow_of(room.status()) == ShadowStatus("rr", {}, 3, 1, 0, 0, "")
+    assert shadow_of(room.status()) == ShadowStatus("rr", {}, 3, 1, 0, 0, "", 3)
     until(lambda: len(store.comparisons.kept()) == 3)
     made = report(store.comparisons.kept(), 10)
     assert [(t.acting, t.shadow, t.compared, t.different) for t in made.totals] == [("ff", "rr", 3, 1)]

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from conf.schema import PolicyChoice
 from daemon.policy.policy_runner import PolicyRunner
 from environment.types import Decision, Place, PlacementRequest, Wait
-from environment.view import ClusterView
+from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_view, make_vms
 from tests.waiting import PATIENCE
 
@@ -134,8 +135,8 @@ def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., PolicyRunne
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        (":raises", f"the policy failed: ValueError: no weights ({__file__}, line 28, in raises)"),
-        (":leaves", f"the policy failed: SystemExit: 3 ({__file__}, line 33, in leaves)"),
+        (":raises", f"the policy failed: ValueError: no weights ({__file__}, line 29, in raises)"),
+        (":leaves", f"the policy failed: SystemExit: 3 ({__file__}, line 34, in leaves)"),
         (":lies", "VM 99 is not one of the 3 VMs"),
     ],
 )
@@ -161,7 +162,7 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., P
         assert event.waiting is not None
         assert why.decision == "wait"
         assert " failed: ValueError: no weights (" in why.faults[0]
-        assert f"{__file__}, line 28, in raises)" in why.faults[0]
+        assert f"{__file__}, line 29, in raises)" in why.faults[0]
     assert why.faults[1].endswith("lies: VM 99 is not one of the 3 VMs")
 
 
@@ -210,6 +211,20 @@ def test_a_wait_is_a_fault_where_nothing_runs(deciders: Callable[..., PolicyRunn
     assert chosen.trouble.startswith(f"{__name__}:waits failed 3 times and placed no job since, ff decides")
     event, _ = chosen.decide(VIEW, requests(5, 99))
     assert chosen.status().faults == 4, "the second job fits no VM: there is nothing to place"
+
+
+def test_beside_a_session_it_is_one_after_half_an_hour(deciders: Callable[..., PolicyRunner]) -> None:
+    """And again and again: the daemon says that the policy fails."""
+    deciding, session = deciders(":waits"), RunningJob(make_job("session"), ("id-vm-1",), 0.0, None)
+    for number in range(361):
+        view = replace(VIEW, at=5.0 * number, running=(session,))
+        event, _ = deciding.decide(view, requests(2, 1))
+        assert len(event.placements) == (2 if number == 360 else 0)
+    status = deciding.status()
+    assert (status.faults, status.placed, status.waited) == (2, 2, 360)
+    assert "it waits although b fits" in status.last_fault
+    deciding.decide(replace(VIEW, at=1805.0, running=(session,)), requests(1))
+    assert "failed 3 times and placed no job since, ff decides instead" in deciding.trouble
 
 
 def test_what_fits_nothing_may_wait(deciders: Callable[..., PolicyRunner]) -> None:

@@ -254,6 +254,14 @@ def test_a_failed_driver_fails_the_job_and_needs_no_kill(world: World) -> None:
     assert world.driver_ends("job-1", 0) == []
 
 
+def test_an_error_comes_before_how_its_driver_ended(world: World) -> None:
+    """In the reason, which pages, lists, groups, events and webhooks show, and of earlier attempts."""
+    world.run(make_job())
+    world.driver_ends("job-1", 1, "its driver exited with code 1: ValueError: no")
+    assert world.job().reason == "ValueError: no (its driver exited with code 1)"
+    assert world.job().attempts[0].why == world.job().reason
+
+
 def test_a_lost_executor_is_placed_again_under_a_new_number(world: World) -> None:
     """After a pause the lost one alone is asked for, with what is still there; the driver goes on."""
     world.run(make_job(executors=2))

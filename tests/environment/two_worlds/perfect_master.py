@@ -5,12 +5,14 @@ they are told to by who knows what is true. Nothing is asked of a real clock.
 """
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 from environment.decisions.decision_round import decide_in_turn
 from environment.decisions.sizing import Sizes, sizing_for
+from environment.decisions.vain_waits import watched
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
@@ -52,7 +54,7 @@ class PerfectMaster:
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
         self._there = list(self.vms)
-        self._sizing = sizing_for(self.policy, self.sizes)
+        self._sizing, self._held = sizing_for(self.policy, self.sizes), watched(self.policy)
         self._offered: dict[str, tuple[Vm, Resources]] = {}
         self._offers = self._pushed = 0
         self._now = 0.0
@@ -130,12 +132,19 @@ class PerfectMaster:
         while self.model.ready_to_decide() and (requests := self.model.requests()):
             fallback = None if self.fallback is None else self.fallback.decide
             turns = decide_in_turn(
-                self.policy.decide, self.model.view(), requests, fallback=fallback, sizing=self._sizing
+                self.policy.decide,
+                self.model.view(),
+                requests,
+                fallback=fallback,
+                sizing=self._sizing,
+                held=self._held,
             )
             verdicts = [*turns]
             self._send(decided(verdicts, self._now))
             self._offer()
             if not isinstance(verdicts[-1].decision, Place):
+                if self._held is not None and self._held.due_at < math.inf:
+                    self._push(self._held.due_at, _DUE, None)  # a daemon asks every few seconds
                 return
 
     def _offer(self) -> None:

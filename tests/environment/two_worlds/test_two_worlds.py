@@ -15,11 +15,12 @@ import pytest
 from agents.registry import POLICIES, create
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.sizing import Sizes
+from environment.decisions.vain_waits import LEAST
 from environment.kernel.arrays import checked_vms, jobs_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.messages.events import SharingChanged
 from environment.number_format import natural_key
-from environment.policy import Observer, Policy, Sizer
+from environment.policy import Observer, Policy, Sizer, bounds_waits
 from environment.queues.types import Sharing
 from environment.resources import CPUS, MEMORY, Resources
 from environment.simulation.durations.beliefs import Belief
@@ -108,6 +109,11 @@ class Recorder:
     def chooses_sizes(self) -> bool:
         """As the policy does."""
         return isinstance(self.policy, Sizer) and self.policy.chooses_sizes
+
+    @property
+    def bounds_waits(self) -> bool:
+        """As the policy does."""
+        return bounds_waits(self.policy)
 
     def observe(self, ended: EndedJob) -> None:
         """Told to those that learn."""
@@ -335,6 +341,37 @@ def test_a_policy_that_waits_for_ever_starves_nobody_in_either_world() -> None:
     assert result.violations == 4
     faults = {fault for each in result.decisions for fault in each.faults}
     assert "it waits although nothing runs and job-0 fits: a better moment will come" in faults
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_beside_what_never_ends_it_starves_nobody_either(*, large: bool) -> None:
+    """Beside a session of days a job that fits is held back for half an hour, those behind it no more.
+
+    A large job that does not fit beside it is waited for, as first fit does, whoever fits behind it.
+    """
+    vms = make_vms(4, cpus=4.0)
+    jobs = Workload(
+        (
+            WorkloadJob("session", 0.0, "sort", 4.0, 1024, 2, 2 * 86400.0),
+            *((WorkloadJob("large", 5.0, "sort", 4.0, 1024, 3, 100.0),) if large else ()),
+            *(WorkloadJob(f"job-{i}", 10.0 * i, "sort", 2.0, 1024, 2, 100.0) for i in range(1, 7)),
+        )
+    )
+    result = simulate(Waits(), jobs, vms, fallback=create("ff"))
+    ends = {job.name: job.ended_at for job in result.jobs}
+    master = PerfectMaster(Waits(), vms, lambda job_id, *_: ends[job_id], fallback=create("ff"))
+    master.run(believed(jobs_of(jobs, SimulationOptions().profiles), SimulationOptions()))
+    starts = {job.name: job.started_at for job in result.jobs}
+    assert starts == {name: record.started_at for name, record in master.done.items()}
+    faults = [fault for each in result.decisions for fault in each.faults]
+    if large:
+        assert starts["large"] == ends["session"]
+        assert starts["job-1"] >= ends["large"]
+        return
+    due = [10.0 + LEAST + number * (ends["job-1"] - starts["job-1"]) for number in range(3)]
+    assert [starts[f"job-{i}"] for i in range(1, 7)] == [at for at in due for _ in range(2)]
+    assert "it waits although job-1 has fitted for 1,800 s: a better moment will come" in faults
+    assert len(faults) == len(jobs.jobs)
 
 
 def test_who_comes_after_what_never_runs() -> None:

@@ -95,9 +95,9 @@ class World:
             for command in self.send(ev.TaskChanged(self.now, task_id, state, "", "", message))
         ]
 
-    def driver_ends(self, job_id: str, exit_code: int | None = 0) -> list[cmd.Command]:
+    def driver_ends(self, job_id: str, exit_code: int | None = 0, message: str = "") -> list[cmd.Command]:
         """The driver on the host is gone."""
-        return self.send(ev.DriverEnded(self.now, job_id, exit_code))
+        return self.send(ev.DriverEnded(self.now, job_id, exit_code, message))
 
     def kill(self, job_id: str) -> list[cmd.Command]:
         """A user wants it ended."""

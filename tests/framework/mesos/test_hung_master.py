@@ -223,6 +223,37 @@ def test_a_call_that_may_not_be_made_is_not_taken_for_a_master_that_hangs() -> N
     assert unsent == ["the daemon stops"]
 
 
+def test_a_call_that_waits_for_the_lease_is_drained_too() -> None:
+    """A daemon that ends while its lease is renewed late loses no launch by it."""
+    asked, made, renewed = list[int](), list[str](), threading.Event()
+
+    def may_call() -> bool:
+        asked.append(1)
+        return renewed.is_set()
+
+    calls = Calls(may_call, lambda _: None)
+    calls.put(QueuedCall("ACCEPT", lambda: made.append("ACCEPT")))
+    thread = threading.Thread(target=calls.run, daemon=True)
+    thread.start()
+    until(lambda: len(asked) > 2, "it waits for the lease")
+    calls.drain(0.01)
+    assert not made
+
+    def drain() -> None:
+        calls.drain(PATIENCE)
+        made.append("drained")
+
+    draining = threading.Thread(target=drain, daemon=True)
+    draining.start()
+    draining.join(0.3)
+    assert not made, "it is not drained while a call waits"
+    renewed.set()
+    draining.join()
+    assert made == ["ACCEPT", "drained"]
+    calls.close("over")
+    thread.join()
+
+
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is told at once; what waits is told at the end."""
     monkeypatch.setattr("framework.mesos.call_queue.MOST_WAITING", 2)

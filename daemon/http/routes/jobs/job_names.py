@@ -11,7 +11,7 @@ from daemon.core.job_ids import (
 from daemon.store.job_store import Store
 from environment.model.messages.records import JobRecord
 
-#: Of jobs with one name, so many are looked at, the newest.
+#: Of jobs with one name, so many are looked at: those that have not ended first, then the newest.
 _MOST = 20
 
 
@@ -40,4 +40,4 @@ def _by_name(store: Store, permit: Permit, name: str) -> JobRecord | None:
         ids = ", ".join(record.job.id for record in going[:5]) + (", ..." if len(going) > 5 else "")
         why = f"{len(going)} jobs that have not ended are called {name}: {ids}; give the id"
         raise RejectedError(409, "Several jobs have this name", why)
-    return next(iter([*going, *found]), None)
+    return next(iter(found), None)

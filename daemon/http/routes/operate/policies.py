@@ -57,4 +57,4 @@ def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         query: Annotated[ComparisonQuery, Query()],
     ) -> ComparisonBody:
         """Show where shadow policies would have decided otherwise, and what that would have cost."""
-        return comparison_body(report(store.comparisons.kept(), query.limit))
+        return comparison_body(report(store.comparisons.kept(), query.limit), scheduler.policy())

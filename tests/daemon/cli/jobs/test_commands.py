@@ -399,6 +399,7 @@ def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str
     printed = capsys.readouterr().out
     assert "ff: 2 on m1.large-1" in printed
     assert "random waits: bad luck" in printed
+    assert "would have failed" in " ".join(printed.split())
     assert as_json(daemon, capsys, "policy", "compare", "--limit", "0")["totals"][0]["compared"] == 1
     assert as_json(daemon, capsys, "policy", "shadow", "--off")["shadow"] is None
     for wrong in ([], ["rr", "--off"]):

@@ -30,9 +30,14 @@ class Cluster:
         self.policies: list[tuple[str, Any]] = []
         self.sections: list[dict[str, object]] = []
 
-    def set_policy(self, name: str, options: Any) -> None:
+    def set_policy(self, name: str, options: Any) -> Any:
         """Note who is to decide."""
         self.policies.append((name, options))
+        return {"placed": 0, "waited": 0, "faults": 0}
+
+    def policy(self) -> Any:
+        """How that went: each third policy fails in three of four decisions."""
+        return {"placed": 2, "waited": 2, "faults": 3 if len(self.policies) % 3 == 0 else 0}
 
     def submit(self, spec: Any) -> Any:
         """Note the job."""

@@ -52,11 +52,17 @@ def test_every_policy_has_its_turn_and_what_is_done_is_kept(
         ("aep", 0), ("greedy:beta=1", 0), ("greedy:beta=1", 1), ("aep", 1),
     ]  # fmt: skip
     assert found["policies"]["aep"]["real_cost"]["mean"] == pytest.approx(found["runs"][0]["cost"])
+    assert [run["fallback_share"] for run in found["runs"]] == [0.0, 0.0, 0.75, 0.0]
+    assert found["policies"]["greedy:beta=1"]["real_fallback_share"]["mean"] == 0.375
+    assert found["policies"]["greedy:beta=1"]["fallback_share"]["mean"] == 0.0
     told = (folder / "real.md").read_text()
     assert told.splitlines()[2].startswith("Of ")
     assert "revision" in told.splitlines()[2]
     assert "stoker profile compare" in told
-    assert "| `greedy:beta=1` |" in told
+    (line,) = (
+        line for line in told.splitlines() if line.startswith("| `greedy:beta=1` |") and "37.5 %" in line
+    )
+    assert line.endswith(" | 37.5 % | 0 % |")
     assert (folder / "real.png").stat().st_size > 1000
 
     again = compare(folder, capsys, "--policy", "aep,greedy:beta=1", "--runs", "3")
@@ -88,6 +94,20 @@ def test_policies_that_are_none(
     assert main(["profile", "compare", *words]) == 2
     assert message in capsys.readouterr().err
     assert not cluster.submitted
+
+
+def test_who_failed_in_most_decisions_was_not_compared(
+    cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is said on stderr, and the exit code is 1."""
+    cluster.policies += [("before", {})] * 2
+    (folder / "jobs.csv").write_text(WORKLOAD)
+    words = [str(folder), "--workload", str(folder / "jobs.csv"), "--policy", "aep,ff", "--runs", "1"]
+    assert main(["profile", "compare", *words, "--out", str(folder / "real.md")]) == 1
+    told = capsys.readouterr()
+    assert "aep failed in 75% of its decisions: its numbers are not its own" in told.err
+    assert "ff failed" not in told.err
+    assert "75 %" in told.out
 
 
 def made(policy: str, cost: float, state: str = "finished") -> RealRun:

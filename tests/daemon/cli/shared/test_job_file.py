@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from conf.schema import DynamicExecutors
+from conf.schema import DynamicExecutors, JobSpec
 from daemon.cli.jobs import submit
 from daemon.cli.shared.job_file import amounts, assignments, read_spec
 
@@ -46,6 +46,17 @@ def test_settings_of_spark_are_written_as_it_reads_them(folder: Path) -> None:
         file.write_text(f"app: app.py\nconf: {{a: {wrong}}}\n")
         with pytest.raises(ConfigError, match="conf"):
             read_spec(str(file), [], {})
+
+
+def test_settings_of_spark_keep_their_blanks(folder: Path) -> None:
+    """A separator may be a tab; in a job file and by a flag."""
+    blank = {"spark.t.sep": "\t", "spark.t.trail": "  spaced  "}
+    file = folder / "blank.yaml"
+    file.write_text('app: app.py\nconf: {spark.t.sep: "\\t", spark.t.trail: "  spaced  "}\n')
+    spec = read_spec(str(file), [], {})
+    assert spec.conf == blank
+    assert assignments([f"{name}={value}" for name, value in blank.items()], "--conf") == blank
+    assert JobSpec.model_validate_json(spec.model_dump_json()).conf == blank
 
 
 def test_a_missing_file_of_a_job_file_is_told_with_where_it_was_looked_for(folder: Path) -> None:

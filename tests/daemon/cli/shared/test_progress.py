@@ -43,6 +43,21 @@ def test_what_is_left_is_reckoned_without_loading(monkeypatch: pytest.MonkeyPatc
     assert progress._line(state, 70.0) == "2 of 6; after 1 min 10 s, about 20.0 s left"
 
 
+def test_what_an_earlier_run_did_is_not_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that goes on at 40 of 100 and has done 2 of its own in 10 s needs 290 s more."""
+    now = [100.0]
+    monkeypatch.setattr("daemon.cli.shared.progress.time.monotonic", lambda: now[0])
+    state = progress._ProgressState()
+    report = progress._Lines(state)
+    report(0, 0, "loading")
+    now[0] += 60.0
+    report.begin(40, 100, "the first iteration")
+    assert progress._line(state, 60.0) == "40 of 100: the first iteration; after 1 min 0 s"
+    now[0] += 10.0
+    report(42, 100, "training")
+    assert progress._line(state, 70.0) == "42 of 100: training; after 1 min 10 s, about 4 min 50 s left"
+
+
 def test_what_is_over_at_once_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """As most that is tried out."""
     with progress.progress_bar() as report:

@@ -4,6 +4,7 @@ The master here is Mesos' allocator in virtual time: an agent is offered whole, 
 all of them at once after a REVIVE. So what comes of it depends on no machine and on no chance but the seed's.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -170,6 +171,37 @@ def test_a_queue_that_fits_nowhere_does_not_ask_again_and_again() -> None:
     master.play(120)
     assert sum(isinstance(call, cmd.Revive) for call in master.calls) <= 8
     assert len(set(master.reasons)) <= 3, master.reasons
+
+
+def churned(wide: int, others: Sequence[float], *behind: int) -> list[cmd.Command]:
+    """What is called in a minute in which others hold now so many, now so many cpus of the largest VM."""
+    master = Allocator(1)
+    master.others[VMS[1].id] = Resources.of(others[0], 0)
+    master.begin()
+    master.obey(master.world.submit(make_job("wide", wide)))
+    for number, executors in enumerate(behind):
+        master.obey(master.world.submit(make_job(f"behind-{number}", executors)))
+    master.play(20)
+    before = len(master.calls)
+    for number in range(60):
+        master.others[VMS[1].id] = Resources.of(others[number % len(others)], 0)
+        assert master.play(1.0) is None
+    return [call for call in master.calls[before:] if isinstance(call, cmd.Revive)]
+
+
+@pytest.mark.parametrize("behind", [(), (1,), (14, 1)])
+def test_nothing_is_asked_for_who_does_not_fit(behind: tuple[int, ...]) -> None:
+    """Whatever the size of the VMs: others' tasks on the largest begin and end, and leave too little.
+
+    Who fits behind it is decided on without what was given back.
+    """
+    assert churned(14, (7.0, 6.0, 5.0), *behind) == []
+
+
+def test_what_is_asked_for_in_vain_is_asked_for_less_and_less() -> None:
+    """One behind the first fits with what was given back, and first fit waits for the first."""
+    revives = churned(14, (7.0, 6.0, 5.0), 8)
+    assert 1 <= len(revives) <= 6
 
 
 def test_what_was_declined_is_in_a_snapshot() -> None:

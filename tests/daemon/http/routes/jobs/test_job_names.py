@@ -60,6 +60,18 @@ def test_of_several_the_one_that_goes_on_is_meant_or_none(daemon: Daemon, capsys
     assert find_job(store, permit, "etl").job.id == second
 
 
+def test_one_that_goes_on_is_found_behind_any_number_that_ended(daemon: Daemon) -> None:
+    """Those that have not ended come first, then the newest, however many there are of a name."""
+    store, permit = daemon.cast.store, Permit()
+    first, *ended = (submitted(daemon, "etl") for _ in range(23))
+    for job_id in ended:
+        daemon.cast.put(job_id, "finished", "", finished_at=time.time())
+    assert find_job(store, permit, "etl").job.id == first
+    assert [record.job.id for record in store.named("etl", (), 3)] == [first, ended[-1], ended[-2]]
+    daemon.cast.put(first, "killed", "", finished_at=time.time())
+    assert find_job(store, permit, "etl").job.id == ended[-1]
+
+
 def test_names_of_others_are_not_there(daemon: Daemon) -> None:
     """Who sees his own jobs alone learns of no other by its name."""
     submitted(daemon, "secret", owner="ann")

@@ -1,0 +1,18 @@
+"""The order of a reason of failure: first the error, then how the driver ended."""
+
+import re
+
+#: What a driver's end is told with, and what may stand between it and the error.
+_ENDED = re.compile(
+    r"its driver (?:on \S+ )?(?:exited with code \d+(?: \([^)]*\))?|ended: Command [^:;(]*(?:\([^)]*\))?)"
+    r"(?:; it printed last)?: "
+)
+
+
+def error_first(reason: str) -> str:
+    """The reason with its error first, which is what is left where lists, pages and messages cut it."""
+    found = _ENDED.match(reason)
+    if found is None:
+        return reason
+    how, last, _ = found[0].removesuffix(": ").partition("; it printed last")
+    return f"{reason[found.end() :]} ({'printed last; ' if last else ''}{how})"

@@ -1,0 +1,45 @@
+"""Whether it is worth to ask for the offers that were given back, beside those that are there."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from environment.decisions.decision_round import room_in_all
+from environment.offered import OfferedResources
+from environment.resource_arrays import ResourceArrays
+from environment.types import PlacementRequest
+from environment.view import ClusterView
+
+#: So many of the queue are looked at. Chosen: a policy that overtakes may take any of the first, and each
+#: costs as much as a part of a decision.
+_LOOKED_AT = 16
+#: More than tasks need.
+_PORTS = 10_000
+
+
+def fits_with(view: ClusterView, queue: Sequence[PlacementRequest], away: Collection[str]) -> bool:
+    """Whether the first of the queue would fit if what is free of these VMs, by id, was offered as well.
+
+    Or one of the next, of which fewer executors fit without. What of a VM others hold is not free.
+    """
+    if view.offered is None:
+        return False
+    more = replace(view, offered=_with(view, view.offered, away))
+    for number, request in enumerate(islice(queue, _LOOKED_AT)):
+        room = room_in_all(more, request)
+        if room >= request.fewest and (number == 0 or room_in_all(view, request) < min(room, request.count)):
+            return True
+    return False
+
+
+def _with(view: ClusterView, offered: OfferedResources, away: Collection[str]) -> OfferedResources:
+    there = np.array([vm.id in away for vm in view.vms], np.bool_)
+    resources = {
+        name: np.where(there, view.free.thousandths[name], amounts)
+        for name, amounts in offered.resources.thousandths.items()
+    }
+    return OfferedResources(
+        offered.there | there, ResourceArrays(resources), np.where(there, _PORTS, offered.ports)
+    )

@@ -1,0 +1,50 @@
+"""What is wrong with a decision as a value, whoever made it: what executes it relies on its types."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from environment.resources import Resources
+from environment.types import Place, Wait
+from environment.view import ClusterView
+
+#: Of what the parts of a placement are made.
+_PARTS: dict[str, tuple[type, ...]] = {
+    "placement": (int, np.integer),
+    "why": (str,),
+    "scores": (float, int, np.floating),
+    "sizes": (Resources,),
+}
+
+
+def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
+    """What is wrong with the decision as a value: what comes after it relies on its types."""
+    if isinstance(decision, Wait):
+        reason: object = decision.reason
+        return () if isinstance(reason, str) else ("the reason to wait is no text",)
+    if not isinstance(decision, Place):
+        return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    for name, kinds in _PARTS.items():
+        part: object = getattr(decision, name)
+        if type(part) is tuple and not part:
+            continue
+        if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            return (f"the {name} of the decision should be a tuple of {wanted}",)
+    for size in decision.sizes:
+        if not all(type(amount) is int for amount in size.thousandths.values()):
+            return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
+    if len(decision.scores) not in (0, len(view.vms)):
+        return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
+    return _misshapen_details(decision.details, len(view.vms))
+
+
+def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
+    if not isinstance(details, Mapping):
+        return ("the details of the decision should be a mapping",)
+    for name, values in details.items():
+        shaped = isinstance(name, str) and isinstance(values, tuple) and len(values) == vms
+        if not (shaped and all(isinstance(value, _PARTS["scores"]) for value in values)):
+            return (f"the detail {name!r} of the decision should be {vms} numbers, one for each VM",)
+    return ()
