@@ -15,6 +15,7 @@ from typing import overload
 
 import numpy as np
 
+from environment.decisions.decision_types import misshapen
 from environment.decisions.feasibility import check
 from environment.decisions.sizing import Pressure, Sizing, is_open, pressure_on
 from environment.decisions.vain_waits import HeldBack, is_still
@@ -22,7 +23,6 @@ from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.policy_faults import failure, holds_back, waits_in_vain
 from environment.resources import Resources
-from environment.shapes import misshapen
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 

@@ -26,9 +26,9 @@ from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.vms.job_registry import Changes
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import with_reserved
+from environment.model.vms.revive_check import fits_with
 from environment.model.vms.usage_ledger import Ledger
 from environment.model.wiring import ModelWiring
-from environment.model.worth_asking import fits_with
 from environment.queues.shares import Standings
 from environment.queues.types import Sharing
 from environment.types import Job, PlacementRequest, Vm

@@ -104,8 +104,8 @@ def history(
 def _named(name: str, config: "Config", data_dir: Path) -> str:
     """The id of the job of that name, as by the daemon; CommandError where there is none, or several."""
     from daemon.auth.permits import Permit
-    from daemon.http.routes.job_names import find_job
-    from daemon.http.server.scheduler_interface import RejectedError
+    from daemon.core.errors import RejectedError
+    from daemon.http.routes.jobs.job_names import find_job
     from daemon.store.job_store import Store, StoreError
 
     url = url_of(config, data_dir)

@@ -8,9 +8,9 @@ end or are to end in `model/tasks/task_loss.py`; the records themselves are kept
 from collections.abc import Mapping
 from typing import Literal
 
-from environment.model.causes import error_first
 from environment.model.jobs.backoff import LaunchBackoff
 from environment.model.jobs.dependency_release import Releases
+from environment.model.jobs.end_reasons import error_first
 from environment.model.jobs.reconciliation import OUT_OF_REACH, OutOfReach, Watch
 from environment.model.jobs.retries import Retries, tried
 from environment.model.jobs.scale_up import runs_on

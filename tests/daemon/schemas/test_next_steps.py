@@ -4,7 +4,7 @@ import pytest
 
 from daemon.launch.driver_failures import ended, failure_line
 from daemon.schemas.next_steps import next_step
-from environment.model.causes import error_first
+from environment.model.jobs.end_reasons import error_first
 from framework.spark.driver.exit_codes import exit_words
 
 
