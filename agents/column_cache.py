@@ -1,7 +1,8 @@
-"""What of objects stays the same from decision to decision, read once: for policies that look at many.
+"""Cache of the constant attributes of objects, for policies that read many objects per decision.
 
-Requests and running jobs are frozen, and a simulation shows the same ones again at each decision. What is
-read of one is kept with it, so that it is found by what it is and never mistaken for another.
+Requests and running jobs are frozen, and a simulation passes the same objects again at each decision. The
+cache stores each object beside the row read from it, so that the row is found by identity and never mistaken
+for another object's.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ class Columns(Generic[Shown, Row]):
     """Rows by the objects that they were read of."""
 
     def __init__(self, read: Callable[[Shown], Row], forget: Callable[[], None] = lambda: None) -> None:
-        """`read` gives the row of an object; `forget` is called when all rows are forgotten."""
+        """`read` returns the row of an object; `forget` is called when all rows are forgotten."""
         self._read, self._forget = read, forget
         self._rows: dict[int, tuple[Shown, Row]] = {}
 

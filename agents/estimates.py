@@ -1,4 +1,4 @@
-"""What policies that know durations make of a view, and checks of their options. Who decides is elsewhere."""
+"""Estimates from a view for policies that know durations, and checks of their options; no policies."""
 
 import math
 
@@ -51,7 +51,7 @@ def duration_of(job: Job, unknown: float) -> float:
 def held_for(view: ClusterView, unknown: float) -> FloatArray:
     """Seconds from now for which each VM is held anyway; float64 [N].
 
-    A job of which nothing is known is taken to last for `unknown` seconds. Rounded, so that VMs which are
+    A job of unknown duration is assumed to take `unknown` seconds. Rounded, so that VMs which are
     held by one job are held for equally long.
     """
     return rounded(np.maximum(view.busy_until_assuming(unknown) - view.at, 0.0))
@@ -71,10 +71,11 @@ def rounded(seconds: FloatArray) -> FloatArray:
 
 
 def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:
-    """What share of what it does on each VM the job loses, as is to be expected; float64 [N], below 1.
+    """Expected share of its work that the job loses on each VM; float64 [N], below 1.
 
-    Of a spot VM that is taken away now and then: each time what its executors there have done since they
-    came, half of the job on average, as far as its type does it again, and a boot, in which nothing is done.
+    A spot VM is taken away now and then. Each time the job loses the work that its executors there have done
+    since they arrived, half of the job on average, as far as its type repeats that work, and a boot, during
+    which nothing is done.
     """
     if not view.spot.any():
         return np.zeros(len(view.vms))

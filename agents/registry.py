@@ -1,7 +1,7 @@
-"""Which policies there are: names to factories, resolved when asked for. The policies are not here.
+"""Registry of the policies: names to factories, resolved on demand. The policies are not here.
 
 A user's own policy is named `module:factory`, or `module:function` for a plain `decide(view, queue)`. Its
-module is an installed one, or lies in a folder that `look_in` was told of.
+module is an installed one, or lies in a folder that was passed to `look_in`.
 
 Listing the known policies imports their modules, so one that needs a heavy library imports it in its
 factory and not before.
@@ -87,7 +87,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class PolicyInfo:
-    """What can be said of a policy without making it; `knows` is None of one that is not ours."""
+    """Description of a policy without making it; `knows` is None for a policy from outside Stoker."""
 
     name: str
     summary: str
@@ -106,12 +106,12 @@ def look_in(folder: Path | str) -> None:
 
 
 def looked_in() -> tuple[str, ...]:
-    """The folders that `look_in` was told of."""
+    """The folders that were passed to `look_in`."""
     return tuple(_FOLDERS)
 
 
 def create(name: str, options: Mapping[str, object] | None = None) -> Policy:
-    """Make the policy of that name with these options; PolicyError says what is wrong with either."""
+    """Make the policy of that name with these options; PolicyError for an invalid name or option."""
     found = _resolve(name)
     if _is_ready(found):
         _no_options(name, options or {})
@@ -142,7 +142,7 @@ def describe(name: str) -> PolicyInfo:
 
 
 def knows(name: str, options: Mapping[str, object]) -> tuple[str, ...] | None:
-    """On which `FACTS` the policy's decisions depend with these options; None when nobody can tell."""
+    """`FACTS` that the policy's decisions depend on with these options; None when unknown."""
     listed = POLICIES.get(name)
     if listed is None:
         return None
@@ -151,7 +151,7 @@ def knows(name: str, options: Mapping[str, object]) -> tuple[str, ...] | None:
 
 
 def weighs(name: str, options: Mapping[str, object]) -> bool:
-    """Whether an option `beta` of the policy says how much cost counts, beside these options."""
+    """Whether the policy has an option `beta` for the weight of cost, beside these options."""
     factory = _resolve(name)
     kinds = () if _is_ready(factory) else _kinds(name, factory)
     best = options.get("overtake") == "best"
@@ -159,7 +159,7 @@ def weighs(name: str, options: Mapping[str, object]) -> bool:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a policy comes with Stoker; of any other nobody knows what importing and making it does."""
+    """Whether a policy comes with Stoker; importing and making any other may do anything."""
     return name in POLICIES or name in _UNLISTED
 
 
@@ -233,7 +233,7 @@ def _kinds(name: str, factory: Callable[..., Any]) -> tuple[type, ...]:
 
 
 def _fields(kinds: Sequence[type]) -> "dict[str, dataclasses.Field[Any]]":
-    """By name; of two with the same name, the first."""
+    """Fields by name; of two with the same name, the first."""
     found: dict[str, dataclasses.Field[Any]] = {}
     for kind in kinds:
         for field in dataclasses.fields(kind):
@@ -292,7 +292,7 @@ def _options(name: str, kind: type, options: Mapping[str, object]) -> object:
 
 
 def _hint(kind: type, key: str, known: Sequence[str]) -> str:
-    """What would be right; `INSTEAD` of a class of options says it of names that one may remember."""
+    """Hint at a valid option; `INSTEAD` of a class of options provides it for former or foreign names."""
     instead: Mapping[str, str] = getattr(kind, "INSTEAD", {})
     if key in instead:
         return instead[key]

@@ -1,9 +1,9 @@
 """A guard behind learned policies: no job that fits waits for long while much of the cluster is idle.
 
-A network that meets what it never saw may wait for ever, or nearly so. The guard needs no learning: it sees
-for how long each job of the queue has fitted without being placed. Where the policy waits, and one has done
-so for longer than its patience while at least a share of the cluster's cpus is idle, a fallback places it.
-The policy itself may be any. The oldest job is overtaken no more often for that:
+A network in an unfamiliar situation may wait for ever, or nearly so. The guard needs no learning: it counts
+the time for which each job of the queue has fitted without being placed. When the policy waits, a job has
+fitted for longer than its patience, and at least a share of the cluster's cpus is idle, a fallback places
+that job. Any policy can be guarded. The oldest job is overtaken no more often because of the guard:
 `environment.decisions.starvation`.
 """
 
@@ -30,10 +30,10 @@ class Guard:
     def __init__(
         self, policy: Policy, fallback: Policy, name: str, patience: StarvationGuard, idle: float | None
     ) -> None:
-        """`name` is the fallback's, for explanations. It is told of whom the policy places by `patience`.
+        """`name` is the fallback's, for explanations; `patience` also records the policy's placements.
 
-        `idle` is which share of the cluster's cpus must be idle, of VMs that are closed too, for it to step
-        in; None: it never does.
+        `idle` is the share of the cluster's cpus that must be idle, including closed VMs, for the guard to
+        step in; None: it never does.
         """
         self._policy, self._fallback, self._name = policy, fallback, name
         self._patience, self.idle = patience, idle
@@ -41,7 +41,7 @@ class Guard:
         self.guarded = 0
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """As the policy does; where it waits and a job has fitted for too long, the fallback places that."""
+        """Decide as the policy; where it waits and a job has fitted too long, the fallback places the job."""
         if self.idle is None:
             return self._policy.decide(view, queue)
         watched = list(islice(queue, WATCHED))
@@ -68,9 +68,10 @@ class Guard:
         return self.told(place, waited, _idle(view), overtakes)
 
     def told(self, place: Place, waited: float, idle: float, overtakes: str) -> Place:
-        """The fallback's placement of a job that had fitted for so many seconds, with why it is placed.
+        """The fallback's placement of a job that had fitted for `waited` seconds, with the reason for it.
 
-        `idle` is which share of the cluster was, and whom it `overtakes`, if anybody, is in words.
+        `idle` is the idle share of the cluster; `overtakes` is the text for the overtaken jobs, empty for
+        none.
         """
         why = (
             f"the guard: it has fitted for {waited:.0f} s and waits no longer with {idle:.0%} "
@@ -82,11 +83,11 @@ class Guard:
         return replace(place, why=tuple(f"{why}: {reason}" for reason in reasons))
 
     def _notice(self, view: ClusterView, watched: Sequence[PlacementRequest]) -> None:
-        """Tell of each whether it fits."""
+        """Record for each request whether it fits."""
         self._patience.notice_all(watched, view.at, which_have_room(view, watched))
 
 
 def _idle(view: ClusterView) -> float:
-    """Which share of the cluster's cpus nobody holds."""
+    """Idle share of the cluster's cpus."""
     total = float(view.capacity.get(CPUS).sum())
     return float(np.maximum(view.free.get(CPUS), 0).sum()) / total if total else 0.0

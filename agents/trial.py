@@ -7,9 +7,9 @@ from environment.decisions.trial import trial
 
 
 def tried(name: str, options: Mapping[str, object], seconds: float) -> None:
-    """Make the policy and have it take one decision on a made-up cluster within so many seconds.
+    """Make the policy and run one decision on a made-up cluster within a time limit.
 
-    PolicyError says why it cannot. Those that come with Stoker are not tried.
+    PolicyError for the reason of a failure. Policies that come with Stoker are not tried.
     """
     if is_ours(name):
         return

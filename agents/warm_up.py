@@ -1,6 +1,6 @@
-"""The smallest cluster and queue: policies that compile decide about them once, when they are made.
+"""The smallest cluster and queue: compiling policies decide on them once, when they are made.
 
-So their first decision for a user takes no longer than any other. What is decided is thrown away.
+So their first decision for a user takes no longer than any other. The decision is discarded.
 """
 
 import numpy as np

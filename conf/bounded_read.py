@@ -1,6 +1,7 @@
-"""What a user names is read: of bounded length, in bounded time, from a file or a pipe.
+"""Reads files and pipes named by a user, of bounded length and in bounded time.
 
-A token that everybody may read is refused; of other secrets that is looked at by whoever minds.
+A token file that everybody may read is rejected; callers check other secrets with `open_to_all` where it
+matters.
 """
 
 import os
@@ -42,9 +43,9 @@ def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """What a regular file of so many bytes at most holds; nothing else is waited for, or read.
+    """Read a regular file of so many bytes at most; never wait for, or read, any other kind of file.
 
-    OSError or ValueError say why not: no such file, no regular one (a FIFO, a device), too long.
+    OSError or ValueError give the reason: no such file, no regular one (a FIFO, a device), too long.
     """
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with os.fdopen(opened, "rb") as file:
@@ -57,9 +58,9 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def read_secret(path: Path) -> str:
-    """What an operator's file of secrets holds, from a pipe as well, without the blanks around it.
+    """Read an operator's file of secrets, also from a pipe, without the blanks around it.
 
-    ValueError says why not, with the file's name and nothing of what is in it.
+    ValueError gives the reason, with the file's name and none of its contents.
     """
     try:
         text = read_bounded(path.expanduser(), _LONGEST_SECRET).strip()
@@ -74,7 +75,7 @@ def read_secret(path: Path) -> str:
 
 
 def read_token(path: Path) -> str:
-    """As `read_secret`; a token in a file that everybody on the machine may use is refused as well."""
+    """Read a secret as `read_secret` does; reject one in a file that everybody on the machine may use."""
     token = read_secret(path)
     if open_to_all(path.expanduser()):
         raise ValueError(f"{path}: everybody on this machine may use the token in it; chmod 600 {path}")
@@ -84,8 +85,8 @@ def read_token(path: Path) -> str:
 def open_to_all(path: Path) -> bool:
     """Whether others than owner and group may use a file, and we could close it to them.
 
-    Pipes are not looked at, nor what is mounted so that it cannot be changed or belongs to somebody else, as
-    secrets of containers are: there is nothing that we could do.
+    Pipes are skipped, and so are files on mounts that cannot be changed or that belong to another user, such
+    as secrets of containers: nothing could be done about them.
     """
     try:
         status = path.stat()

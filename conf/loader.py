@@ -1,6 +1,6 @@
-"""The strict YAML loader: a file and a schema in, a frozen typed value out, or an error that says where.
+"""The strict YAML loader: a file and a schema in, a frozen typed value out, or an error with its location.
 
-Every complaint names the file, the line, the key, what was found and what would be right.
+Every error names the file, the line, the key, the value found and the right one.
 """
 
 import difflib
@@ -100,7 +100,7 @@ def build(
 ) -> Schema:
     """Validate plain values into the schema.
 
-    With their YAML node, errors name the line, but for the dotted keys whose values are `overridden`.
+    With their YAML node, errors name the line, except for the dotted keys in `overridden`.
     """
     try:
         return schema.model_validate(values)
@@ -110,7 +110,7 @@ def build(
 
 
 def what_is_right(detail: ErrorDetails, schema: type[BaseModel] | None, location: Location) -> str:
-    """Say what is wrong with the value at that location of the schema, and what would be right."""
+    """Explain the error of the value at that location of the schema, and name the right value."""
     kind, given = detail["type"], detail["input"]
     if kind == "union_tag_invalid":
         tag, right = detail["ctx"]["tag"], detail["ctx"]["expected_tags"]
@@ -144,7 +144,7 @@ def find(name: str, beside: Path | None = None) -> Path:
 
 
 def secret_in(name: str, key: str) -> str:
-    """What the file of secrets holds that is named by a key of the config."""
+    """Read the file of secrets named by a key of the config; ConfigError when it cannot be read."""
     try:
         return read_secret(Path(name))
     except ValueError as error:
@@ -152,7 +152,7 @@ def secret_in(name: str, key: str) -> str:
 
 
 def token_in(name: str, key: str) -> str:
-    """As `secret_in`, of a file that not everybody may read."""
+    """Read a token as `secret_in` does, from a file that not everybody may read."""
     try:
         return read_token(Path(name))
     except ValueError as error:
@@ -202,7 +202,7 @@ def _construct(root: yaml.Node, name: str) -> Any:
 
 
 def _count(node: yaml.Node, name: str, counted: dict[int, int]) -> int:
-    """How many values a node stands for, aliases written out; ConfigError for what no file should hold."""
+    """Count a node's values, aliases written out; ConfigError for too many, or a node in itself."""
     line = node.start_mark.line + 1
     if id(node) in counted:
         if counted[id(node)] == 0:
@@ -322,7 +322,7 @@ def _walk(models: list[type[BaseModel]], location: Location) -> Iterator[tuple[s
 
 
 def _tag(model: type[BaseModel]) -> str | None:
-    """What a model's key `name` has to be, where a union of models is told apart by it."""
+    """Required value of the key `name` that selects a model within a union; None without one."""
     name = model.model_fields.get("name")
     return get_args(name.annotation)[0] if name and get_origin(name.annotation) is Literal else None
 

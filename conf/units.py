@@ -57,9 +57,9 @@ _LONGEST = 1e9
 
 
 def deadline(value: object) -> float | str:
-    """A deadline as it is kept: seconds after submission, or an ISO time with its zone as it was written.
+    """A deadline as it is stored: seconds after submission, or an ISO time with its zone as it was written.
 
-    ValueError, with examples, for what is neither.
+    ValueError, with examples, for any other value.
     """
     right = "should be a time after submission such as 2h or 7200, or one with its zone: 2026-11-22T18:00:00Z"
     if isinstance(value, datetime):  # as YAML reads it
@@ -82,23 +82,23 @@ def deadline(value: object) -> float | str:
 
 
 def moment(value: object) -> float | str:
-    """As a deadline; what comes after submission may also be written so: in 2h."""
+    """Parse a time as a deadline; one after submission may also be written like in 2h."""
     if isinstance(value, str) and value.startswith("in "):
         value = value.removeprefix("in ").strip()
     return deadline(value)
 
 
 def deadline_at(due: float | str | None, submitted_at: float) -> float | None:
-    """When that is for a job that was submitted then, seconds since the epoch; None without a deadline."""
+    """Deadline of a job that was submitted then, seconds since the epoch; None without a deadline."""
     if due is None:
         return None
     return datetime.fromisoformat(due).timestamp() if isinstance(due, str) else submitted_at + due
 
 
 def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
-    """The same amounts of what agents offer beside cpus and memory, by name, when Mesos can keep them.
+    """Amounts of resources beside cpus and memory, by name, checked to be exact in Mesos.
 
-    ValueError names what is wrong: Mesos keeps three decimals of a scalar, and hands out gpus whole.
+    ValueError names the error: Mesos keeps three decimals of a scalar, and hands out gpus whole.
     """
     kept = {name: round(amount, 3) for name, amount in amounts.items() if amount < _MOST}
     for name, amount in amounts.items():
@@ -118,7 +118,7 @@ def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
 
 
 def resources_of(text: str) -> dict[str, float]:
-    """Amounts from a text such as gpus=1;disk=100; ValueError names what is wrong."""
+    """Parse amounts from a text such as gpus=1;disk=100; ValueError names the error."""
     found: dict[str, float] = {}
     for part in text.split(";") if text.strip() else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))

@@ -1,6 +1,6 @@
-"""The YAML that files are read as: what a plain word is follows YAML 1.2, where 1.1 surprises.
+"""YAML dialect of the files: plain words follow YAML 1.2, where 1.1 surprises.
 
-There `010` was 8, `1:30` was 90, `2024-01-01` a date and `no` false. Here they are texts, as written: right
+In 1.1 `010` was 8, `1:30` was 90, `2024-01-01` a date and `no` false. Here they are texts, as written: right
 where a text is wanted (an argument, a variable), and where a number is, an error that shows them. `1e3` is a
 number. A number too large for one is an error. In a list of `args` nothing is a number: `1.10` stays `1.10`.
 """
@@ -63,7 +63,7 @@ class Reader(yaml.SafeLoader):
 
 
 def _as_written(node: yaml.Node) -> yaml.Node:
-    """A list whose numbers, trues and falses are texts; the node itself may stand elsewhere, by an alias."""
+    """Copy of a list with numbers, trues and falses as texts; an alias may use the node elsewhere."""
     if not isinstance(node, yaml.SequenceNode):
         return node
     items = [

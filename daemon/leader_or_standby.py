@@ -1,7 +1,7 @@
-"""One of several daemons on a store: it leads, or it waits and answers what the store can tell.
+"""One of several daemons on a store: either leads, or waits and answers from the store.
 
-While it leads, everything goes to the service; otherwise whoever asks for more than the store holds is sent
-to the leader. How the leader is found is in `leadership`.
+While it leads, everything goes to the service; otherwise requests that the store cannot answer are
+redirected to the leader. `leadership` finds the leader.
 """
 
 import threading
@@ -56,10 +56,10 @@ _SWEEP = 15.0
 
 
 class Candidate:
-    """Stands for election until it is stopped; implements `contract.Scheduler` all the while.
+    """Stands for election until it is stopped; implements `scheduler_interface.Scheduler` all the while.
 
-    `lead` makes a service for a term and takes it apart again afterwards; `sweep` ends what earlier leaders
-    left on this host.
+    `lead` makes a service for a term and takes it apart again afterwards; `sweep` ends the processes that
+    earlier leaders left on this host.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Candidate:
         self._led = ExitStack()
 
     def stand(self) -> bool:
-        """Try to take the lead now, and tell whether that came to be; whatever is wrong is raised."""
+        """Try to become the leader now, and return whether that succeeded; errors are raised."""
         term = self._election.won(self._url)
         if term is None:
             return False
@@ -215,7 +215,7 @@ class Candidate:
         return self._leader().cluster()
 
     def charge(self) -> float:
-        """See `Scheduler.charge`; the store of a daemon that waits has what the leader has charged last."""
+        """See `Scheduler.charge`; in a waiting daemon the store holds the leader's latest charges."""
         service = self._service
         return time.time() if service is None else service.charge()
 
@@ -225,7 +225,7 @@ class Candidate:
         return None if service is None else service.budget()
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
-        """See `Scheduler.due`; what the leader knows beyond the store is not known here."""
+        """See `Scheduler.due`; a waiting daemon does not know the leader's charges beyond the store."""
         service = self._service
         return {} if service is None else service.due()
 

@@ -1,7 +1,7 @@
-"""What schedules, put together: a candidate, and what it leads with for as long as a term lasts.
+"""Assembles the scheduler: a candidate, and the parts with which it leads for a term.
 
-That is the embedded Mesos where one is wanted, the options of the session with the master, the launcher and
-the service. What a daemon has whether it leads or not (store, rights, listener) is made in `server.py`.
+These are the embedded Mesos where one is configured, the options of the session with the master, the
+launcher and the service. `server.py` makes the parts of every daemon (store, rights, listener).
 """
 
 import getpass
@@ -45,7 +45,7 @@ log = structlog.get_logger("daemon")
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetting:
-    """What is the same in all terms: the config and its folder, the data folder, who jobs run as, our URL."""
+    """Setting that is the same in all terms: config and its folder, data folder, account of jobs, our URL."""
 
     config: Config
     config_dir: Path
@@ -123,7 +123,7 @@ def _stands(candidate: Candidate) -> bool:
 
 
 def _session(setting: DaemonSetting, embedded: EmbeddedMesos | None) -> SessionOptions:
-    """As whom the master is asked for what; an embedded one has told its address and a secret."""
+    """Options of the session with the master; an embedded one supplies its address and a secret."""
     mesos, account = setting.config.mesos, setting.rights.account
     principal, secret = mesos.principal, None
     if embedded:

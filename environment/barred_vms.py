@@ -1,4 +1,4 @@
-"""Which VMs are no place for a job for what they are, whatever is free there."""
+"""VMs that bar a job by their terms, such as reservations, regardless of free resources."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from environment.resources import Resources
 
 
 class Bars(NamedTuple):
-    """Why a VM may bar jobs: equal for VMs that bar the same ones."""
+    """Reasons why a VM may bar jobs: equal for VMs that bar the same ones."""
 
     spot: bool
     pool: str
@@ -23,7 +23,7 @@ NOBODY = Bars(False, "", ())
 
 
 def barred(terms: Terms | None, job: str, use: SpotUse, unending_on: Collection[str], size: Resources) -> str:
-    """Why a VM on these terms is no place for a job, to end a sentence about the VM; empty if it is one.
+    """Reason why a VM on these terms bars a job, to end a sentence about the VM; empty if it does not.
 
     The job, by its name, uses spot VMs so, never ends on these pools, and has executors of that size.
     """

@@ -1,6 +1,6 @@
-"""What a job comes after, and when it is tried again: the words for it, which both worlds share.
+"""Dependencies of a job and times of its retries: reason texts shared by simulation and daemon.
 
-Who is let go when is in `model/releases.py`, and in a simulation in `simulation/arrivals.py`.
+`model/releases.py` releases held jobs in the daemon, `simulation/arrivals.py` in a simulation.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class After(NamedTuple):
     """A job, or an array of jobs, at the end of which another may begin.
 
     `job` is its id, such as job-7; that of an array, such as array-12, has the number of the first of its
-    `members` jobs, and the others the numbers behind. `name` is what its user called it, if not by its id.
+    `members` jobs, and the others the numbers behind. `name` is the name that its user gave, if not its id.
     `ended` is how it had ended when it was looked up: finished, failed or killed; empty where it had not.
     """
 

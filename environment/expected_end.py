@@ -1,8 +1,8 @@
-"""What is expected of a job: how long it takes on a placement, and when one that runs will end.
+"""Expected duration of a job on a placement, and expected end of a running job.
 
-Numbers in, numbers out, the same in a simulation, in the daemon and, compiled, in the kernel. Who is shown
-what of it is in `environment.view`; what is true in a simulation, and how far belief is from it, in
-`environment.simulation`.
+Numbers in, numbers out, the same in a simulation, in the daemon and, compiled, in the kernel.
+`environment.view` shows these expectations to policies; `environment.simulation` defines the truth in a
+simulation, and the error of beliefs about it.
 """
 
 import math
@@ -24,10 +24,10 @@ def placed_well(prefers: str | None, executors: int, vms: int) -> bool:
 
 
 def expected_end(now: float, started: float, seconds: float, spread: float) -> float:
-    """When a job will end that runs still, seconds on the clock of `now` and `started`; never in the past.
+    """Expected end of a job that still runs, seconds on the clock of `now` and `started`; never in the past.
 
-    It was expected to take `seconds`. What jobs really take is taken to be log-normal with that mean, with
-    `spread` as the standard deviation of its logarithm: E[X | X > x] for a job that has run for x.
+    It was expected to take `seconds`. Real durations are assumed log-normal with that mean, with `spread` as
+    the standard deviation of the logarithm: E[X | X > x] for a job that has run for x.
     """
     passed = now - started
     if passed <= 0.0 or (spread <= 0.0 and seconds > passed):

@@ -1,9 +1,9 @@
-"""VMs that have what a job does not need, and cost more for it: its last resort, by price.
+"""Last resort of a job, by price: VMs that offer resources it does not need, and cost more for them.
 
-Of such VMs a job is shown no more room than it lacks on the others, the cheapest first. One of a pool, which
-has to be paid for to be used, it is shown when it has waited for as long as the higher price is worth: until
-then it waits for one of the others, where it could run if nobody held them. Policies place by room; a
-placement elsewhere is not refused.
+A job sees no more room on such VMs than it lacks on the others, the cheapest first. A VM of a pool costs
+money as soon as it is used. The job sees it only after it has waited for as long as the higher price is
+worth; until then it waits for one of the other VMs, on which it could run if they were free. Policies place
+by room; a placement elsewhere is not refused.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ _FORGOTTEN = 1024
 
 
 def extras_of(vms: "tuple[Vm, ...]") -> "dict[str, NDArray[np.bool_]]":
-    """Which VMs have what only some jobs ask for, by its name; bool [N] each."""
+    """VMs with each resource that only some jobs request, by the resource's name; bool [N] each."""
     found = {name: None for vm in vms for name in vm.resources.thousandths if name not in _USUAL}
     return {name: np.array([vm.resources.get(name) > 0 for vm in vms], np.bool_) for name in found}
 
 
 def last_resort(view: "ClusterView", request: "PlacementRequest") -> "IntArray | None":
-    """How many executors of the request each VM is shown to have room for by this rule; int64 [N].
+    """Executors of the request for which each VM shows room by this rule; int64 [N].
 
     None where it limits nothing.
     """
@@ -98,7 +98,7 @@ class OpensAt:
 
 
 def opens_at(view: "ClusterView", request: "PlacementRequest") -> float:
-    """When the request is shown dearer VMs for which it waits still; infinity where it waits for none."""
+    """Time at which the request sees dearer VMs for which it waits; infinity where it waits for none."""
     steps = _steps(view, request)
     return _NEVER if steps is None else _opens_at(view.at, request, steps)
 
@@ -128,7 +128,7 @@ def _opens_at(at: float, request: "PlacementRequest", steps: _Steps) -> float:
 
 
 def told(view: "ClusterView", request: "PlacementRequest") -> str:
-    """Say for which VMs the request waits by this rule; empty where it waits for none."""
+    """Text that names the VMs for which the request waits by this rule; empty where it waits for none."""
     dearer = _dearer(view, request)
     if dearer is None or not (waits := _waits_for(view, request, dearer)).any():
         return ""
@@ -140,7 +140,7 @@ def told(view: "ClusterView", request: "PlacementRequest") -> str:
 
 
 def _dearer(view: "ClusterView", request: "PlacementRequest") -> "NDArray[np.bool_] | None":
-    """The VMs that have what the request does not need, and cost more than one that would do; None: none."""
+    """VMs with resources that the request does not need, and dearer than a sufficient VM; None: none."""
     asked = request.size
     needless = [has for name, has in view.extras.items() if not asked.get(name)]
     if not needless:
@@ -156,7 +156,7 @@ def _dearer(view: "ClusterView", request: "PlacementRequest") -> "NDArray[np.boo
 def _waits_for(
     view: "ClusterView", request: "PlacementRequest", dearer: "NDArray[np.bool_]"
 ) -> "NDArray[np.bool_]":
-    """Which of these the request is not shown yet: they would be paid for, and it could run on the others."""
+    """VMs among these still hidden from the request: they cost money, and it could run on the others."""
     paid = _waited_for(view, request, dearer)
     if not paid.any():
         return paid

@@ -1,4 +1,4 @@
-"""Numbers as they are told in reasons, and the order in which names are listed."""
+"""Formats of numbers in reasons, and the order in which names are listed."""
 
 import re
 from datetime import UTC, datetime

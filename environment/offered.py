@@ -1,4 +1,4 @@
-"""What the master offers of each VM at one moment: what may be launched on now, of all that is free."""
+"""Resources of each VM that the master offers now: the part of the free ones usable for launches."""
 
 from dataclasses import dataclass, replace
 
@@ -14,10 +14,10 @@ EXECUTOR_PORTS = 1
 
 @dataclass(frozen=True, eq=False)
 class OfferedResources:
-    """What is offered of each VM; arrays are indexed like the view's VMs and read-only.
+    """Offered resources of each VM; arrays are indexed like the view's VMs and read-only.
 
-    `there` tells of which VMs anything is offered, `ports` counts the ports. What is offered may be less than
-    what is free: offers come back one by one, after a round of decisions or the end of a task.
+    `there` marks the VMs with any offer, `ports` counts the ports. Less may be offered than is free: offers
+    come back one by one, after a round of decisions or the end of a task.
     """
 
     there: NDArray[np.bool_]
@@ -29,14 +29,14 @@ class OfferedResources:
             array.flags.writeable = False
 
     def lacks_ports(self, ports: int = EXECUTOR_PORTS) -> NDArray[np.bool_]:
-        """Of which VMs something is offered, but fewer ports than these; bool [N]."""
+        """VMs with an offer that has fewer ports than these; bool [N]."""
         lacks: NDArray[np.bool_] = self.there & (self.ports < ports)
         return lacks
 
     def of_vms(self, vms: NDArray[np.int64]) -> "OfferedResources":
-        """The same of the VMs with these indices alone."""
+        """Offers of the VMs with these indices alone."""
         return OfferedResources(self.there[vms], self.resources.of_vms(vms), self.ports[vms])
 
     def without(self, taken: ResourceArrays, ports: NDArray[np.int64]) -> "OfferedResources":
-        """What is left of it when so much of each VM was used."""
+        """Offers that remain after these amounts and ports of each VM were used."""
         return replace(self, resources=self.resources - taken, ports=self.ports - ports)

@@ -1,8 +1,8 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
-A policy that learns may be an `Observer` too, who is told how jobs ended, and a `Keeper`;
-one that has a clock is `TimedPolicy`, one that chooses sizes of jobs a `Sizer`, one behind a guard
-`GuardedPolicy`, one that can play a whole simulation in compiled code `CompiledPolicy`.
+A policy that learns may be an `Observer` too, which is notified how jobs ended, and a `Keeper`; one that has
+a clock is `TimedPolicy`, one that chooses sizes of jobs a `Sizer`, one behind a guard `GuardedPolicy`, one
+that can play a whole simulation in compiled code `CompiledPolicy`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Observer(Protocol):
-    """A policy that is told how jobs ended, in both worlds, before it decides anything after that."""
+    """A policy that is notified how jobs ended, in both worlds, before its next decision."""
 
     def observe(self, ended: EndedJob) -> None:
         """A job is over."""
@@ -48,7 +48,7 @@ class Observer(Protocol):
 
 @runtime_checkable
 class Keeper(Protocol):
-    """A policy of which the daemon keeps what it has learned, over its own restarts."""
+    """A policy with learned state that the daemon stores and restores over its own restarts."""
 
     def state(self) -> bytes:
         """All that another policy of the same kind needs to go on where this one is."""
@@ -61,15 +61,15 @@ class Keeper(Protocol):
 
 @runtime_checkable
 class TimedPolicy(Protocol):
-    """A policy whose decisions depend on a clock in one case: when a safety stop cuts one short.
+    """A policy with decisions that depend on a clock in one case: when a safety stop cuts one short.
 
-    What it may do for a decision is bounded in work, so that the same view and queue give the same decision
-    on every machine. A decision that is cut short says so.
+    The work of a decision is bounded, so that the same view and queue give the same decision on every
+    machine. A decision that is cut short is counted.
     """
 
     @property
     def cut_short(self) -> int:
-        """How many decisions were cut short since the policy was made."""
+        """Number of decisions cut short since the policy was made."""
         ...
 
 
@@ -85,9 +85,10 @@ class Sizer(Protocol):
 
 @runtime_checkable
 class StatefulPolicy(Protocol):
-    """A policy that each placement moves on, so that the next one may be another: to ask it without effect.
+    """A policy that changes state with each placement, so that the next one may differ.
 
-    Its decisions are what they would have been once its turn is set back.
+    To ask it without effect, set its turn back afterwards: its decisions are then as if it had not been
+    asked.
     """
 
     turn: Any
@@ -99,7 +100,7 @@ class GuardedPolicy(Protocol):
 
     @property
     def guarded(self) -> int:
-        """How many decisions the guard has taken since the policy was made."""
+        """Number of decisions that the guard took since the policy was made."""
         ...
 
 
@@ -130,15 +131,15 @@ class Player(Protocol):
         ...
 
     def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
-        """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
+        """Play row 0 until `until` jobs are placed; False when the head waits and no event will follow."""
         ...
 
     def place(self, number: int, job: Job, placement: tuple[int, ...]) -> Place:
-        """The decision of that number, which placed the job there, as the policy would have told it."""
+        """The decision of that number, which placed the job there, as the policy would have returned it."""
         ...
 
     def wait(self, number: int, shortage: str) -> Wait:
-        """The same of one to wait; `shortage` says why the first does not fit, and is empty where it does."""
+        """The decision of that number to wait; `shortage` is why the first job does not fit, or empty."""
         ...
 
 
@@ -152,10 +153,10 @@ class CompiledPolicy(Protocol):
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
     ) -> Player | None:
-        """For these jobs, with what is believed of them; some run already, by number.
+        """Return the player for these jobs, with the beliefs about them; some run already, by number.
 
-        `exact`: of jobs that will run is believed what is true. None where its options, or the VMs, are such
-        that it does not: then it is asked decision by decision.
+        `exact`: the beliefs about jobs that will run are true. None where the compiled code would decide
+        otherwise with the policy's options or these VMs: then the policy is asked decision by decision.
         """
         ...
 

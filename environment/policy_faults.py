@@ -18,12 +18,12 @@ _LONGEST = 500
 
 
 def failure(error: BaseException) -> str:
-    """Say how a policy failed: `the policy failed: ` and the error with its place."""
+    """Text for a failed policy: `the policy failed: ` and the error with its place."""
     return f"the policy failed: {placed(error)}"
 
 
 def waits_in_vain(job: Job, wait: Wait) -> str:
-    """Say that a policy waits for nothing: a job fits, nothing runs that could end, and no VM boots."""
+    """Text for a policy that waits for nothing: a job fits, nothing runs that could end, and no VM boots."""
     return f"it waits although nothing runs and {job.id} fits: {wait.reason}"
 
 
@@ -41,7 +41,7 @@ def holds_back(job: Job, seconds: float, wait: Wait) -> str:
 
 
 def placed(error: BaseException) -> str:
-    """Say an error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
+    """Error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     short = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
     found = _place(list(traceback.walk_tb(error.__traceback__)))
@@ -54,7 +54,7 @@ def placed(error: BaseException) -> str:
 def _place(frames: Sequence[tuple[FrameType, int]]) -> tuple[FrameType, int] | None:
     """The last frame of the policy's own code, and not of a library that it calls; None where there is none.
 
-    That is what lies in the folder of the first file that is neither ours nor Python's.
+    Its own code is the folder of the first file that is neither ours nor Python's.
     """
     files = [frame.f_code.co_filename for frame, _ in frames]
     theirs = [name for name in files if not name.startswith(_CALLERS) and not _is_of_python(name)]

@@ -1,9 +1,9 @@
-"""VMs that come and go: on which terms a VM is had, which are open, and how long an idle one is kept.
+"""VMs that come and go: terms of a VM, open VMs, and the idle time after which a VM is closed.
 
-A pool is a number of VMs of one kind that could be opened. Each of them is a VM of the cluster that is closed
-until something is placed there; then it boots, and the job starts when all its VMs are up. What a cloud
-charges is the time from opened to closed, in its units. What a cluster file says of pools is in `conf`; the
-same rules, compiled, in `kernel.leases`.
+A pool is a number of VMs of one kind that could be opened. Each of them is a VM of the cluster that is
+closed until something is placed there; then it boots, and the job starts when all its VMs are up. A cloud
+charges the time from opened to closed, in its units. `conf` defines pools in a cluster file; `kernel.leases`
+has the same rules, compiled.
 """
 
 import math
@@ -28,7 +28,7 @@ _BOOTS_AHEAD = 1.5
 
 @dataclass(frozen=True, slots=True)
 class SpotTerms:
-    """That a VM may be taken away by its cloud, which says so `notice` seconds before (0: it does not)."""
+    """Terms under which its cloud may take a VM away, with a notice of `notice` seconds (0: none)."""
 
     #: How often that is to be expected of one that is open.
     interruptions_per_hour: float
@@ -64,14 +64,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class IdleTimeout:
-    """How long a VM of a pool is kept when it is idle, from its last executor's end on.
+    """Idle policy: how long a pool VM stays open when it is idle, from its last executor's end on.
 
-    `none`: not at all. `timeout`: for `seconds`. `break_even`: for as long as opening it again would be paid
-    for without being of use, its boot, and as long as it is charged for anyway; so that what is paid for
-    keeping and opening is at most twice what it would be if it were known when the VM is needed next (the
-    ski rental's bound). `forecast`: so long only if as many of its pool as are idle are expected to be needed
-    before that (see `forecast`), and as long as it is charged for anyway. `planned`: until the plan of the
-    policy needs it, as far as it has one, and as long as it is charged for anyway.
+    `none`: not at all. `timeout`: for `seconds`. `break_even`: for the time whose cost equals the useless
+    part of opening it again, its boot, and as long as it is charged for anyway; so that the cost of idling
+    and opening is at most twice the optimum for known next uses (the ski rental's bound). `forecast`: so
+    long only if as many of its pool as are idle are expected to be needed before that (see `forecast`), and
+    as long as it is charged for anyway. `planned`: until the policy's plan needs it, as far as the plan
+    reaches, and as long as it is charged for anyway.
     """
 
     name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
@@ -83,7 +83,7 @@ class IdleTimeout:
 
     @classmethod
     def read(cls, text: str) -> "IdleTimeout":
-        """What `none`, `break_even`, `timeout` or `timeout:90` say; ValueError names what is wrong."""
+        """Parse an idle policy such as `none`, `break_even` or `timeout:90`; ValueError names the error."""
         right = "none, break_even, forecast, planned, timeout or timeout:SECONDS"
         wrong = ValueError(f"keep: should be {right}, found {text!r}")
         name, colon, seconds = text.partition(":")
@@ -106,7 +106,7 @@ class IdleTimeout:
         return self.name in ("break_even", "forecast", "planned")
 
     def seconds_for(self, terms: Terms | None, *, needed: bool = False) -> float:
-        """For how long a VM on these terms is kept; for ever if it is of no pool, or always there.
+        """Idle seconds before a VM on these terms closes; infinity if it is of no pool, or always there.
 
         `needed` says that the forecast is that it will be (see `foresees`).
         """
@@ -131,7 +131,7 @@ class IdleTimeout:
     def closes_at(
         self, terms: Terms | None, opened_at: float, idle_at: float, *, needed: bool = False
     ) -> float:
-        """When a VM is closed that was opened and has been idle since these times, seconds; inf: never."""
+        """Closing time of a VM that was opened and has been idle since these times, seconds; inf: never."""
         closes = idle_at + self.seconds_for(terms, needed=needed)
         if terms is None or not self.as_charged or math.isinf(closes):
             return closes
@@ -143,9 +143,10 @@ BREAK_EVEN = IdleTimeout()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Openings:
-    """Which VMs are open, and when each would be ready for what is placed there now; arrays are read-only.
+    """Open VMs, and the time at which each is ready for executors placed there now; read-only arrays.
 
-    `open` [N] is true of those that boot, too. `ready_at` [N], seconds: not later than now of one that is up.
+    `open` [N] is true for booting VMs as well. `ready_at` [N], seconds: not later than now for a VM that is
+    up.
     """
 
     open: NDArray[np.bool_]
@@ -160,7 +161,7 @@ class Openings:
         return bool((self.open & (self.ready_at > at)).any())
 
     def with_placement(self, vms: "IntArray") -> "Openings":
-        """The same after something was placed on the VMs with these indices."""
+        """Openings after something was placed on the VMs with these indices."""
         if self.open[vms].all():
             return self
         is_open = self.open.copy()
@@ -168,9 +169,9 @@ class Openings:
         return replace(self, open=is_open)
 
     def of_vms(self, vms: "IntArray") -> "Openings":
-        """The same of the VMs with these indices alone."""
+        """Openings of the VMs with these indices alone."""
         return Openings(self.open[vms], self.ready_at[vms])
 
     def starts(self, at: float, placement: Sequence[int]) -> float:
-        """When a job would start that is placed at that time: when all its VMs are up."""
+        """Start of a job that is placed at that time: all its VMs are up then."""
         return max(at, float(self.ready_at[list(placement)].max(initial=at)))

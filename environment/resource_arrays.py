@@ -1,6 +1,6 @@
 """Amounts of resources of many VMs at once, as policies count with them: [N] of each resource, by name.
 
-One such holds what is free of all VMs, or offered, or what they have. What one amount is, is in `resources`.
+One such object has the free, the offered or the total resources of all VMs. `resources` defines one amount.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ResourceArrays:
-    """Thousandths of each resource, int64 [N] by name, read-only; of what is not named no VM has anything."""
+    """Thousandths of each resource, int64 [N] by name, read-only; a resource not named is 0 on every VM."""
 
     thousandths: Mapping[str, _IntArray]
 
@@ -28,7 +28,7 @@ class ResourceArrays:
 
     @classmethod
     def of(cls, amounts: Sequence[Resources], names: Iterable[str] = ()) -> "ResourceArrays":
-        """Of VMs with these amounts, as far as it is cpus, memory or one of `names`."""
+        """Build arrays from VMs with these amounts: cpus, memory and those in `names`."""
         count, each = len(amounts), [amount.thousandths for amount in amounts]
         return cls(
             {
@@ -41,12 +41,12 @@ class ResourceArrays:
     def basic(
         cls, milli_cpus: _IntArray, memory_mib: _IntArray, others: Mapping[str, _IntArray]
     ) -> "ResourceArrays":
-        """Of cpus in thousandths and whole MiB, [N] each, as the kernel counts; others as they are."""
+        """Build arrays from milli-cpus and whole MiB, [N] each, as the kernel counts; others unchanged."""
         return cls({CPUS: milli_cpus.copy(), MEMORY: memory_mib * np.int64(THOUSANDTHS), **others})
 
     @classmethod
     def taken(cls, size: int, vms: _IntArray, amounts: Sequence[Resources]) -> "ResourceArrays":
-        """What executors of these amounts take in all of each of `size` VMs; `vms` [E] has the VM of each."""
+        """Sum the amounts of executors on each of `size` VMs; `vms` [E] names the VM of each executor."""
         first = amounts[0] if amounts else Resources()
         if all(amount is first for amount in amounts):
             counts = np.bincount(vms, minlength=size)
@@ -60,7 +60,7 @@ class ResourceArrays:
         return len(self.thousandths[CPUS])
 
     def __sub__(self, other: "ResourceArrays") -> "ResourceArrays":
-        """What is left of each when the other's is taken away; what only the other has stays away."""
+        """Subtract the other's amounts from each; names that only the other has are ignored."""
         gone = other.thousandths
         return ResourceArrays(
             {name: had - gone[name] if name in gone else had for name, had in self.thousandths.items()}
@@ -74,13 +74,13 @@ class ResourceArrays:
         )
 
     def at(self, index: int) -> Resources:
-        """What there is of one VM."""
+        """Resources of one VM."""
         return Resources(
             {name: amount for name, had in self.thousandths.items() if (amount := int(had[index]))}
         )
 
     def of_vms(self, vms: _IntArray) -> "ResourceArrays":
-        """The same of the VMs with these indices alone."""
+        """Resources of the VMs with these indices alone."""
         return ResourceArrays({name: had[vms] for name, had in self.thousandths.items()})
 
     def get(self, name: str) -> _IntArray:
@@ -94,13 +94,13 @@ class ResourceArrays:
         return Resources({name: amount for name, amount in sums if amount})
 
     def amounts(self, name: str) -> _FloatArray:
-        """How much there is of one resource, float64 [N]."""
+        """Amounts of one resource, float64 [N]."""
         found: _FloatArray = self.get(name) / THOUSANDTHS
         found.flags.writeable = False
         return found
 
     def room(self, each: Resources) -> _IntArray:
-        """How many executors of so much each, which is something, fit on every VM; int64 [N]."""
+        """Number of executors of `each`, which is not empty, that fit on every VM; int64 [N]."""
         room: _IntArray | None = None
         for name, amount in each.thousandths.items():
             fitting = self.get(name) // amount
@@ -110,7 +110,7 @@ class ResourceArrays:
         return np.maximum(room, 0, out=room)
 
     def rooms(self, sizes: Sequence[Resources]) -> _IntArray:
-        """For how many executors of each of these sizes there is room in all; int64 [S]."""
+        """Number of executors of each of these sizes that fit in all; int64 [S]."""
         known: dict[int, tuple[Resources, int]] = self.__dict__.setdefault("_rooms", {})
         # Most jobs have the very size that another one has, and views are looked at more than once.
         new = {id(size): size for size in sizes if id(size) not in known}

@@ -1,8 +1,8 @@
-"""What a VM has, an offer brings and an executor takes: exact amounts of resources, by Mesos' names of them.
+"""Exact amounts of resources, by Mesos' names: a VM's, an offer's and an executor's.
 
-An amount is a whole number of thousandths, which is what Mesos keeps of a scalar: sums are exact, and nothing
-that is compared needs a tolerance. Memory is in MiB. Ports are ranges and no part of an amount. The same of
-many VMs at once is in `resource_arrays`.
+An amount is a whole number of thousandths, the precision of Mesos for a scalar: sums are exact, and
+comparisons need no tolerance. Memory is in MiB. Ports are ranges and no part of an amount. `resource_arrays`
+defines the amounts of many VMs at once.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ class Resources:
     def of(
         cls, cpus: float = 0.0, memory_mib: float = 0, others: Mapping[str, float] | None = None
     ) -> "Resources":
-        """So many cpus and MiB, and others by name, each rounded to thousandths."""
+        """Build an amount from cpus, MiB and others by name, each rounded to thousandths."""
         return cls.named({CPUS: cpus, MEMORY: memory_mib, **(others or {})})
 
     @classmethod
@@ -40,7 +40,7 @@ class Resources:
 
     @classmethod
     def read(cls, value: object) -> "Resources":
-        """What `amounts` gave, or logs of the first Stoker, where memory was `memory_mib`.
+        """Read amounts as `amounts` returns them, or from the first Stoker's logs, with `memory_mib`.
 
         Raises ValueError for anything else.
         """
@@ -55,7 +55,7 @@ class Resources:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
-        """As a part of what is validated and written as JSON: `amounts`."""
+        """Schema for pydantic: validate with `read`, write as JSON by `amounts`."""
         from pydantic_core import core_schema
 
         written = core_schema.plain_serializer_function_ser_schema(lambda value: value.amounts)
@@ -82,7 +82,7 @@ class Resources:
         return _nonzero(sums)
 
     def __sub__(self, other: "Resources") -> "Resources":
-        """What is missing from it when the other is taken away is below zero, see `positive`."""
+        """Subtract the other; amounts that are lacking become negative, see `positive`."""
         if not other.thousandths:
             return self
         left = dict(self.thousandths)
@@ -105,7 +105,7 @@ class Resources:
         return _nonzero({name: min(amount, other.get(name)) for name, amount in self.thousandths.items()})
 
     def __floordiv__(self, each: "Resources") -> int:
-        """How many of the other it holds, which has to be something."""
+        """Number of times that `each`, which is not empty, fits into it."""
         return max(0, min(self.get(name) // amount for name, amount in each.thousandths.items()))
 
     def contains(self, other: "Resources") -> bool:
@@ -123,7 +123,7 @@ class Resources:
 
     @property
     def positive(self) -> "Resources":
-        """What of it is above zero."""
+        """The amounts above zero."""
         if min(self.thousandths.values(), default=1) > 0:
             return self
         return Resources({name: amount for name, amount in self.thousandths.items() if amount > 0})
@@ -137,7 +137,7 @@ class Resources:
         return self.thousandths.get(name, 0)
 
     def amount(self, name: str) -> float:
-        """How much there is of one resource."""
+        """Amount of one resource."""
         return self.thousandths.get(name, 0) / THOUSANDTHS
 
     @property
@@ -152,7 +152,7 @@ class Resources:
 
     @property
     def others(self) -> dict[str, float]:
-        """What there is beside cpus and memory, by name."""
+        """Amounts beside cpus and memory, by name."""
         return {name: self.amount(name) for name in self if name not in BASIC}
 
     @property
@@ -161,7 +161,7 @@ class Resources:
         return {name: self.amount(name) for name in self}
 
     def text(self, names: Iterable[str] = ()) -> str:
-        """Cpus, memory and what else there is in words, and of these names also what is not there.
+        """Cpus, memory and the other amounts in words; these names are listed even where the amount is 0.
 
         1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus.
         """
@@ -188,12 +188,12 @@ def total(amounts: Iterable[Resources]) -> Resources:
 
 
 def thousandths(amount: float) -> int:
-    """An amount as it is kept; OverflowError or ValueError for what is no finite number."""
+    """An amount in thousandths; OverflowError or ValueError when it is not a finite number."""
     return round(amount * float(THOUSANDTHS))
 
 
 def word(name: str) -> str:
-    """How users call a resource: MiB for memory."""
+    """Users' word for a resource: MiB for memory."""
     return _WORDS.get(name, name)
 
 

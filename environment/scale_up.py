@@ -1,8 +1,8 @@
-"""Running jobs of a fixed number of executors that began with fewer: how many more they had better have.
+"""Running jobs of a fixed number of executors that began with fewer: how many more executors they should get.
 
-They get them when nobody waits, and join their job where it runs. The same in a simulation and in the
-daemon; numbers in, numbers out. A job whose driver asks for executors itself (dynamic allocation) is none of
-these.
+They get them when no job waits, and the new executors join their job where it runs. The same in a simulation
+and in the daemon; numbers in, numbers out. A job with a driver that asks for executors itself (dynamic
+allocation) is none of these.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ class Grown(NamedTuple):
 
 
 def more_executors(job: Job, given: Sequence[Resources]) -> int:
-    """How many more executors, each like its last, a job on these had better have while nobody waits.
+    """Number of executors, each like its last, that a job on these should get while no job waits.
 
-    The last of them makes a second of the job, and what it takes for it, come to least, by the curve of its
-    type. All that it asked for where nothing is known of it.
+    It minimises the job's seconds plus its weighted core-seconds, by the curve of its type. All that it
+    asked for where nothing is known about it.
     """
     missing = job.executors - len(given)
     if job.dynamic is not None or missing <= 0 or not given:
@@ -57,9 +57,9 @@ def pays(job: Job, given: Sequence[Resources], more: int, left: float | None) ->
 
 
 def sooner(job: Job, sizes: Sequence[Resources], grown: Grown) -> float:
-    """By what the rest of a job's time is multiplied when executors join it; 1 where nothing is known.
+    """Factor on the rest of a job's time when executors join it; 1 where nothing is known.
 
-    `sizes` are those of its executors, the first of them from before.
+    `sizes` are those of its executors, the earlier ones first.
     """
     before, after = (job.duration_on(_first(sizes, count)) for count in (grown.before, grown.after))
     return after / before if before and after else 1.0
@@ -74,7 +74,7 @@ def _first(sizes: Sequence[Resources], count: int) -> tuple[Resources, ...]:
 def expected_of(
     job: Job, sizes: Sequence[Resources], vm_ids: Sequence[str], since: float, grown: Sequence[Grown]
 ) -> float | None:
-    """Seconds that a job is expected to take that began at `since`, with what it has now and `grown`."""
+    """Expected seconds of a job that began at `since`, with its present executors and `grown`."""
     first = grown[0].before if grown else len(sizes)
     seconds = job.expected_on(_first(sizes, first), len({*vm_ids[:first]}))
     if seconds is None:

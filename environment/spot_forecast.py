@@ -1,7 +1,7 @@
-"""How many VMs of a pool will be taken soon, from when some were: of late, and at this time of earlier days.
+"""Forecasts the use of a pool's VMs from past uses: recent ones, and those at this time of earlier days.
 
-For the keeper `forecast` of `environment.pools`, in both worlds. A VM is taken when something is placed there
-that was idle or closed. Only what has happened is counted.
+It serves the idle policy `forecast` of `environment.pools`, in both worlds. A VM is used when something is
+placed there that was idle or closed. Only past events are counted.
 """
 
 from collections import Counter, deque
@@ -36,7 +36,7 @@ class Forecast:
         self._first = seen.first
 
     def seen(self) -> PriceObservations:
-        """What another needs to forecast the same."""
+        """Observations from which another forecast predicts the same."""
         late = tuple((pool, tuple(times)) for pool, times in sorted(self._late.items()))
         slots = tuple(sorted((pool, slot, count) for (pool, slot), count in self._slots.items()))
         return PriceObservations(late, slots, self._first)
@@ -53,7 +53,7 @@ class Forecast:
         self._late.setdefault(pool, deque()).append(at)
 
     def within(self, pool: str, at: float, seconds: float) -> float:
-        """How many VMs of the pool are expected to be taken within so many seconds from then on.
+        """Number of the pool's VMs expected to be used within so many seconds from then on.
 
         As many as of late, or, where it was seen before, half that and half as many as at this time of
         earlier days.

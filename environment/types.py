@@ -1,8 +1,8 @@
-"""The words that every part shares: VM, job, placement request, decision.
+"""Types that every part shares: VM, job, placement request, decision.
 
-What a policy sees is in `view`, what one may be and is told in `policy`, why a decision cannot be in `check`.
-All are immutable values. How a cluster changes is in `environment.model`; who decides is in `agents`.
-Units: seconds, cpus (float cores), MiB, dollars per hour.
+`view` defines the picture that a policy sees, `policy` the contract, `check` the reasons of rejected
+decisions. All are immutable values. `environment.model` changes a cluster; `agents` has the policies. Units:
+seconds, cpus (float cores), MiB, dollars per hour.
 """
 
 from collections.abc import Mapping
@@ -39,8 +39,9 @@ class Vm:
     """A cloud VM: one Mesos agent with all its resources, type and price.
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
-    `note` says what is wrong with what its agent tells of it. `terms` are those of its pool; without them it
-    is simply there. `lease` is what it was opened under, as its agent says; empty when it was not.
+    `note` is the error in its agent's attributes, if any. `terms` are those of its pool; without them it is
+    simply there. `lease` is the lease under which it was opened, as its agent reports; empty when it was
+    not.
     """
 
     id: str
@@ -60,7 +61,7 @@ class Vm:
 
     @property
     def bars(self) -> Bars:
-        """Why jobs may be barred from it: equal for VMs that bar the same jobs."""
+        """Reasons why it may bar jobs: equal for VMs that bar the same jobs."""
         if self.terms is None or (self.terms.spot is None and not self.terms.reserved_for):
             return NOBODY
         return Bars(self.terms.spot is not None, self.terms.pool, self.terms.reserved_for)
@@ -77,9 +78,9 @@ class Vm:
 
 
 class Dynamic(NamedTuple):
-    """A job whose driver asks for executors, and gives them back, while it runs (dynamic allocation).
+    """A job with a driver that requests and releases executors while it runs (dynamic allocation).
 
-    It begins with `initial` of them; what it is short of to have `min` it gets before new jobs get theirs.
+    It begins with `initial` executors; those that it lacks to `min` it gets before new jobs get theirs.
     """
 
     min: int
@@ -87,7 +88,7 @@ class Dynamic(NamedTuple):
 
 
 class Rework(NamedTuple):
-    """What share of what an executor has done is done again when it is lost, or drained before that."""
+    """Shares of an executor's work that are repeated when it is lost, or drained before its loss."""
 
     lost: float = REWORK_LOST
     drained: float = REWORK_DRAINED
@@ -108,29 +109,29 @@ class Job:
     """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
 
     It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
-    of them or not at all. Likewise an executor may have fewer cpus, but no fewer than `min_cpus`. `driver` is
-    what its Spark driver takes when it runs on the cluster and not on the daemon's host.
+    of them or not at all. Likewise an executor may have fewer cpus, but no fewer than `min_cpus`. `driver`
+    is the size of its Spark driver when that runs on the cluster and not on the daemon's host.
     `expected_duration` (seconds) and `prefers` (the placement under which the type runs best) come from the
-    type's profile; None when nothing is known about it. `spread` is how far jobs of the type are from what is
-    expected of them: the standard deviation of the logarithm of real over expected duration. A job that runs
-    for more than `max_runtime` seconds, if given, is ended and has failed; one whose driver fails is started
-    again `retries` times. `owner` is whose job it is, as who submitted it said (empty: nothing was said), and
-    `queue` which queue it belongs to, by its path. `priority` is how it stands beside others, the higher the
-    earlier, and `deadline` by when it should be over (seconds, by the clock of `submitted_at`): the order of
-    jobs may be by these. One that is not `restartable` is never stopped for another. `spark` is the name of
-    the Spark that runs its driver and executors (empty: the only one that there was). `client_driver` is the
-    host of a Spark driver that its user runs, and that was there before the job was; empty where Stoker
-    starts the driver. `unix_user` is whom driver and executors run as (empty: as the daemon's config says).
+    type's profile; None when nothing is known about it. `spread` is the error of expected durations: the
+    standard deviation of the logarithm of real over expected duration. A job that runs for more than
+    `max_runtime` seconds, if given, is ended and has failed; after a failed driver it is started again
+    `retries` times. `owner` is the user named at submission (empty: none was named), and `queue` its queue,
+    by path. `priority` ranks it beside others, the higher the earlier, and `deadline` is when it should be
+    over (seconds, by the clock of `submitted_at`): the order of jobs may be by these. One that is not
+    `restartable` is never stopped for another. `spark` is the name of the Spark that runs its driver and
+    executors (empty: the only one that there was). `client_driver` is the host of a Spark driver that its
+    user runs, and that was there before the job was; empty where Stoker starts the driver. `unix_user` is
+    the account that driver and executors run as (empty: as the daemon's config says).
 
-    It begins when what it comes `after` has ended, and not before `start_at` (seconds). `pauses` are those
-    before it is tried again. Jobs of one `group` are summed up together; one of an `array` is number `index`,
-    from 0, of `count`, of which `at_most` run at once (None: all). `labels` are names and values, in order.
+    It begins after the jobs in `after` have ended, and not before `start_at` (seconds). `pauses` precede its
+    retries. Jobs of one `group` are summed up together; one of an `array` is number `index`, from 0, of
+    `count`, of which `at_most` run at once (None: all). `labels` are names and values, in order.
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
-    only there; `spot_driver` whether its driver may. `rework` is what its type does again of an executor's
-    work when that is lost. `curve` is that of its type: by it is believed what more or less of everything
-    does to its duration; without one, twice the cores take half as long. It is not placed on the spot pools
+    only there; `spot_driver` whether its driver may. `rework` is the share of a lost executor's work that
+    its type repeats. `curve` is that of its type: it predicts the effect of more or fewer resources on its
+    duration; without one, twice the cores take half as long. It is not placed on the spot pools
     `unending_on`, where it is believed never to end (`lasting`).
     """
 
@@ -198,7 +199,7 @@ class Job:
         return self.size.memory_mib
 
     def barred(self, vm: Vm) -> str:
-        """Why the VM is no place for its executors, whatever is free there; empty when it is one."""
+        """Reason why the VM bars the job's executors regardless of free resources; empty when it does not."""
         return barred(vm.terms, self.id, *self.uses, self.size)
 
     @property
@@ -222,20 +223,20 @@ class Job:
 
     @property
     def begins_with(self) -> int:
-        """How many executors it asks for to begin with; a driver on the cluster is placed beside one."""
+        """Number of executors requested at first; a driver on the cluster is placed beside one."""
         if self.dynamic is None:
             return self.executors
         return max(self.dynamic.initial, int(self.driver is not None))
 
     @property
     def asked(self) -> tuple[Resources, ...]:
-        """What it asks for all its executors."""
+        """Resources requested for all its executors."""
         return (self.size,) * self.executors
 
     def duration_on(self, sizes: tuple[Resources, ...]) -> float | None:
-        """Seconds that it is expected to take on executors of these sizes: longer by what they lack.
+        """Expected seconds on executors of these sizes: longer in proportion to the resources that they lack.
 
-        Without sizes they are what the job asks for. None when its duration is not known at all.
+        Without sizes they are those that the job requests. None when its duration is unknown.
         """
         if self.expected_duration is None or not sizes or sizes == self.asked:
             return self.expected_duration
@@ -243,7 +244,7 @@ class Job:
         return self.duration_with(sum(cpus), sum(size.memory_mib for size in sizes), min(cpus))
 
     def duration_with(self, cores: float, memory_mib: float, cpus: float) -> float | None:
-        """The same with so many cores and so much memory in all, more than none; the least one has `cpus`."""
+        """Expected seconds with these cores and memory in all, above zero; the least executor has `cpus`."""
         if self.expected_duration is None:
             return None
         if self.curve is None:
@@ -253,7 +254,7 @@ class Job:
         return self.expected_duration * (self.curve.seconds_on(cores, memory_mib, cpus) / asked)
 
     def expected_on(self, sizes: tuple[Resources, ...], vms: int) -> float | None:
-        """The same on so many different VMs: `BAD_PLACEMENT_FACTOR` times that when it is badly placed."""
+        """Expected seconds on so many different VMs: times `BAD_PLACEMENT_FACTOR` when badly placed."""
         seconds = self.duration_on(sizes)
         if seconds is None or placed_well(self.prefers, len(sizes) or self.executors, vms):
             return seconds
@@ -266,11 +267,12 @@ class PlacementRequest:
 
     `present_on` names, by VM id, where the job's other executors are; `first_number` is the first new
     executor's number. `again` says that these replace lost ones, and go before new jobs; `grows` that they
-    are more for a running job, which takes as many as there are. `sizes` is what each of `count` takes;
-    without it all are what the job asks for. `avoided` names, by id, VMs that are no place for it now: its
-    last launches there never ran. `profile` is the number of their resource profile in Spark. `released_at`
-    is when its job began to wait for its turn, where something held it after its submission. `at_most` is how
-    many of its executors the machine under an embedded cluster carries now; None: all.
+    are more for a running job, which takes as many as there are. `sizes` are those of each of `count`
+    executors; without it all have the job's size. `avoided` names, by id, VMs that are no place for it now:
+    its last launches there never ran. `profile` is the number of their resource profile in Spark.
+    `released_at` is when its job began to wait for its turn, where something held it after its submission.
+    `at_most` limits its executors to those that the machine under an embedded cluster carries now; None:
+    all.
     """
 
     job: Job
@@ -297,7 +299,7 @@ class PlacementRequest:
 
     @property
     def fewest(self) -> int:
-        """How many executors a placement has at least: a job's `fewest` at first, and all of lost ones."""
+        """Minimum number of executors in a placement: a job's `fewest` at first, and all of lost ones."""
         if self.grows:
             return min(self.count, 1)
         return self.count if self.again else min(self.job.fewest, self.count)
@@ -308,7 +310,7 @@ class PlacementRequest:
 
     @property
     def full(self) -> "PlacementRequest":
-        """The request for all executors that a new job may have, where it is shown for what fits only."""
+        """The request for as many executors as a new job may get, where it was reduced to those that fit."""
         most = self.job.begins_with if self.at_most is None else min(self.job.begins_with, self.at_most)
         if self.joins or self.job.min_executors is None or self.count == most:
             return self
@@ -316,19 +318,19 @@ class PlacementRequest:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Equal of requests between which nobody can tell who knows neither types, durations nor ages."""
+        """Key that is equal for requests which differ at most in job type, duration and age."""
         job = self.job
         asked = (self.count, self.sizes or job.size, job.executors, job.fewest, job.driver, job.prefers)
         return (*asked, self.joins, self.present_on, self.avoided, job.uses, job.spot_driver, job.rework)
 
     @property
     def size(self) -> Resources:
-        """What one executor takes at most: of each resource the most, where they differ."""
+        """Largest size of one executor: the maximum of each resource, where executors differ."""
         return reduce(or_, self.sizes) if self.sizes else self.job.size
 
     @property
     def asked(self) -> tuple[Resources, ...]:
-        """What is asked for each executor: a placement gives it that or less."""
+        """Resources requested for each executor; a placement grants these or less."""
         return self.sizes or (self.job.size,) * self.count
 
     @property
@@ -342,15 +344,15 @@ class PlacementRequest:
         return self.size.memory_mib
 
     def granted(self, place: "Place") -> tuple[Resources, ...]:
-        """What each executor of a placement takes."""
+        """Resources of each executor of a placement."""
         return place.sizes or self.asked[: len(place.placement)]
 
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """A job that is over, as a policy that learns from it sees it: what it took, from when to when.
+    """A job that is over, for policies that learn from it: its VMs, executor sizes, start and end.
 
-    `vm_ids` and `sizes` are those of its executors; `finished` tells whether it did what it was to do.
+    `vm_ids` and `sizes` are those of its executors; `finished`: the job completed its work.
     """
 
     job: Job
@@ -363,17 +365,17 @@ class EndedJob:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Put a job of the queue: for each executor the index of its VM in the view, and in words why there.
+    """Place a job of the queue: the index of each executor's VM in the view, and reasons in words.
 
     The job may be any of the queue; a policy that only places the first keeps to first come, first served.
     There may be fewer executors than are asked for, if no fewer than the request's `fewest`. `sizes`, if
-    given, is what each of them takes: at most what is asked for it, and not less than `LEAST`; without it
-    each takes what is asked.
+    given, are those of each executor: at most the requested one, and not less than `LEAST`; without it each
+    has the requested size.
 
-    `why` may be empty, or have one sentence per executor; `scores`, if given, is what the policy made of
-    each VM (one number per VM of the view, higher is better). `details` has more such numbers by name, for
+    `why` may be empty, or have one sentence per executor; `scores`, if given, is the policy's rating of each
+    VM (one number per VM of the view, higher is better). `details` has more such numbers by name, for
     explanations only. `driver` is the index of the VM of a driver on the cluster, which the round finds,
-    whatever a policy says.
+    regardless of the policy.
     """
 
     job_id: str

@@ -1,7 +1,7 @@
-"""What a policy sees: a picture of the cluster at one moment, the same in a simulation and in the daemon.
+"""The policy's view: the cluster at one moment, the same in a simulation and in the daemon.
 
-It is made of belief alone. Who makes one, of a model's records or of an episode, only says who runs where and
-since when; when what runs will end is computed here, and nobody can put it in.
+It is made of belief alone. Its builders, from a model's records or from an episode, only name the VMs of each
+running job and its start; the ends of running jobs are computed here, and no builder can set them.
 """
 
 import math
@@ -28,12 +28,13 @@ _BASIC = frozenset(BASIC)
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A placed job as a policy sees it: which VMs hold its executors, since when, and what is expected of it.
+    """A placed job as a policy sees it: the VMs of its executors, its start and its expected duration.
 
-    `expected` is how many seconds it was expected to take when it started, on the placement that it got; None
-    when that is not known, and 0 when it is over and only its executors have still to go. A driver on the
-    cluster comes last among `vm_ids`. `sizes` is what each executor takes; empty when there are as many as
-    the job asks for, and each takes what it asks for. `grown` says when executors joined it while it ran.
+    `expected` is the number of seconds that it was expected to take when it started, on its placement; None
+    when that is not known, and 0 when it is over and only its executors still have to go. A driver on the
+    cluster comes last among `vm_ids`. `sizes` are the resources of each executor; empty when there are as
+    many executors as the job asks for, and each takes the requested ones. `grown` lists when executors
+    joined it while it ran.
     """
 
     job: Job
@@ -44,17 +45,17 @@ class RunningJob:
     grown: tuple[Grown, ...] = ()
 
     def end_at(self, now: float) -> float | None:
-        """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
+        """Believed end of the job, given that it still runs at `now`; None when that is not known."""
         return None if self.expected is None else self.end_assuming(now, self.expected)
 
     def end_assuming(self, now: float, unknown: float) -> float:
-        """The same, where a job of which nothing is known is taken to last for so many seconds."""
+        """Believed end, where a job of unknown duration is assumed to last for so many seconds."""
         seconds = unknown if self.expected is None else self.expected
         return expected_end(now, self.started_at, seconds, self.job.spread)
 
     @property
     def taken(self) -> tuple[Resources, ...]:
-        """What each executor takes, in the order of `vm_ids`."""
+        """Resources of each executor, in the order of `vm_ids`."""
         return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
 
     def joined(
@@ -78,14 +79,14 @@ class RunningJob:
 class ClusterView:
     """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
 
-    `free` is what nobody holds of cpus, memory and what else a known job asks for, `executors` counts the
-    executors on each VM, `running` has the jobs that hold VMs: until when they do is made of that alone, the
-    same in every world. `offered` is what of all that may be used now; without it, as in a simulation,
-    everything that is free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out
-    until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is
-    placed there that is known to last longer. `limits` says what else the master keeps from us, such as what
-    is over a quota. `openings` says which VMs are open and when others could be, where some come and go.
-    `room_for` counts with what may be used.
+    `free` has the free cpus, memory and other resources that a known job asks for, `executors` counts the
+    executors on each VM, `running` has the jobs that hold VMs: the times until which they do follow from
+    that alone, the same in every world. `offered` is the part usable now; without it, as in a simulation,
+    everything that is free. `left_out` has, by VM id, the reason why nothing is placed there now (`is left
+    out until ...`), `leaves_at` the time when others are taken away (seconds), for maintenance that was
+    planned: no job is placed there that is known to last longer. `limits` lists the resources that the
+    master withholds, such as those over a quota. `openings` says which VMs are open and when others could
+    be, where some come and go. `room_for` counts with the resources that may be used.
     """
 
     at: float
@@ -109,12 +110,12 @@ class ClusterView:
 
     @cached_property
     def spot(self) -> "NDArray[np.bool_]":
-        """Which VMs their cloud may take away; bool [N]."""
+        """VMs that their cloud may take away; bool [N]."""
         return np.array([vm.spot for vm in self.vms], np.bool_)
 
     @cached_property
     def capacity(self) -> ResourceArrays:
-        """What each VM has of what is shown of it."""
+        """Capacity of each VM, for the resources that the view shows."""
         return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
 
     @property
@@ -129,32 +130,32 @@ class ClusterView:
 
     @property
     def free_cpus(self) -> FloatArray:
-        """Cpus of each VM that nobody holds; float64 [N]."""
+        """Free cpus of each VM; float64 [N]."""
         return self.free.cpus
 
     @property
     def free_memory_mib(self) -> FloatArray:
-        """Memory of each VM that nobody holds, MiB; float64 [N]."""
+        """Free memory of each VM, MiB; float64 [N]."""
         return self.free.memory_mib
 
     @cached_property
     def is_open(self) -> "NDArray[np.bool_]":
-        """Which VMs are there, or boot already: on others a job opens one, and waits for it; bool [N]."""
+        """VMs that are up or booting: on others a job opens one, and waits for it; bool [N]."""
         return np.ones(len(self.vms), np.bool_) if self.openings is None else self.openings.open
 
     @cached_property
     def usable(self) -> ResourceArrays:
-        """What of each VM is free and may be used now."""
+        """Resources of each VM that are free and may be used now."""
         return self.free if self.offered is None else self.free & self.offered.resources
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        """Where each VM stands, by its id."""
+        """Index of each VM, by its id."""
         return {vm.id: number for number, vm in enumerate(self.vms)}
 
     @cached_property
     def busy_until(self) -> FloatArray:
-        """Until when each VM is believed to be held, seconds; float64 [N], read-only.
+        """Time until which each VM is believed to be held, seconds; float64 [N], read-only.
 
         The view's own time when it is free, NaN when that is not known of one that holds it.
         """
@@ -164,22 +165,22 @@ class ClusterView:
         return until
 
     def busy_until_assuming(self, unknown: float) -> FloatArray:
-        """The same, where a job of which nothing is known is taken to last for so many seconds.
+        """Same as `busy_until`, but unknown durations are assumed to last for so many seconds.
 
-        As long from now on where nobody knows what runs on a VM.
+        As long from now on where the occupants of a VM are unknown.
         """
         return self._assuming(unknown)[0].copy()
 
     def next_end_assuming(self, unknown: float) -> float:
-        """When the first of the running jobs is believed to end, by the same; the view's time without any."""
+        """Believed end of the first running job, by the same; the view's time without any."""
         return float(self._assuming(unknown)[1].min(initial=math.inf)) if self.running else self.at
 
     def ends_assuming(self, unknown: float) -> FloatArray:
-        """When each of the running jobs is believed to end, by the same; float64, like `running`."""
+        """Believed end of each running job, by the same; float64, like `running`."""
         return self._assuming(unknown)[1]
 
     def _assuming(self, unknown: float) -> tuple[FloatArray, FloatArray]:
-        """Both; whoever looks at a view asks for them for every job that he looks at."""
+        """Last end on each VM and end of each running job, cached since policies read both for every job."""
         known: tuple[float, FloatArray, FloatArray] | None = self.__dict__.get("_assumed")
         if known is None or known[0] != unknown:
             ends = [job.end_assuming(self.at, unknown) for job in self.running]
@@ -188,7 +189,7 @@ class ClusterView:
         return known[1:]
 
     def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
-        """Of each VM the last of the ends of what runs there, by job; NaN if one is."""
+        """Latest end of a running job on each VM, from the ends by job; NaN if one of them is NaN."""
         index, last = self.index, [-math.inf] * (len(self.vms) + 1)  # the last is for VMs that are not shown
         for job, end in zip(self.running, ends, strict=True):
             for vm_id in job.vm_ids:
@@ -211,7 +212,7 @@ class ClusterView:
         return self.usable.memory_mib
 
     def room_for(self, request: PlacementRequest) -> IntArray:
-        """How many executors of the request may be placed on each VM now; int64 [N], read-only."""
+        """Number of executors of the request that may be placed on each VM now; int64 [N], read-only."""
         known: tuple[PlacementRequest, IntArray] | None = self.__dict__.get("_room")
         if known is not None and known[0] is request:
             return known[1]  # who has looked for room often asks again, to say why there was none
@@ -222,9 +223,9 @@ class ClusterView:
         return room
 
     def most_for(self, request: PlacementRequest, beside: Set[str] = _BASIC) -> IntArray | None:
-        """How many executors may be placed on each VM by what they take beside these; int64 [N].
+        """Maximum number of executors on each VM by their resources other than `beside`; int64 [N].
 
-        None when that limits nothing.
+        None when those limit nothing.
         """
         limits, size = self._most_otherwise(request), request.size
         others = NOTHING if size.thousandths.keys() <= beside else size.without(beside)
@@ -234,7 +235,7 @@ class ClusterView:
         return np.minimum(room, limits)
 
     def _most_otherwise(self, request: PlacementRequest) -> IntArray | None:
-        """How many executors may be placed on each VM for other reasons than resources; int64 [N] or None."""
+        """Limit on executors of each VM for reasons other than resources; int64 [N] or None."""
         limits = []
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
@@ -245,13 +246,13 @@ class ClusterView:
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
 
     def closes_some(self, request: PlacementRequest) -> bool:
-        """Whether some VMs may be no place for the request, whatever is free there."""
+        """Whether some VMs may bar the request, regardless of free resources."""
         if self.left_out or request.avoided or self.leaves_at:
             return True
         return self._may_bar(request.job) and bool(self._barred(request.job).any())
 
     def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
-        """Which VMs are no place for the request, whatever is free there; bool [N]."""
+        """VMs that bar the request, regardless of free resources; bool [N]."""
         barred = self._barred(request.job)
         if not (self.left_out or request.avoided or self.leaves_at):
             return barred
@@ -263,26 +264,26 @@ class ClusterView:
 
     @property
     def reserves(self) -> bool:
-        """Whether some of its VMs are reserved for jobs that ask for what they have."""
+        """Whether some VMs are reserved for jobs that request their special resources."""
         return any(bars.reserved_for for bars in self._bars[0])
 
     def _may_bar(self, job: Job) -> bool:
-        """Whether some of its VMs could bar the job for what they are, found quickly."""
+        """Whether some VMs could bar the job by their terms; a quick check."""
         return job.uses != ANYWHERE or self.reserves
 
     def _barred(self, job: Job) -> "NDArray[np.bool_]":
-        """Which VMs bar the job for what they are; bool [N]."""
+        """VMs that bar the job by their terms; bool [N]."""
         kinds, of = self._bars
         return np.array([bool(job.barred(vm)) for vm in kinds.values()], np.bool_)[of]
 
     @cached_property
     def paid(self) -> "NDArray[np.bool_]":
-        """Which VMs are paid for only while they are there: those of pools that come and go; bool [N]."""
+        """VMs that cost money only while they are there: those of pools that come and go; bool [N]."""
         return np.array([vm.terms is not None and not vm.terms.always for vm in self.vms], np.bool_)
 
     @cached_property
     def extras(self) -> "Mapping[str, NDArray[np.bool_]]":
-        """Which VMs have what only some jobs ask for, such as gpus, by its name; bool [N] each."""
+        """VMs with each resource that only some jobs request, such as gpus, by its name; bool [N] each."""
         return extras_of(self.vms)
 
     @cached_property
@@ -303,10 +304,10 @@ class ClusterView:
         return duration is not None and self.at + duration > self.leaves_at[vm_id]
 
     def seen_by(self, request: PlacementRequest) -> "ClusterView":
-        """The view for one request, for who looks at free cpus and memory alone.
+        """The view for one request, for policies that read only free cpus and memory.
 
-        Only what may be used now is free of a VM, and no more cpus than as many executors take as
-        may be placed there by what else they ask for. The view itself where that makes no difference.
+        Free are only the resources that may be used now, and no more cpus than those of the executors that
+        fit there by their other resources. The view itself where that makes no difference.
         """
         most, usable = self.most_for(request), self.usable
         if most is not None:
@@ -317,7 +318,7 @@ class ClusterView:
         return self if usable is self.free or all(same) else self.changed(free=usable)
 
     def of_vms(self, vms: IntArray) -> "ClusterView":
-        """The same moment, as if there were only the VMs with these indices and what runs there."""
+        """The same moment, restricted to the VMs with these indices and the jobs that run there."""
         shown = tuple(map(self.vms.__getitem__, vms.tolist()))
         ids = {vm.id for vm in shown}
         return ClusterView(
@@ -338,7 +339,7 @@ class ClusterView:
     ) -> "ClusterView":
         """The view after the request's executors took their resources (nothing is checked here).
 
-        They belong to what is running then. Without `sizes` each takes what is asked for it.
+        They count as running then. Without `sizes` each has the requested size.
         """
         vms = np.asarray(placement, dtype=np.int64)
         counts = np.bincount(vms, minlength=len(self.vms))
@@ -387,7 +388,7 @@ class ClusterView:
         return (*self.running, RunningJob(job, vm_ids, starts, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
-        """The same VMs with other arrays; what was computed of the VMs alone is kept."""
+        """The same VMs with other arrays; values computed from the VMs alone stay cached."""
         view, kept = object.__new__(ClusterView), self.__dict__  # `replace` takes three times as long
         view.__dict__.update({name: kept[name] for name in _KEPT if name in kept}, **arrays)
         view.__post_init__()

@@ -1,8 +1,8 @@
 """The `http_parser.http.HttpParser` that pymesos imports, as a thin adapter on httptools.
 
 pymesos 0.3.15 depends on the package `http-parser`, whose C sources do not compile on Python 3.11. It uses
-one class of it, to read the responses of a master; `install()` registers ours under the name pymesos imports.
-Reading records (RecordIO) and anything about Mesos is pymesos' own business, not this module's.
+one class of it, to read the responses of a master; `install()` registers this adapter under the name pymesos
+imports. pymesos itself reads records (RecordIO) and implements everything about Mesos.
 """
 
 import sys
@@ -30,9 +30,9 @@ class HttpParser:
         self._error = _PARSED
 
     def execute(self, data: bytes, length: int) -> int:
-        """Parse the first `length` bytes of `data` and return how many were taken: all, or 0 after an error.
+        """Parse the first `length` bytes of `data`; return the parsed number: all, or 0 after an error.
 
-        No bytes at all mean that the peer closed: that ends a body whose length was not told.
+        No bytes at all mean that the peer closed: that ends a body of unknown length.
         """
         if length == 0:
             self._message_complete |= self._headers_complete and not self._is_framed()
@@ -81,7 +81,7 @@ class HttpParser:
     # Called by httptools.
 
     def on_message_begin(self) -> None:
-        """Start a message; what an informational one before it left is forgotten."""
+        """Start a message; discard the rest of an informational message before it."""
         self._headers.clear()
         self._body.clear()
         self._headers_complete = self._message_complete = False

@@ -1,1 +1,1 @@
-"""What is known about jobs: Spark applications to measure, measured profiles, workloads, trace readers."""
+"""Knowledge about jobs: Spark applications to measure, measured profiles, workloads, trace readers."""

@@ -1,4 +1,4 @@
-"""How long a job takes on more or fewer cores and with more or less memory: the curve of its type.
+"""Duration of a job on more or fewer cores and with more or less memory: the curve of its type.
 
 Its numbers stand in a profile (`job_profile`); they are fitted to measured runs in `summary`.
 """
@@ -39,7 +39,7 @@ class Curve(NamedTuple):
         return own + self.work * pace * (1 + (self.spilling - 1) * missing)
 
     def worth_having(self, cpus: float, memory_mib: int) -> int:
-        """How many executors of that size are worth having: the most that run at half the best efficiency.
+        """Largest worthwhile number of executors of that size: the most that run at half the best efficiency.
 
         That is, the core-seconds of all of them are at most twice those of the number that takes fewest; with
         Amdahl's law and no start-up, 1 + 1 / serial of one core. 256 at most.

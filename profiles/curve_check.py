@@ -1,6 +1,6 @@
-"""How well a type's curve tells what it takes on sizes that it was not fitted to, and what half the cores do.
+"""Accuracy of a type's curve on sizes outside of its fit, and the effect of half the cores.
 
-How a curve is fitted is in `summary`, what it means in `curve`.
+`summary` fits a curve, `curve` defines its meaning.
 """
 
 import statistics
@@ -39,10 +39,10 @@ class MeasuredSize:
 
 @dataclass(frozen=True, slots=True)
 class HalvingCheck:
-    """What half the cores did: half the executors, or half the cpus of each.
+    """Effect of half the cores: half the executors, or half the cpus of each.
 
     `longer` and `saved` are shares of the seconds and core-seconds on all of them; `by_curve` and
-    `work_longer` are what the curve makes of `longer`, and of it without start-up and warming.
+    `work_longer` are the curve's predictions of `longer`, and of it without start-up and warming.
     """
 
     executors: int
@@ -61,7 +61,7 @@ class HalvingCheck:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCurve:
-    """What was measured of a type, by size, and what its curve says of it; start-up is in seconds."""
+    """Measurements of a type, by size, and its curve's predictions; start-up is in seconds."""
 
     type: str
     curve: Curve
@@ -70,13 +70,13 @@ class MeasuredCurve:
 
     @property
     def law(self) -> str:
-        """Which of the laws erred least."""
+        """Name of the law that erred least."""
         law = "Amdahl" if self.curve.power == 1 else "power"
         return f"{law}, warming" if self.curve.warming else law
 
 
 def measured_curves(runs: Sequence[MeasuredRun]) -> Mapping[str, MeasuredCurve]:
-    """By type, in the order of their names; ProfileError when no run has finished."""
+    """Curves by type, in the order of their names; ProfileError when no run has finished."""
     by_type: dict[str, list[MeasuredRun]] = {}
     for run in runs:
         if run.state == "finished":

@@ -1,4 +1,4 @@
-"""What is known of job types: which placement they prefer, how long they take. The values stand in YAML."""
+"""Profiles of job types: preferred placement and duration. The values stand in YAML."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -19,16 +19,16 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ReworkShares(Strict):
-    """What share of what an executor has done is done again when it is lost, or drained before that."""
+    """Shares of an executor's work that are repeated when it is lost, or drained before its loss."""
 
     lost: Share = REWORK_LOST
     drained: Share = REWORK_DRAINED
 
 
 class JobProfile(Strict):
-    """What is known of a job type: how it likes to be placed, and how long it takes when it is placed so.
+    """Profile of a job type: its preferred placement, and its duration on that placement.
 
-    How its numbers make a duration is said in `profiles.curve`.
+    `profiles.curve` computes a duration from its numbers.
     """
 
     bound_by: Literal["cpu", "network", "memory"]
@@ -54,7 +54,7 @@ class JobProfile(Strict):
         return self.duration_on(cpus * executors, memory_mib * executors, cpus)
 
     def duration_on(self, cores: float, memory_mib: float, cpus: float) -> float:
-        """The same of the cores and the memory of all its executors together, and of the least one's cpus."""
+        """Seconds on these cores and memory of all its executors together, with the least one's cpus."""
         return self.curve.seconds_on(cores, memory_mib, cpus)
 
     @property

@@ -31,7 +31,7 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """Tells the runs of a plan apart."""
+        """Name that distinguishes the runs of a plan."""
         size = f"{self.input_mib:g}m-{self.executors}x{self.cpus:g}x{self.memory_mib}"
         return f"{self.app}-{size}-on{self.vms}-beside{self.beside}-r{self.repeat}"
 
@@ -48,9 +48,9 @@ def app_path(app: str) -> Path:
 def runs_of(plan: MeasuringPlan, cluster: Cluster) -> tuple[PlannedRun, ...]:
     """All runs of a plan: one repeat after the other, each in an order of its own drawn by the plan's seed.
 
-    So what changes on the machine over time falls on all alike, and a plan that is cut short has measured a
-    bit of everything. Placements that come to the same VMs are run once. ConfigError names a run that would
-    not fit the cluster, or an app that is not there.
+    So a change on the machine over time affects all alike, and a plan that is cut short has measured a bit
+    of everything. Placements that come to the same VMs are run once. ConfigError names a run that would not
+    fit the cluster, or an app that is not there.
     """
     dice, ordered = random.Random(plan.seed), []  # noqa: S311  order, not secrecy
     for repeat in range(max(grid.repeats for grid in plan.grids)):

@@ -34,11 +34,11 @@ class _PieceStream(io.RawIOBase):
         self._pieces, self._left = pieces, memoryview(b"")
 
     def readable(self) -> bool:
-        """It is there to be read."""
+        """True: the stream is for reading."""
         return True
 
     def readinto(self, buffer: object, /) -> int:
-        """Fill the buffer from what is left of the last piece, or the next one."""
+        """Fill the buffer from the rest of the last piece, or from the next one."""
         into = memoryview(cast(bytearray, buffer)).cast("B")
         while not self._left:
             piece = next(self._pieces, None)
@@ -140,7 +140,7 @@ def _unpack_lzf(data: bytes, size: int) -> bytes:
 
 
 def _read(file: BinaryIO, packed: int, size: int) -> bytes | None:
-    """So many bytes; None where there are fewer, as the writer ended. ValueError where they are too many."""
+    """Read so many bytes; None if the writer ended before; ValueError if they are too many."""
     if max(packed, size) > MOST_BLOCK:
         raise ValueError("a block is larger than any that is written")
     data = file.read(packed)

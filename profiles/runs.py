@@ -1,8 +1,8 @@
-"""Measured runs of jobs, kept as Parquet: a folder with `runs.parquet` and `about.json`.
+"""Measured runs of jobs, stored as Parquet: a folder with `runs.parquet` and `about.json`.
 
-Every row of the table is one job. The schema has a version, which stands in the file; `about.json` tells the
-plan, the machine and the versions. How runs are measured is in `daemon.cli.profile.measure`, what is made of
-them in `environment.simulation.durations.fitting`.
+Every row of the table is one job. The schema has a version, which stands in the file; `about.json` has the
+plan, the machine and the versions. `daemon.cli.profile.measure` measures runs,
+`environment.simulation.durations.fitting` fits models to them.
 """
 
 import json
@@ -28,7 +28,7 @@ _FAR, _NEAR = 3.5, 0.1
 
 
 class ProfileError(ValueError):
-    """A folder of profiles that cannot be used; the text names it and says what is wrong."""
+    """Unusable folder of profiles; the text names it and the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class MeasuredRun:
 
     @property
     def held(self) -> float:
-        """For how long it held its VMs: from the decision to its end, which is what a simulation runs."""
+        """Seconds for which it held its VMs: from the decision to its end, as a simulation runs it."""
         return self.launching + self.duration
 
     @property
@@ -78,7 +78,7 @@ class MeasuredRun:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """The same for runs that should take equally long."""
+        """Key that is equal for runs which should take equally long."""
         crowd = self.name.rpartition("-r")[0] or self.name
         return (self.type, self.input_mib, self.executors, self.cpus, self.memory_mib, self.vms, crowd)
 
@@ -89,7 +89,7 @@ def measured(
     started_at: float | None,
     **values: Any,
 ) -> MeasuredRun:
-    """A run from what the daemon knows (`values`) and Spark's own log, if there is one."""
+    """A run from the daemon's values (`values`) and Spark's own log, if there is one."""
     startup = None
     if app is not None and app.working_at is not None and started_at is not None:
         startup = max(0.0, app.working_at - started_at)
@@ -118,7 +118,7 @@ def outliers(runs: Sequence[MeasuredRun]) -> frozenset[tuple[str, int]]:
 
 
 def about_machine(spark: str) -> dict[str, object]:
-    """The machine and the versions of what ran on it; `spark` is that of Spark."""
+    """The machine, and the versions of the programs that ran on it; `spark` is Spark's version."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -140,9 +140,9 @@ def about_machine(spark: str) -> dict[str, object]:
 
 
 def write_runs(folder: Path, runs: Sequence[MeasuredRun], about: Mapping[str, object]) -> None:
-    """Write both files, each in one step, so that whoever is killed meanwhile leaves the earlier runs.
+    """Write both files, each in one step, so that a writer killed meanwhile leaves the earlier runs.
 
-    First what tells of the machine: runs without it could not be gone on with.
+    First the description of the machine: runs without it could not be continued.
     """
     import pyarrow.parquet
 
@@ -178,7 +178,7 @@ def read_runs(folder: Path) -> tuple[MeasuredRun, ...]:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What `about.json` says; ProfileError when it cannot be read."""
+    """Read `about.json`; ProfileError when it cannot be read."""
     try:
         values = json.loads((folder / ABOUT).read_text())
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Spark's event log of an application: when it did what, stage by stage. How runs are kept is in `runs`."""
+"""Spark's event log of an application: its times, stage by stage. `runs` stores runs."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class AppLog:
-    """An application: times are seconds since the epoch, None for what never came."""
+    """An application: times are seconds since the epoch, None for events that never came."""
 
     spark_version: str
     started_at: float
@@ -83,7 +83,7 @@ def parts_of(names: Sequence[str]) -> list[str]:
     """The files, by their paths, that make up a log, in order; EventLogError when some are missing.
 
     That is a single file, or those of a folder in which Spark begins a new one now and then
-    (`spark.eventLog.rolling.enabled`): its last compacted one, which has what is left of all before it, and
+    (`spark.eventLog.rolling.enabled`): its last compacted one, which has the rest of all before it, and
     those that follow.
     """
     rolled = {name: match for name in names if (match := _ROLLED.fullmatch(Path(name).name))}
@@ -107,7 +107,7 @@ def parts_of(names: Sequence[str]) -> list[str]:
 
 
 def read_log(path: Path) -> AppLog:
-    """Read an event log, a file or a folder, also one whose application was cut short.
+    """Read an event log, a file or a folder, also that of an application that was cut short.
 
     EventLogError when it is none.
     """
@@ -121,10 +121,10 @@ def read_log(path: Path) -> AppLog:
 
 
 def parse_log(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
-    """As `read_log`, from its open files in order, each with its name; all of it is shown under `name`.
+    """Parse a log as `read_log` does, from its open files in order, each with its name; `name` labels it.
 
-    An application writes its log itself, so anything may be in it: what is more than `LONGEST_LOG`, unpacked,
-    is not read, and whatever is not as Spark writes it is an EventLogError.
+    An application writes its log itself, so anything may be in it: more than `LONGEST_LOG`, unpacked, is not
+    read, and content in a format other than Spark's raises EventLogError.
     """
     try:
         return _parse(files, name)
@@ -205,7 +205,7 @@ def _note_task(stages: dict[tuple[int, int], _Stage], event: Event) -> None:
 
 
 def _stages(stages: Mapping[tuple[int, int], _Stage]) -> Iterator[StageTimes]:
-    """Those that ran; a stage that was skipped has no tasks."""
+    """Stages that ran; a stage that was skipped has no tasks."""
     names = (
         "task_seconds",
         "cpu_seconds",

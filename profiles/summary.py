@@ -56,7 +56,7 @@ def profiles_text(profiles: Mapping[str, JobProfile], source: str) -> str:
 
 
 def preferred_runs(runs: Sequence[MeasuredRun]) -> tuple[Sequence[MeasuredRun], float]:
-    """Of the runs of a type those that its curve is fitted to, and the seconds of start-up in them.
+    """Runs of a type that its curve is fitted to, and the seconds of start-up in them.
 
     They are those of the input that was measured most, alone on their VMs and placed as the type prefers; of
     a size of which there are no such runs, others.
@@ -126,9 +126,9 @@ def _startup(run: MeasuredRun) -> float:
 def fitted_curve(runs: Sequence[MeasuredRun], startup: float) -> Curve:
     """The curve of runs that begin to work after `startup` seconds.
 
-    Amdahl's law, a power law (AutoExecutor, arXiv 2112.08572) or Amdahl's with what each executor does for
-    itself: whichever errs less on sizes that it was not fitted to, in doubt the first. With too few sizes
-    nothing tells them apart.
+    Amdahl's law, a power law (AutoExecutor, arXiv 2112.08572) or Amdahl's with each executor's own part: the
+    one that errs least on sizes outside of its fit, in doubt the first. With too few sizes nothing tells
+    them apart.
     """
     sizes = np.array([(run.executors, run.cpus) for run in runs])
     seconds = np.array([run.held for run in runs]) - startup

@@ -1,7 +1,6 @@
-"""Decisions with what followed, as Parquet: what a daemon decided when, what it saw, what came of the job.
+"""Decisions with their consequences, as Parquet: a daemon's decisions, its view then, and the jobs' outcomes.
 
-A row is one decision about one job. Who makes rows of what a daemon has recorded is
-`daemon.maintenance.recorded_runs`.
+A row is one decision about one job. `daemon.maintenance.recorded_runs` makes rows from a daemon's records.
 """
 
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ SCHEMA_VERSION = 1
 class TrajectoryStep:
     """A decision, `place` or `wait`, and the fate of its job; times are seconds since the epoch.
 
-    `vms`, `free_cpus` and `free_memory_mib` are what was looked at before the decision, VM by VM; `chosen` is
-    the VM of each executor that was placed. Of a job that is not over, what is not known yet is None.
+    `vms`, `free_cpus` and `free_memory_mib` were the input of the decision, VM by VM; `chosen` is the VM of
+    each executor that was placed. Values that an unfinished job does not have yet are None.
     """
 
     at: float

@@ -72,7 +72,7 @@ class AdaptivePlayer:
         self._room, self._used = np.zeros((2, len(vms)), np.int64)
 
     def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
-        """Play row 0 until so many jobs are placed."""
+        """Play row 0 until `until` jobs are placed."""
         from agents.baselines.kernel.adapting import play_adaptive  # here, since it brings numba
 
         unknown = PREFERENCES[self._unknown]
@@ -121,5 +121,5 @@ def _unused(view: ClusterView) -> IntArray:
 
 
 def _hold_it(view: ClusterView, request: PlacementRequest) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which VMs hold an executor of the job already; bool [N]."""
+    """Mask of the VMs that hold an executor of the job already; bool [N]."""
     return np.array([vm.id in request.present_on for vm in view.vms], dtype=np.bool_)

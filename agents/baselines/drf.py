@@ -1,6 +1,6 @@
-"""Ordering by dominant resource fairness (Ghodsi 2011): whose share is smallest is next.
+"""Ordering by dominant resource fairness (Ghodsi 2011): the job type with the smallest share is next.
 
-Which VMs a job's executors go to is left to one of the other baselines.
+One of the other baselines chooses the VMs of a job's executors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,14 +51,14 @@ class DrfOptions:
 class DominantResourceFairness:
     """Dominant resource fairness: the job type with the smallest dominant share is served first.
 
-    Shares are those of job types, since Stoker knows no users. A type's dominant share is the largest of the
-    shares of the cluster's cpus, its memory and what else jobs ask for that its running executors hold. Of
-    every type the oldest job is looked at: first the one whose type has the smallest share, and when there is
-    no room for it, or for its driver, the next (progressive filling). Lost executors come before new jobs, as
-    their job has had its turn.
+    Shares belong to job types, since Stoker knows no users. A type's dominant share is the largest of its
+    shares of the cluster's cpus, memory and other requested resources, counted over its running executors.
+    Only the oldest job of each type is considered: first that of the type with the smallest share, and when
+    there is no room for that job or its driver, the next (progressive filling). Lost executors come before
+    new jobs, since their job was already ordered once.
 
-    No room is held for a job that does not fit: a large one waits, and with it all later jobs of its type,
-    for as long as others keep the cluster full, until as many were placed before it as may be.
+    No room is reserved for a job that does not fit. A large job, and all later jobs of its type, wait while
+    others fill the cluster, until the permitted number of jobs was placed before it.
     """
 
     def __init__(self, options: DrfOptions) -> None:
@@ -69,7 +69,7 @@ class DominantResourceFairness:
         )
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the oldest job of the first type, by share, of which that has room, or wait."""
+        """Place the oldest job of the first type, by share, that has room for it, or wait."""
         oldest: dict[str, PlacementRequest] = {}
         known = list(islice(queue, self._window))
         known = known[: self._patience.reach(known)]
@@ -94,7 +94,7 @@ class DominantResourceFairness:
 
 
 def dominant_shares(view: ClusterView) -> dict[str, float]:
-    """The dominant share of every job type that runs, of whatever it takes: from 0 to 1, by type."""
+    """Return the dominant share of every running job type over all its resources: from 0 to 1, by type."""
     taken: dict[str, Resources] = {}
     for running in view.running:
         kind = running.job.type

@@ -1,4 +1,4 @@
-"""Even placement over a given number of VMs: for measuring what a placement does to a job."""
+"""Even placement over a given number of VMs, for measuring the effect of a placement on a job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from environment.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class EvenOptions:
-    """Over how many VMs."""
+    """Number of VMs."""
 
     vms: int = 1
 
@@ -23,7 +23,7 @@ class EvenOptions:
 
 
 class Even:
-    """Even: the executors of a job in equal shares on so many VMs, the first ones with room for a share."""
+    """Even: equal shares of a job's executors on a fixed number of VMs, the first with room for a share."""
 
     def __init__(self, options: EvenOptions) -> None:
         self._vms = options.vms

@@ -15,9 +15,9 @@ def open_first(view: ClusterView, order: IntArray) -> IntArray:
 
 
 def fill(room: IntArray, order: IntArray, count: int) -> list[int]:
-    """As many executors as fit on the first VM of `order`, then on the next; at most `count` indices.
+    """Fill the first VM of `order`, then the next; return at most `count` indices.
 
-    `room` is how many fit on each VM, int64 [N]; `order` holds indices into it.
+    `room` is the number of executors that fit on each, int64 [N]; `order` holds indices into it.
     """
     # A VM that is used takes at least one, so no more VMs are looked at than there are executors.
     used = order[np.flatnonzero(room[order])[:count]]

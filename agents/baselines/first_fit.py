@@ -51,7 +51,7 @@ class FirstFitPlayer:
         self._vms = vms
 
     def play(self, batch: "Batch", spared: "SparedResources", trace: "Trace", until: int) -> bool:
-        """Play row 0 until so many jobs are placed."""
+        """Play row 0 until `until` jobs are placed."""
         from agents.baselines.kernel.filling import play_first_fit  # here, since it brings numba
 
         return bool(play_first_fit(batch, spared, trace, until))

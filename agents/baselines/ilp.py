@@ -1,7 +1,8 @@
 """The best placement of the head of the queue by integer programming on HiGHS (Islam 2022, 7.1 and eq. 1-6).
 
-What is a good placement and what a placement costs is said here as a model; HiGHS solves it. VMs that the
-model cannot tell apart are one kind, of which it decides how many are used: else equal solutions abound.
+A model expresses placement quality and placement cost; HiGHS solves it. VMs that the model cannot
+distinguish form one kind, and the model decides the number used of each kind. Without kinds, equal
+solutions abound.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,10 +61,10 @@ class IlpOptions:
 class Kind(NamedTuple):
     """VMs that are alike to a request.
 
-    `room` is how many of its executors fit on each, `price_per_hour` what each costs for work that lasts (see
-    `effective_prices`), `held` for how many seconds each is held anyway,
-    `present` whether the job has executors there already, `boots` in how many seconds each is up, and `opens`
-    whether that is paid for besides, as it is closed.
+    `room` is the number of its executors that fit on each VM, `price_per_hour` the price of each VM for work
+    that lasts (see `effective_prices`), and `held` the seconds for which each VM is held anyway. `present` is
+    true if the job already has executors there. `boots` is the number of seconds until each VM is up. `opens`
+    is true if that boot is charged as well, because the VM is closed.
     """
 
     vms: tuple[int, ...]
@@ -154,12 +155,12 @@ def kinds_of(view: ClusterView, request: PlacementRequest, options: IlpOptions) 
 def program_of(
     view: ClusterView, request: PlacementRequest, kinds: Sequence[Kind], options: IlpOptions
 ) -> Program:
-    """The program for one request.
+    """Build the program for one request.
 
-    Cost is what the VMs used cost for as long as they are held beyond what they are held anyway, as a
-    multiple of what the job's cores cost at the cluster's average price; time is a multiple of the job's
-    duration when placed well. So both are 1 for a job that is placed perfectly on new VMs, whatever its size.
-    A VM that is closed costs its boot besides, and the job takes longer by the longest boot of its VMs.
+    Cost is the price of the used VMs for the time beyond which they are held anyway, as a multiple of the
+    cost of the job's cores at the cluster's average price. Time is a multiple of the job's duration when
+    placed well. So both are 1 for a job of any size that is placed perfectly on new VMs. A closed VM adds the
+    cost of its boot, and the job takes longer by the longest boot of its VMs.
     """
     size = len(kinds)
     duration = duration_of(request.job, options.unknown_duration)
@@ -182,7 +183,7 @@ def program_of(
 
 
 def _boot_rows(kinds: Sequence[Kind], waits: Sequence[float]) -> Iterator[Row]:
-    """Who uses a VM waits for its boot, and so for all shorter ones."""
+    """Rows for boot waits: a job that uses a VM waits for its boot, and thus for all shorter boots."""
     for w, wait in enumerate(waits, 3 * len(kinds) + 1):
         for y, kind in enumerate(kinds, len(kinds)):
             if kind.boots >= wait:
@@ -201,7 +202,7 @@ def _usage_rows(kinds: Sequence[Kind], count: int) -> Iterator[Row]:
 
 
 def _goodness_rows(request: PlacementRequest, kinds: Sequence[Kind]) -> Iterator[Row]:
-    """What must hold for g to be 1, given where the job's other executors are; `is_good` of the kernel."""
+    """Conditions for g to be 1, given the VMs of the job's other executors; `is_good` of the kernel."""
     size, count, there = len(kinds), request.count, request.present_on
     if request.job.prefers is None or count + len(there) == 1:
         return
@@ -226,7 +227,7 @@ Limit = Literal["", "nodes", "time"]
 
 
 class Solution(NamedTuple):
-    """The best v found for a program, None if there is none, and which limit kept HiGHS from going on."""
+    """The best v found for a program, None if there is none, and the limit that stopped HiGHS."""
 
     values: FloatArray | None  # [3 K + 1 + W]
     stopped_by: Limit
@@ -241,11 +242,11 @@ class SolverError(RuntimeError):
 
 
 class Solver:
-    """HiGHS, kept for all programs of a policy: to make it takes longer than to solve a small one.
+    """A HiGHS instance for all programs of a policy: creating it takes longer than a small solve.
 
-    It uses one thread, whatever the machine has, so that what it finds depends on the program alone, as long
-    as `time_limit` (seconds) is not reached before `nodes`. HiGHS keeps its threads for whichever thread
-    calls it, and refuses to run where someone else used HiGHS before with another number of them.
+    It uses one thread on every machine, so that the result depends on the program alone, unless `time_limit`
+    (seconds) is reached before `nodes`. HiGHS binds its threads to the calling thread, and refuses to run
+    where other code used HiGHS before with another number of threads.
     """
 
     def __init__(self, nodes: int, time_limit: float) -> None:
@@ -303,7 +304,7 @@ class Solver:
 
 
 def _placement(kinds: Sequence[Kind], solution: Any, count: int) -> tuple[int, ...] | None:
-    """The program's numbers as VMs, executor by executor; None if they are not what was asked for."""
+    """Convert the program's numbers to one VM per executor; None if their number differs from `count`."""
     placement: list[int] = []
     for k, kind in enumerate(kinds):
         executors, used = round(solution[k]), round(solution[len(kinds) + k])

@@ -1,7 +1,7 @@
-"""Placement as under Karpenter, which knows no durations: a partner for comparisons on VMs that come and go.
+"""Placement as under Karpenter, which knows no durations: a partner for comparisons on elastic VMs.
 
-How long idle VMs are kept is not decided here; Karpenter closes what is empty (`--keep none` or a short
-timeout). Under Cluster Autoscaler kube-scheduler places: `least_allocated`, with `--keep timeout:600`.
+The idle policy is configured elsewhere; Karpenter closes empty VMs (`--keep none` or a short timeout). Under
+Cluster Autoscaler, kube-scheduler places: `least_allocated`, with `--keep timeout:600`.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from environment.view import ClusterView
 
 
 class Karpenter:
-    """Like Karpenter: fills open VMs, and opens the cheapest that take what is left."""
+    """Like Karpenter: fills open VMs, and opens the cheapest VMs for the remaining executors."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the head of the queue on open VMs, the fullest first, and open what takes the rest."""
+        """Place the head of the queue on open VMs, the fullest first, and open VMs for the rest."""
         request = queue[0]
         room = np.minimum(view.room_for(request), request.count)
         if room.sum() < request.count:
@@ -34,7 +34,7 @@ class Karpenter:
 
 
 def _cheapest(view: ClusterView, room: IntArray, count: int) -> list[int]:
-    """VMs for so many executors: the cheapest that takes all, or else those with the cheapest room first."""
+    """VMs for `count` executors: the cheapest that takes all, or else those with the cheapest room first."""
     room, placement = room.copy(), list[int]()
     while len(placement) < count:
         left = count - len(placement)

@@ -31,7 +31,7 @@ class RandomChoice:
 
     @property
     def turn(self) -> Any:
-        """The state of what is drawn from."""
+        """State of the random number generator."""
         return self._random.bit_generator.state
 
     @turn.setter

@@ -11,9 +11,9 @@ from environment.view import ClusterView
 
 
 class Ring:
-    """The VMs in a ring and the one used last, which may have left since.
+    """The VMs in a ring and the last used VM, which may have left since.
 
-    A VM is known by its id; the ring as it was when it was used tells who came after it.
+    VMs are identified by id; the ring as of the last use determines the successor of a VM that has left.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class RoundRobin(_InTurn):
     """Round robin: spreads executors in turn over all VMs, each to the next one that has room."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the head of the queue on the VMs whose turn it is, or wait and keep the turn."""
+        """Place the head of the queue on the next VMs of the ring, or wait and leave the ring unchanged."""
         request = queue[0]
         placement = deal(view.room_for(request), self._ring.order(view.vms), request.count)
         if len(placement) < request.count:
@@ -82,7 +82,7 @@ class RoundRobinConsolidate(_InTurn):
     """Round robin over the VMs that already run executors; opens another VM only when those are full."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the head of the queue on VMs in use as far as they have room, or wait and keep the turn."""
+        """Place the head of the queue on VMs in use first, or wait and leave the ring unchanged."""
         request = queue[0]
         room, order = view.room_for(request), self._ring.order(view.vms)
         in_use = view.executors[order] > 0

@@ -18,7 +18,7 @@ LEAST_FREE = "keeps the least free"
 
 
 class BestFit:
-    """Best fit: the VM that keeps the least cpus and memory free after taking the executor."""
+    """Best fit: the VM with the least free cpus and memory after placing the executor."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Fill the tightest VMs first, or wait."""
@@ -26,7 +26,7 @@ class BestFit:
 
 
 class MostAllocated:
-    """Bin packing: the VM of which the largest share is allocated after taking the executor."""
+    """Bin packing: the VM with the largest allocated share after placing the executor."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Fill the fullest VMs first, or wait."""
@@ -34,13 +34,14 @@ class MostAllocated:
 
 
 class DominantFit:
-    """Dominant fit: the VM whose scarcer resource is allocated most after taking the executor.
+    """Dominant fit: the VM with its scarcer resource allocated most after placing the executor.
 
-    It takes the dominant share of DRF (Ghodsi 2011) to choose VMs. It does not order the queue; `drf` does.
+    It applies the dominant share of DRF (Ghodsi 2011) to the choice of VMs. It does not order the queue;
+    `drf` does.
     """
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Fill the VMs first of which the least is left of one resource, or wait."""
+        """Fill first the VMs with the least left of one resource, or wait."""
         request = queue[0]
         cpus = 1 - (view.free_cpus - request.cpus) / view.cpus
         memory = 1 - (view.free_memory_mib - request.memory_mib) / view.memory_mib
@@ -49,7 +50,7 @@ class DominantFit:
 
 
 class LeastAllocated:
-    """Spreading: each executor goes to the VM of which the smallest share is allocated then."""
+    """Spreading: each executor goes to the VM with the smallest allocated share after placing it."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place executor by executor on the emptiest VM, or wait."""
@@ -78,12 +79,12 @@ def _fill_best(view: ClusterView, request: PlacementRequest, which: str, score: 
 
 
 def why_filled(vm: str, which: str) -> str:
-    """Why an executor goes to the VM of that name."""
+    """Reason why an executor goes to the VM of that name."""
     return f"{vm} {which} of the VMs with room for it"
 
 
 def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> tuple[int, ...]:
-    """Each of `count` executors to the best VM, whose score then falls by its step."""
+    """Assign each of `count` executors to the best VM, and lower that VM's score by its step."""
     fits = np.flatnonzero(room)
     best = fits[np.argsort(-score[fits], kind="stable")[:count]]
     heap = [(-float(score[i]), int(i)) for i in best]
@@ -99,19 +100,19 @@ def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> t
 
 
 def _share(view: ClusterView, request: PlacementRequest) -> FloatArray:
-    """What share of each VM an executor is, averaged over cpus and memory; float64 [N]."""
+    """An executor's share of each VM, averaged over cpus and memory; float64 [N]."""
     shares: FloatArray = (request.cpus / view.cpus + request.memory_mib / view.memory_mib) / 2
     return shares
 
 
 def _allocated(view: ClusterView, request: PlacementRequest) -> FloatArray:
-    """What share of each VM is allocated once it took an executor; float64 [N]."""
+    """Allocated share of each VM after placing an executor there; float64 [N]."""
     free: FloatArray = (view.free_cpus / view.cpus + view.free_memory_mib / view.memory_mib) / 2
     return 1 - free + _share(view, request)
 
 
 def _left(view: ClusterView, request: PlacementRequest) -> FloatArray:
-    """What each VM keeps free after an executor, cpus plus memory as shares of the largest; float64 [N]."""
+    """Free cpus plus memory of each VM after an executor, as shares of the largest VM; float64 [N]."""
     if not view.vms:
         return np.zeros(0)
     cpus = (view.free_cpus - request.cpus) / view.cpus.max()

@@ -1,1 +1,1 @@
-"""The limit: what the best schedule of a workload costs, of which all is known beforehand."""
+"""The limit: the cost of the best schedule of a workload with all jobs known beforehand."""

@@ -1,13 +1,13 @@
-"""A lower bound of what any schedule costs: the fractional configuration bound, by column generation.
+"""A lower bound on the cost of any schedule: the fractional configuration bound, by column generation.
 
-At every moment a VM in use holds some configuration of executors. A linear program chooses how long each
-configuration lasts, so that all executors get the seconds that they need, at the least price. When jobs
-arrive and that gangs start together is left out, so no schedule is cheaper; unlike perfect packing it knows
-that executors leave VMs partly empty, that memory may run out before cpus, and that a job which fits no VM as
-it prefers takes longer.
+At every moment a VM in use holds some configuration of executors. A linear program chooses the duration of
+each configuration, so that all executors get the seconds that they need, at the least price. It ignores
+arrival times and the simultaneous start of gangs, so no schedule is cheaper. Unlike perfect packing it
+accounts for VMs that executors leave partly empty, for memory that runs out before cpus, and for the longer
+duration of a job that fits no VM as it prefers.
 
-Any prices of an executor's second under which no configuration is worth more than its VM give a valid bound
-(weak duality); so one that stops early is only less tight.
+Any prices of an executor's second under which no configuration is worth more than its VM yield a valid bound
+(weak duality); so stopping early only makes the bound less tight.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ Told = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What has to be done: items are things that are on one VM, [I, R]; each job has one of two ways.
+    """The work to be done: items are resource amounts placed on one VM, [I, R]; each job has one of two ways.
 
-    A way is an item and its seconds (executors together); one that is not possible has infinite ones.
+    A way is an item and its seconds (executors together); an impossible way has infinite seconds.
     """
 
     items: IntArray
@@ -95,7 +95,7 @@ def _demand(instance: Instance) -> _Demand:
 
 
 def _rounded(size: IntArray) -> IntArray:
-    """Sizes, of which there are no more than so many: rounded down to parts of the largest where needed."""
+    """Sizes with a limited number of distinct rows: rounded down to parts of the largest where needed."""
     parts = 1 << 20
     found = size
     while len(np.unique(found, axis=0)) > _KINDS:
@@ -118,7 +118,7 @@ def _master(
     prices: FloatArray,
     columns: list[tuple[int, FloatArray]],
 ) -> tuple[float, FloatArray]:
-    """The least dollars with these configurations, and what a second of each item is worth there, [I]."""
+    """Least dollars with these configurations, and the value of a second of each item there, [I]."""
     count, choices = len(demand.items), len(instance.jobs)
     # Rows: every item has its seconds; every job is done, in shares of its ways.
     cells: list[tuple[FloatArray, FloatArray]] = []
@@ -143,7 +143,7 @@ def _master(
 def _knapsack(
     solver: BoundSolver, items: IntArray, worth: FloatArray, capacity: IntArray
 ) -> tuple[float, float, FloatArray]:
-    """The configuration of a VM that is worth most, what no one exceeds, and how many of each item it has."""
+    """The most valuable configuration of a VM, an upper bound on the value, and its count of each item."""
     some = np.flatnonzero((items <= capacity).all(axis=1) & (worth > 0))
     column = np.zeros(len(items))
     if not some.size:

@@ -53,7 +53,7 @@ def solve(
 
 
 def _ways(instance: Instance) -> list[list[tuple[int, ...]]] | None:
-    """How many executors of each job are on each VM, in all ways, the quickest first; None for too many."""
+    """Executors of each job on each VM, in all ways, the quickest first; None for too many."""
     if len(instance.jobs) > MOST_JOBS:
         return None
     found = []

@@ -1,8 +1,8 @@
-"""A workload on a cluster as numbers, a schedule of it as a value, and what it costs by the kernel's rules.
+"""A workload on a cluster as numbers, a schedule as a value, and a schedule's cost by the kernel's rules.
 
 The rules are those of the simulator: a job starts when all its executors are placed, stays where it is, and
-takes longer by a factor where its placement is not what its type prefers; a VM costs its price while it holds
-an executor (Islam 2022, eq. 4). How limits are found is in `configurations`, `exact` and `offline`.
+takes longer by a factor where its placement is not the one its type prefers; a VM costs its price while it
+holds an executor (Islam 2022, eq. 4). `configurations`, `exact` and `offline` compute the limits.
 """
 
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ _SHRINK = "jobs that are given less than they ask for take fewer core-seconds, s
 
 
 class BoundError(ValueError):
-    """Something of which no limit can be told; the text names it."""
+    """An input without a known limit; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Jobs in order of arrival with what they take, and VMs, as arrays of both; make one with `instance_of`.
+    """Jobs in order of arrival with their demands, and VMs, as arrays; make one with `instance_of`.
 
-    Amounts are thousandths of each of R resources that any job asks for, durations and arrivals seconds,
-    prices dollars per second.
+    Amounts are thousandths of each of the R resources that any job requests, durations and arrivals are
+    seconds, prices are dollars per second.
     """
 
     jobs: tuple[Job, ...]
@@ -54,11 +54,11 @@ class Instance:
     room: IntArray
 
     def good(self, job: int, vms: int) -> bool:
-        """Whether the job's executors on so many different VMs are placed as it prefers."""
+        """Whether the job's executors on `vms` different VMs are placed as it prefers."""
         return bool(is_good(int(self.prefers[job]), int(self.executors[job]), vms))
 
     def seconds(self, job: int, vms: int) -> float:
-        """How long it takes there."""
+        """Duration of the job there."""
         return float(self.duration[job]) * (1.0 if self.good(job, vms) else self.penalty)
 
     def shortest(self, job: int) -> float:
@@ -75,7 +75,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OfflineSchedule:
-    """When each job of an instance starts, seconds, and on which VM each of its executors is, by index."""
+    """Start of each job of an instance, seconds, and the VM of each of its executors, by index."""
 
     starts: tuple[float, ...]
     placements: tuple[tuple[int, ...], ...]
@@ -83,7 +83,7 @@ class OfflineSchedule:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCost:
-    """What a schedule costs, dollars (eq. 4), and seconds from submission to end of its jobs on average."""
+    """Cost of a schedule in dollars (eq. 4), and mean seconds from submission to end of its jobs."""
 
     cost: float
     completion: float
@@ -92,9 +92,10 @@ class ScheduleCost:
 def instance_of(
     workload: Workload, cluster: Sequence[Vm], options: SimulationOptions | None = None
 ) -> Instance:
-    """The instance of a workload on a cluster, as it would be simulated; BoundError says what is not covered.
+    """Build the instance of a workload on a cluster, as it would be simulated.
 
-    That is pools and jobs that may run on fewer executors, whose costs come of other rules.
+    BoundError for pools and for jobs that may run on fewer executors, since other rules determine their
+    costs.
     """
     options = options or SimulationOptions()
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
@@ -136,9 +137,9 @@ def instance_of(
 
 
 def play(instance: Instance, schedule: OfflineSchedule) -> ScheduleCost:
-    """What becomes of a schedule by the kernel's rules; BoundError where it breaks one.
+    """Compute the cost of a schedule by the kernel's rules; BoundError where it breaks one.
 
-    Jobs start when it says, whatever else happens then; one of a policy starts when something happens.
+    Jobs start at the schedule's times, independent of events; in a policy's schedule they start at events.
     """
     order = sorted(range(len(instance.jobs)), key=lambda job: schedule.starts[job])
     batch = make_batch(

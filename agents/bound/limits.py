@@ -1,7 +1,8 @@
-"""What the best schedule of a workload costs, exactly or between what: policies are held against it.
+"""Cost of the best schedule of a workload, exact or as an interval: the reference for policies.
 
-It knows all jobs and what they take, and starts them when it likes, so no policy that gives jobs what they
-ask for costs less. One that gives them less can: they take fewer core-seconds then, and no limit holds.
+The schedule knows all jobs and their demands, and starts them at any time, so no policy that grants jobs
+their full requests costs less. A policy that grants less can: its jobs take fewer core-seconds then, and no
+limit holds.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +27,10 @@ _TRIES, _WORK = 20_000, 2.4e9
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What was found of a workload on a cluster; dollars, and seconds from submission to end on average.
+    """Limits found for a workload on a cluster; dollars, and mean seconds from submission to end.
 
-    `lower` is what no schedule costs less than, `schedule` the best that is known for `beta` and `best` what
-    it costs; with `proven` there is no better one, and for a beta of 1 `lower` is its cost.
+    No schedule costs less than `lower`; `schedule` is the best known one for `beta`, and `best` its cost.
+    With `proven` no better one exists, and for a beta of 1 `lower` is its cost.
     """
 
     beta: float
@@ -74,10 +75,10 @@ def limit_of(
     options: SimulationOptions | None = None,
     told: Told | None = None,
 ) -> Limit:
-    """The limit of a workload on a cluster for beta x cost + (1 - beta) x completion, each by its own scale.
+    """Compute the limit of a workload on a cluster for beta x cost + (1 - beta) x completion, each scaled.
 
-    `tries` is how many schedules are searched through, `nodes` how many of a proof's. BoundError says of what
-    no limit is known.
+    `tries` is the number of schedules searched, `nodes` the number of nodes of a proof. BoundError for inputs
+    without a known limit.
     """
     instance = instance_of(workload, cluster, options)
     aim = aim_for(instance, beta)
@@ -93,5 +94,5 @@ def limit_of(
 
 
 def tries_for(instance: Instance) -> int:
-    """How many schedules are searched through where nothing else is said."""
+    """Default number of schedules to search."""
     return min(max(int(_WORK / (len(instance.jobs) ** 2 * len(instance.vms))), 20), _TRIES)

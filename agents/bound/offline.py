@@ -1,8 +1,8 @@
-"""A long search for a good schedule by one who knows all jobs: an upper bound of what the best one costs.
+"""A long search for a good schedule with all jobs known: an upper bound on the cost of the best one.
 
-Simulated annealing over lists (see `kernel.listing`): the order of jobs, how each is placed, and what it may
-cost to start it rather than wait. How long it goes on is counted in schedules, so that what it finds is the
-same on every machine.
+Simulated annealing over lists (see `kernel.listing`): the order of jobs, the way each is placed, and the cost
+limit for starting it rather than waiting. The effort is counted in schedules, so that the result is the same
+on every machine.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _TOLD = 200
 
 @dataclass(frozen=True, slots=True)
 class OfflineAim:
-    """What is to be least: beta x cost + (1 - beta) x mean completion, each by its own scale."""
+    """The objective to minimise: beta x cost + (1 - beta) x mean completion, each by its own scale."""
 
     beta: float
     dollars: float
@@ -43,7 +43,7 @@ def aim_for(instance: Instance, beta: float) -> OfflineAim:
 
 
 def least_costs(instance: Instance) -> FloatArray:
-    """Dollars of each job where VMs are shared perfectly, by what it takes most of there, [M]."""
+    """Dollars of each job when VMs are shared perfectly, by the resource it uses most of there, [M]."""
     asked, had = instance.size[:, None, :], np.maximum(instance.capacity[None], 1)
     fits = instance.room > 0
     share = np.where(fits, (asked / had).max(axis=2), np.inf) * instance.price[None]
@@ -54,7 +54,7 @@ def least_costs(instance: Instance) -> FloatArray:
 def search(
     instance: Instance, aim: OfflineAim, tries: int, seed: int = 0, told: Told | None = None
 ) -> tuple[OfflineSchedule, ScheduleCost]:
-    """The best of so many schedules, and what it costs."""
+    """Search `tries` schedules; return the best one and its cost."""
     given, draw = listed(instance), np.random.default_rng(seed)
     jobs = len(instance.jobs)
     best: tuple[float, OfflineSchedule, ScheduleCost] | None = None

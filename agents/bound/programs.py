@@ -1,4 +1,4 @@
-"""Linear and integer programs for HiGHS, column by column, and what comes of solving one."""
+"""Linear and integer programs for HiGHS, column by column, and their solutions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class BoundProgram:
 
 @dataclass(frozen=True, slots=True)
 class ProgramSolution:
-    """What was found: the value and v (none where nothing was found), what no v is below, and rows' duals."""
+    """A solution: value and v (none if nothing was found), a lower bound of the value, rows' duals."""
 
     value: float
     values: FloatArray
@@ -65,7 +65,7 @@ def program(
 
 
 class BoundSolver:
-    """HiGHS on one thread, so that what it finds depends on the program alone, unless time runs out."""
+    """HiGHS on one thread, so that the result depends on the program alone, unless time runs out."""
 
     def __init__(self, seconds: float = 1e9, gap: float = 1e-6) -> None:
         import highspy  # here, since it takes 30 ms

@@ -1,7 +1,7 @@
-"""What a trained network makes of a cluster view: its scores, and where it would place a job.
+"""A trained network's scores for a cluster view, and its placement of a job.
 
-Computed in `kernel/placing.py`, without TensorFlow; numba is imported when an adviser is made. How long a
-job may wait for what the network says is in `learned_policy.py`.
+Computed in `kernel/placing.py`, without TensorFlow; numba is imported when an adviser is made.
+`learned_policy.py` limits the time that a job may wait on the network's advice.
 """
 
 import math
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ScoredPlacement(NamedTuple):
-    """What a network makes of a job's next executor."""
+    """A network's assessment of a job's next executor."""
 
     #: By how much the best VM scores better than waiting.
     gain: float
@@ -36,10 +36,10 @@ class ScoredPlacement(NamedTuple):
 
 
 class Adviser:
-    """A model that is asked about views; the arrays it works in are kept from question to question."""
+    """A model that scores views; its arrays are reused from query to query."""
 
     def __init__(self, model: TrainedModel, beta: float | None = None) -> None:
-        """`beta` is how much cost counts, of a model that is shown it; without it as `meant_for` says."""
+        """`beta` is the weight of cost, for a model that observes it; by default that of `meant_for`."""
         from agents.drl.kernel.placing import make_desk
 
         shown = model.spec.meant_for if beta is None else beta
@@ -56,9 +56,9 @@ class Adviser:
     def score(
         self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int = 0
     ) -> ScoredPlacement | None:
-        """What it makes of placing the job of that number in the queue, or waiting, as the next step.
+        """Score placing job `number` of the queue, or waiting, as the next step.
 
-        None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
+        None when there is no room for the whole job. `counted` is the number of jobs before the oldest.
         """
         from agents.drl.kernel.placing import gain_of
 
@@ -72,7 +72,7 @@ class Adviser:
         numbers: Sequence[int],
         counted: int = 0,
     ) -> dict[int, float]:
-        """By how much it is better to place these jobs of the queue than to wait; of those that fit."""
+        """Gains of placing these jobs of the queue over waiting; of those that fit."""
         from agents.drl.kernel.placing import gains_of
 
         if not len(numbers):
@@ -145,9 +145,9 @@ class Adviser:
         counted: int,
         seen: ClusterView | None = None,
     ) -> "Scene":
-        """What the network sees of the job of that number; `self._desk` fits the cluster then.
+        """The network's input for job `number`; makes `self._desk` fit the cluster.
 
-        It sees the view as it is for that job, or another that is given.
+        It contains the view as that job sees it, or the view `seen` where given.
         """
         from agents.drl.kernel.placing import make_desk
         from environment.training.view_encoding import scene_of, sums_of
@@ -177,7 +177,7 @@ class Adviser:
 
 
 def _probability(choices: "Choices", i: int, vms: Sequence[Vm]) -> str:
-    """What REINFORCE says of a choice."""
+    """Text for a choice of REINFORCE."""
     chosen = _action(choices.action[i], vms)
     if choices.other[i] < 0:
         return f"{chosen} is the only choice"
@@ -186,7 +186,7 @@ def _probability(choices: "Choices", i: int, vms: Sequence[Vm]) -> str:
 
 
 def _estimate(choices: "Choices", i: int, vms: Sequence[Vm]) -> str:
-    """What DQN says of a choice."""
+    """Text for a choice of DQN."""
     chosen = _action(choices.action[i], vms)
     if choices.other[i] < 0:
         return f"{chosen} is the only choice"

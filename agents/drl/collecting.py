@@ -1,7 +1,7 @@
-"""Episodes played by a network, many at once: what training learns from and evaluation counts.
+"""Episodes played by a network, many at once: training learns from them, evaluation counts them.
 
-Episodes are played one step after the other by compiled code alone, so no call is lost on single steps.
-Importing this module imports numba, but not TensorFlow. How an episode is played is in `kernel/playing.py`.
+Compiled code alone plays episodes one step after the other, so single steps cost no call. Importing this
+module imports numba, but not TensorFlow. `kernel/playing.py` plays an episode.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _STEPS_OF_TRIAL = 64
 
 
 class EpisodeOutcome(NamedTuple):
-    """What episodes came to, each [B]; the means are over the jobs that were placed."""
+    """Results of episodes, each [B]; the means are over the placed jobs."""
 
     cost: FloatArray  # dollars
     duration: FloatArray  # mean seconds from start to end
@@ -63,10 +63,10 @@ class Rollouts(ThreadedRows):
         considered: int = 1,
         threads: int = 1,
     ) -> None:
-        """Begin an episode in each row, with the seed of what is chosen by chance there.
+        """Begin an episode in each row, with that row's seed for random choices.
 
-        `steps` are written down at each call of `play`, which ends then; 0 for none, but whole episodes;
-        None for as many as an episode can take, when no more than `considered` jobs are looked at.
+        Each call of `play` records `steps` steps and ends then; 0 records none, but plays whole episodes;
+        None records as many as an episode can take, when at most `considered` jobs are considered.
         """
         size = len(episodes)
         # Rows may belong together two by two, see `explore`.
@@ -80,7 +80,7 @@ class Rollouts(ThreadedRows):
 
     @property
     def over(self) -> BoolArray:
-        """Which episodes are over, bool [B]."""
+        """Mask of the episodes that are over, bool [B]."""
         ended: BoolArray = self.batch.state.over != 0
         return ended
 
@@ -105,8 +105,8 @@ class Rollouts(ThreadedRows):
     def play(self, network: Network, how: Play) -> Record:
         """Play on in all rows, until the episode is over or the record is full.
 
-        The record's arrays are always the same ones (until `begin` has made them longer). ValueError when
-        more jobs are looked at than there are arrays for.
+        The record's arrays are the same at every call (until `begin` has made them longer). ValueError when
+        more jobs are considered than the arrays have room for.
         """
         self._check(how)
         vms = self.batch.machines.milli_cpus.shape[1]
@@ -122,10 +122,10 @@ class Rollouts(ThreadedRows):
     def explore(
         self, network: Network, plays: tuple[Play, Play], branching: Branching, trials: int
     ) -> Trials:
-        """Play every second row to its end, with so many trials now and then, for which the others are.
+        """Play every second row to its end, with occasional trials in the other rows.
 
-        The rows must hold the same episodes two by two. The first way to play is by chance, the second takes
-        the best actions. The arrays are always the same ones. ValueError as in `play`.
+        The rows must hold the same episodes two by two. The first of `plays` draws actions at random, the
+        second takes the best ones. The returned arrays are the same at every call. ValueError as in `play`.
         """
         self._check(plays[0])
         size, vms = self.batch.machines.milli_cpus.shape
@@ -154,7 +154,7 @@ class Rollouts(ThreadedRows):
             )
 
     def outcome(self) -> EpisodeOutcome:
-        """What the episodes have come to so far."""
+        """Results of the episodes so far."""
         jobs, state = self.batch.jobs, self.batch.state
         placed = np.arange(jobs.arrival.shape[1]) < state.head[:, None]
         count = np.maximum(1, state.head)
@@ -181,7 +181,7 @@ class Rollouts(ThreadedRows):
 
 
 def make_record(rows: int, steps: int, length: int, vms: int) -> Record:
-    """Arrays for so many steps in each row."""
+    """Arrays for `steps` steps in each row."""
     return Record(
         length=np.zeros(rows, np.int64),
         observations=np.zeros((rows, steps + 1, length), np.float32),

@@ -1,6 +1,6 @@
 """DQN and REINFORCE as policies: a trained network decides, and a baseline where the network waits too long.
 
-What the network makes of a view is said in `adviser.py`.
+`adviser.py` evaluates the network on a view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,14 +66,14 @@ class LearnedOptions:
 class LearnedPolicy:
     """Decides by a trained network, and names no VM without room.
 
-    A job waits when its executors do not all fit, or when the network would rather wait; but no more than
+    A job waits when its executors do not all fit, or when the network prefers to wait; but at most
     `wait_limit` times while it fits, after which waiting is no choice, as in training. A network that was
-    trained to look at more jobs than the first places that for which placing beats waiting by most. For how
-    long jobs wait is the guard's business.
+    trained to consider more jobs than the first places the one whose gain over waiting is largest. The guard
+    limits the time that jobs wait.
     """
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
-        """PolicyError says what is wrong with the model or the fallback."""
+        """Load the model and make the fallback; PolicyError for an invalid model or fallback."""
         from agents.registry import (
             PolicyError,
             create,
@@ -106,7 +106,7 @@ class LearnedPolicy:
         self._reason = ""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the oldest job of the queue, or another that is looked at, whole; or wait."""
+        """Place the oldest job of the queue, or another considered one, whole; or wait."""
         oldest, patience = queue[0], self.patience
         self._count(oldest)
         if not view.vms:
@@ -135,11 +135,11 @@ class LearnedPolicy:
 
     @property
     def considered(self) -> int:
-        """How many jobs of the queue are looked at."""
+        """Number of jobs of the queue to consider."""
         return self._spec.considered
 
     def serves(self, vms: int) -> bool:
-        """Whether the network is for so many VMs."""
+        """Whether the network supports `vms` VMs."""
         return self._spec.vms in (None, vms)
 
     def _count(self, request: PlacementRequest) -> None:
@@ -148,7 +148,7 @@ class LearnedPolicy:
             self._oldest, self._number = request.job.id, self._number + 1
 
     def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:
-        """What makes the network decide again: what has ended or is free, VMs and jobs that came or went."""
+        """Key that makes the network decide again on change: ended jobs, free resources, VMs and jobs."""
         running = tuple(running.job.id for running in view.running)
         free = float(view.usable_cpus.sum()), float(view.usable_memory_mib.sum())
         waiting = (len(queue), queue[-1].job.id) if self._spec.considered > 1 else ()
@@ -157,9 +157,9 @@ class LearnedPolicy:
     def _gains(
         self, view: ClusterView, queue: Sequence[PlacementRequest], *, alone: bool
     ) -> dict[int, float]:
-        """Of the jobs that fit, by number, by how much it is better to place them than to wait.
+        """Gains of placing over waiting, by number, of the jobs that fit.
 
-        With `alone`, none behind the oldest is looked at where that fits.
+        With `alone`, no job behind the oldest is considered when the oldest fits.
         """
         if alone and (gains := self.adviser.gains(view, queue, [0], self._number)):
             return gains
@@ -177,7 +177,7 @@ class LearnedPolicy:
     ) -> Decision:
         """The network's placement of that job of the queue; the fallback's where it cannot be executed.
 
-        `fit` is how many jobs of the queue could have been placed.
+        `fit` is the number of jobs of the queue that could have been placed.
         """
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
@@ -187,7 +187,7 @@ class LearnedPolicy:
         return replace(place, why=tuple(f"{why}{said}" for why in place.why))
 
     def _instead(self, view: ClusterView, queue: Sequence[PlacementRequest], why: str) -> Decision:
-        """What the fallback decides, and why it does."""
+        """The fallback's decision, with its reasons prefixed by `why`."""
         decision, name = self._fallback.decide(view, queue), self._options.fallback
         if isinstance(decision, Wait):
             return Wait(f"{why}, so {name} decides: {decision.reason}")
@@ -198,9 +198,9 @@ class LearnedPolicy:
 
 
 def told_placed(limits: PatienceLimits, passed_over: int, fit: int, overtakes: str) -> str:
-    """Why a job is placed, behind what the network says, and whom it overtakes, if anybody.
+    """Reason for placing a job on the network's advice, with the jobs it overtakes, if any.
 
-    The oldest has been `passed_over` so often, and so many jobs `fit`.
+    `passed_over` counts the times the oldest was passed over, `fit` the jobs that fit.
     """
     said = f"; it overtakes {overtakes}" if overtakes else ""
     if not overtakes and passed_over >= max(1, limits.wait_limit):
@@ -209,14 +209,14 @@ def told_placed(limits: PatienceLimits, passed_over: int, fit: int, overtakes: s
 
 
 def told_wait(lacks: str, reason: str) -> str:
-    """Why all wait, by the network's reason, and where the oldest does not fit, by what it lacks."""
+    """Reason why all jobs wait: the network's, and the resources that an oldest job without room lacks."""
     return f"{lacks}; for the next job, {reason}" if lacks else reason
 
 
 def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[int]:
-    """The numbers of the requests for whose executors there may be room: the others need not be looked at.
+    """Numbers of the requests that may have room for their executors: the others are skipped.
 
-    With a single request that is left to the network, which finds out anyway.
+    A single request is always returned, since the network checks the room itself.
     """
     if len(shown) == 1:
         return (0,)
@@ -243,7 +243,7 @@ class _LearnedPolicy(Guard):
     ) -> "LearnedPlayer | None":
         """The same in compiled code: `environment.policy.Compiled`.
 
-        None with another fallback than best fit, or where the network looks at the oldest job alone, or is
+        None with another fallback than best fit, or where the network considers the oldest job alone, or is
         for another number of VMs.
         """
         from agents.drl.player import LearnedPlayer  # here, since it brings numba
@@ -262,7 +262,7 @@ class Reinforce(_LearnedPolicy):
 
 
 class Dqn(_LearnedPolicy):
-    """DQN: a trained network estimates what comes of each VM; the best takes the executor."""
+    """DQN: a trained network estimates the outcome of each VM; the executor goes to the best."""
 
     def __init__(self, options: LearnedOptions) -> None:
         super().__init__("dqn", options)

@@ -1,10 +1,10 @@
-"""The folder of a trained policy: what is in it. Who decides by it is in `learned_policy.py`.
+"""The folder of a trained policy and its files. `learned_policy.py` defines the policy that decides by it.
 
-    model.json     what the policy is and what it was trained for; see `ModelSpec`
+    model.json     the policy's specification and its training target; see `ModelSpec`
     weights.npz    its network's weights, by the names in `network.py`
 
-Beside them training leaves a card to read, its config, its metrics and a TF-Agents SavedModel, which deciding
-does without.
+Beside them training writes a card to read, its config, its metrics and a TF-Agents SavedModel, which the
+policy does not need for decisions.
 """
 
 import io
@@ -43,7 +43,7 @@ class TrainedModelError(ValueError):
 
 
 class ModelSpec(Strict):
-    """What stands in `model.json`."""
+    """Contents of `model.json`."""
 
     format: Literal[1] = 1
     algorithm: Algorithm
@@ -87,7 +87,7 @@ class ModelSpec(Strict):
 
     @property
     def options(self) -> ObservationOptions:
-        """What the policy sees."""
+        """The policy's observation options."""
         seen = self.observation
         return ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
 
@@ -122,7 +122,7 @@ def find_model(name: str) -> Path:
 
 
 def shipped() -> dict[str, ModelSpec]:
-    """What the models are that ship with Stoker, by name."""
+    """Specifications of the models that ship with Stoker, by name."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{MODEL_FILE}"))
     return {folder.name: read_spec(folder) for folder in folders}
 
@@ -155,7 +155,7 @@ def nearest_beta(algorithm: Algorithm, beta: float) -> float | None:
 
 
 def told_betas(spec: ModelSpec) -> str:
-    """For which beta it is, or from which to which, in words."""
+    """The model's beta, or its range of betas, in words."""
     return f"{spec.meant_for:g}" if spec.betas is None else f"{spec.betas[0]:g} to {spec.betas[1]:g}"
 
 
@@ -169,7 +169,7 @@ def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> Tra
 
 
 def read_model(folder: Path) -> TrainedModel:
-    """Read a policy folder; ModelError names the file and what is wrong with it."""
+    """Read a policy folder; ModelError names the invalid file and the fault."""
     spec = read_spec(folder)
     path = folder / WEIGHTS_FILE
     try:
@@ -183,7 +183,7 @@ def read_model(folder: Path) -> TrainedModel:
 
 
 def read_spec(folder: Path) -> ModelSpec:
-    """Read what the policy in a folder is; ModelError names the field that is wrong."""
+    """Read the specification of the policy in a folder; ModelError names the invalid field."""
     path = folder / MODEL_FILE
     try:
         text = read_regular(path, _LONGEST)

@@ -1,6 +1,6 @@
-"""The weights of the networks, as arrays. What they compute is in `kernel/forward.py`; learning is elsewhere.
+"""The weights of the networks, as arrays. `kernel/forward.py` computes scores; learning is elsewhere.
 
-A network gives a score to every action that an observation leaves: to wait, and to each VM. There are two
+A network assigns a score to every action that an observation permits: to wait, and to each VM. There are two
 kinds. `shared` scores all VMs by the same weights, from the VM's own features, those of job and cluster, and
 a summary of all VMs: so it fits any number of them. `flat` is that of Islam 2022, Table 5: fully connected
 over the whole observation, for one number of VMs. Letters in shapes: F features of a VM, G numbers behind
@@ -23,7 +23,7 @@ _FIRST_SCORES = 0.1
 
 
 class SharedWeights(NamedTuple):
-    """Weights of a network whose VMs share them; all float32.
+    """Weights of a network that shares them among VMs; all float32.
 
     Of a VM's features v and the numbers g of job and cluster, with relu after each bias:
 
@@ -141,7 +141,7 @@ def weights_from(
 def _draw(
     shapes: Mapping[str, tuple[int, ...]], seed: int, last: Sequence[str] = ()
 ) -> dict[str, Float32Array]:
-    """Arrays to begin with; those named `last` give the scores."""
+    """Random initial weights; the arrays named `last` produce the scores."""
     random = np.random.default_rng(seed)
     arrays = {}
     for name, shape in shapes.items():

@@ -46,7 +46,7 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
         return self.scores(observation), network_state
 
     def scores(self, observation: tf.Tensor) -> tf.Tensor:
-        """Of observations [..., L] the scores [..., N + 1]."""
+        """Scores [..., N + 1] of observations [..., L]."""
         outer = tf.shape(observation)[:-1]
         flat = tf.reshape(observation, (-1, observation.shape[-1]))
         scores = self._compute(self._kind(*self._values), flat)
@@ -93,13 +93,13 @@ class Actor(ScoreNetwork):
 class Masked(dict[str, Any]):
     """Observations with their masks, or specs of both.
 
-    No plain dictionary: TensorFlow puts those in wrappers when it saves them, and Python's protocols, by
-    which it looks at what it saves, cannot look into these.
+    It is no plain dictionary: TensorFlow wraps dictionaries when it saves them, and Python's protocols, which
+    it uses to inspect saved objects, cannot inspect these wrappers.
     """
 
 
 def specs(length: int, vms: int, *, mask: bool) -> tuple[ts.TimeStep, tensor_spec.BoundedTensorSpec]:
-    """What an agent is told of the environment's steps and of its actions."""
+    """Specs of the environment's time steps and of the agent's actions."""
     seen = tf.TensorSpec((length,), tf.float32, "observation")
     masked = Masked(mask=tf.TensorSpec((vms + 1,), tf.bool, "mask"), observation=seen)
     action = tensor_spec.BoundedTensorSpec((), tf.int32, 0, vms, "action")
@@ -107,12 +107,12 @@ def specs(length: int, vms: int, *, mask: bool) -> tuple[ts.TimeStep, tensor_spe
 
 
 def split_mask(observation: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-    """What the Q-network sees, and what is allowed: TF-Agents' constraint splitter."""
+    """Split an observation into the Q-network's input and the action mask: TF-Agents' constraint splitter."""
     return observation["observation"], observation["mask"]
 
 
 def _shared(weights: SharedWeights, observation: tf.Tensor) -> tf.Tensor:
-    """Of observations [B, L] the scores [B, N + 1]."""
+    """Scores [B, N + 1] of observations [B, L]."""
     features, numbers = weights.vm.shape[0], weights.rest.shape[0]
     vms = (int(observation.shape[-1]) - numbers) // features
     hidden_size = weights.hidden_bias.shape[0]
@@ -134,6 +134,6 @@ def _shared(weights: SharedWeights, observation: tf.Tensor) -> tf.Tensor:
 
 
 def _flat(weights: Flat, observation: tf.Tensor) -> tf.Tensor:
-    """Of observations [B, L] the scores [B, N + 1]."""
+    """Scores [B, N + 1] of observations [B, L]."""
     hidden = tf.nn.relu(tf.matmul(observation, weights.hidden) + weights.hidden_bias)
     return tf.matmul(hidden, weights.score) + weights.score_bias

@@ -1,4 +1,4 @@
-"""What learned policies need to be played in compiled code: arrays, and what is told of decisions."""
+"""Arrays for playing learned policies in compiled code, and the text of their decisions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from environment.view import RunningJob
 class LearnedPlayer:
     """A learned policy behind its guard, in a world that the kernel knows whole: `Player`.
 
-    The guard's fallback is best fit, and the network looks at more jobs than one.
+    The guard's fallback is best fit, and the network considers more jobs than one.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LearnedPlayer:
         *,
         exact: bool,
     ) -> None:
-        """`jobs` by arrival, with what is believed of them; some run already, by their numbers."""
+        """`jobs` by arrival, with the beliefs about them; some run already, by their numbers."""
         self._guard, self._jobs, self._vms = guard, jobs, vms
         self._adviser, self._limits = policy.adviser, policy.patience.limits
         adviser, limits, count = self._adviser, self._limits, len(jobs)
@@ -79,7 +79,7 @@ class LearnedPlayer:
         return self._borne.order
 
     def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
-        """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
+        """Play row 0 until `until` jobs are placed; False when the head waits and no event will follow."""
         adviser, before = self._adviser, int(self._said.counts[1])
         done = play_learned(
             batch, spared, trace, until, self._believed, self._means, self._borne, self._said,
@@ -115,7 +115,7 @@ class LearnedPlayer:
 
 
 def _part(choices: Choices, begin: int, count: int) -> Choices:
-    """So many of them, from there on."""
+    """`count` of the choices from `begin` on."""
     part = slice(begin, begin + count)
     return Choices(
         choices.action[part],
@@ -161,7 +161,7 @@ def _make_space(jobs: int, vms: int, considered: int, upcoming: int) -> Space:
 
 
 def _blank(jobs: int) -> QueuedJobs:
-    """Room for so many jobs."""
+    """Empty arrays for `jobs` jobs."""
     reals = ("arrival", "seconds")
     return QueuedJobs(
         **{name: np.zeros(jobs, float if name in reals else np.int64) for name in QueuedJobs._fields}

@@ -1,7 +1,7 @@
-"""The report on what knowing durations is worth: the same policies and jobs under every belief.
+"""The report on the value of known durations: the same policies and jobs under every belief.
 
-Truth is the same throughout, so what differs is what policies could expect. How beliefs are made is in
-`environment.simulation.durations.beliefs`.
+Truth is the same throughout, so only the policies' expectations differ.
+`environment.simulation.durations.beliefs` builds the beliefs.
 """
 
 import math
@@ -184,7 +184,7 @@ def _table(pattern: str, metric: str, known: Sequence[SimulatedRun], shares: Dif
 
 
 def _findings(pattern: str, runs: Mapping[str, Sequence[SimulatedRun]], shares: Differences) -> str:
-    """Who is cheapest under each belief, and whom it costs most."""
+    """The cheapest policy under each belief, and the policy that the belief costs most."""
     lines = []
     for belief, of in runs.items():
         costs = {policy: found["cost"].mean for policy, found in statistics_of(of).items()}

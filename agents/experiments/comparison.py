@@ -1,6 +1,6 @@
-"""Many runs: every policy over every workload and seed, and what came of them on average.
+"""Many runs: every policy over every workload and seed, and their mean results.
 
-One run is the simulator's; how results are printed and drawn is in `reports.py` and the command line.
+The simulator makes each run; `reports.py` and the command line print and draw results.
 """
 
 import statistics
@@ -48,7 +48,7 @@ class Contender:
 
     @property
     def label(self) -> str:
-        """As a user would write it: `ilp:beta=0.5`."""
+        """Label as a user would write it: `ilp:beta=0.5`."""
         given = ":".join(f"{key}={value}" for key, value in self.options.items())
         return f"{self.name}:{given}" if given else self.name
 
@@ -78,7 +78,7 @@ def read_contender(text: str) -> Contender:
 
 
 def known_to(label: str) -> tuple[str, ...] | None:
-    """On what the decisions of a policy with this label depend, beside sizes; None when nobody can tell."""
+    """Inputs beside sizes that decisions of the policy `label` depend on; None when unknown."""
     try:
         who = read_contender(label)
     except PolicyError:
@@ -123,11 +123,11 @@ def compare(
     fallback: Contender | None = None,
     progress: Progress | None = None,
 ) -> Iterator[SimulatedRun]:
-    """Run every policy on the same workloads and seeds, each run with a policy made anew.
+    """Run every policy on the same workloads and seeds, each run with a new policy object.
 
     `jobs` replaces the number of jobs of the workloads; `fallback` decides where a policy's decision cannot
-    be executed, or it waits for nothing. ConfigError, WorkloadError and PolicyError say what is wrong with
-    the input; StuckError which policy waits for ever.
+    be executed, or where it waits for nothing. ConfigError, WorkloadError and PolicyError for an invalid
+    input; StuckError names a policy that waits for ever.
     """
     vms, prices = load_cluster(cluster), load_prices(cluster)
     every = [(name, seed, who) for name in workloads for seed in seeds for who in contenders]
@@ -145,20 +145,20 @@ def compare(
 
 
 def numbered(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """A bar over several comparisons of the same length, of which `progress` shows all: that of one part."""
+    """Progress of one of several comparisons of the same length, shown on the common bar `progress`."""
     if progress is None:
         return None
     return lambda number, total, what: progress(part * total + number, parts * total, what)
 
 
 def durations_of(runs: Sequence[SimulatedRun]) -> str:
-    """What is true of jobs' durations in these runs, and what policies could expect of them, in words."""
+    """Text on the true durations of jobs in these runs, and the policies' expectations of them."""
     truths, beliefs = ({getattr(run.result, name) for run in runs} for name in ("truth", "belief"))
     return f"Durations: truth {', '.join(sorted(truths))}; belief {', '.join(sorted(beliefs))}."
 
 
 def undrawn(runs: Sequence[SimulatedRun]) -> list[str]:
-    """The policies of which all runs are one and the same, though they are of several seeds."""
+    """The policies with identical runs for several seeds."""
     grouped: dict[str, list[Result]] = {}
     for run in runs:
         grouped.setdefault(run.policy, []).append(run.result)

@@ -1,6 +1,6 @@
-"""How faithful a simulation was: the same workload on the cluster and in the simulator, side by side.
+"""Fidelity of a simulation: the same workload on the cluster and in the simulator, side by side.
 
-Comparing and reporting only; who runs both is `daemon.cli.profile.validate_simulator`.
+Comparing and reporting only; `daemon.cli.profile.validate_simulator` runs both.
 """
 
 import statistics
@@ -43,9 +43,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """A workload in both worlds. `paper` has the durations that the paper's rule gives in the simulator.
+    """A workload in both worlds. `paper` has the durations by the paper's rule in the simulator.
 
-    `grid` are the runs that the model was fitted to, `about` is what their folder tells of the machine.
+    `grid` are the runs that the model was fitted to, `about` is the description of the machine in their
+    folder.
     """
 
     workload: str
@@ -73,7 +74,7 @@ class Fidelity:
 
     @property
     def cost_error(self) -> float:
-        """By how much the simulated bill differs from the real one."""
+        """Relative difference of the simulated bill from the real one."""
         return _away(self.cost, self.real_cost)
 
     def to_json(self) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def pair_up(
 def placement_effects(
     runs: Sequence[MeasuredRun],
 ) -> dict[tuple[str, float], dict[int, tuple[float, float, int]]]:
-    """By type and MiB of input, then number of VMs: mean and standard deviation of durations, how many.
+    """Mean, standard deviation and number of durations, by type and MiB of input, then number of VMs.
 
     Of runs alone on their VMs, of the shape that was measured most, where there are several numbers of VMs.
     """
@@ -313,7 +314,7 @@ def draw_runs(runs: Sequence[MeasuredRun], path: Path) -> None:
 
 
 def _looks(run: MeasuredRun) -> tuple[float, int, bool]:
-    """What a run's colour in the picture tells: MiB of input, executors, whether others were on its VMs."""
+    """Key of a run's colour in the picture: MiB of input, executors, whether others were on its VMs."""
     return run.input_mib or 0.0, run.executors, run.shared > 0
 
 

@@ -13,8 +13,8 @@ _HEADING = "## Compared with other policies"
 def write_comparison(card: Path, target: Path, runs: Sequence[SimulatedRun], cluster: str) -> None:
     """Write the card with tables of these runs, one for each workload, in place of an earlier comparison.
 
-    `target`, whose folder is made, is where it goes: the card itself, or another file. OSError when the card
-    cannot be read, or the target not be written.
+    `target` is the file to write: the card itself, or another file; its folder is created. OSError when the
+    card cannot be read, or the target cannot be written.
     """
     before = card.read_text(encoding="utf-8").partition(_HEADING)[0].rstrip()
     seeds = sorted({run.seed for run in runs})

@@ -1,6 +1,6 @@
-"""Policies on real Spark: the same workload under each, several times, beside what the simulator says.
+"""Policies on real Spark: the same workload under each, several times, beside the simulator's results.
 
-Comparing and reporting only; who runs the jobs and the simulations is `daemon.cli.profile.compare_on_spark`.
+Comparing and reporting only; `daemon.cli.profile.compare_on_spark` runs the jobs and the simulations.
 """
 
 import statistics
@@ -66,15 +66,15 @@ class RealRun:
 
     @property
     def failed(self) -> int:
-        """How many jobs did not finish."""
+        """Number of jobs that did not finish."""
         return sum(job.state != "finished" for job in self.jobs)
 
 
 @dataclass(frozen=True)
 class RealComparison:
-    """Everything that ran, in order, and of each policy the simulations with durations drawn by seed.
+    """All real runs, in order, and the simulations of each policy with durations sampled by seed.
 
-    `about` tells the machine, the isolation and the Spark; `cluster` is the cluster file's name.
+    `about` describes the machine, the isolation and the Spark; `cluster` is the cluster file's name.
     """
 
     workload: str
@@ -104,12 +104,18 @@ class RealComparison:
         return [run for run in self.runs if run.policy == policy]
 
     def gain(self, policy: str, reference: str, what: str) -> float:
-        """By what share `what`, a column of `rows`, is less under the policy than under the reference."""
+        """Share by which a column of `rows` is less under the policy than under the reference.
+
+        `what` is the column.
+        """
         rows = self.rows()
         return 1 - rows[policy][what][0] / rows[reference][what][0]
 
     def rounds_won(self, policy: str, reference: str, what: str) -> tuple[int, int]:
-        """In how many rounds `what`, cost or completion, was less than the reference's; and of how many."""
+        """Number of rounds in which the policy beat the reference's cost or completion, and of all rounds.
+
+        `what` is cost or completion.
+        """
         own, others = (
             {run.round: getattr(run, what) for run in self._real(of)} for of in (policy, reference)
         )
@@ -117,7 +123,7 @@ class RealComparison:
         return sum(own[number] < others[number] for number in both), len(both)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; of simulations only what the rows have."""
+        """All of it as plain values; simulations contribute only the columns of `rows`."""
         return {
             "workload": self.workload,
             "cluster": self.cluster,

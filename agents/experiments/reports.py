@@ -1,4 +1,4 @@
-"""Reports in Markdown with their plots: what `stoker reproduce` writes into docs/results."""
+"""Reports in Markdown with their plots, as `stoker reproduce` writes them into docs/results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,7 +88,7 @@ def table(runs: Sequence[SimulatedRun]) -> str:
 
 
 def _worth(runs: Sequence[SimulatedRun]) -> str:
-    """A table of what overtaking changes, seed by seed: cost and completion with it, over those without."""
+    """A table of the effect of overtaking, seed by seed: cost and completion with it, over those without."""
     rows, ran = [], {run.policy for run in runs}
     for name in (name for name in ("ff", "aep", "ilp:beta=0.5") if name in ran):
         plain = name.partition(":")[0]
@@ -113,7 +113,7 @@ def _worth(runs: Sequence[SimulatedRun]) -> str:
 
 
 def _change(runs: Sequence[SimulatedRun], workload: str, policy: str, other: str, metric: str) -> float:
-    """By what share the mean of a policy is above that of another."""
+    """Share by which the mean of a policy is above that of another."""
     found = statistics_of([run for run in runs if run.workload == workload])
     return found[policy][metric].mean / found[other][metric].mean - 1.0
 

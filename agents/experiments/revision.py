@@ -1,4 +1,4 @@
-"""Which revision of the code a report is made with, written below its title."""
+"""The revision of the code that makes a report, written below the report's title."""
 
 import subprocess
 from pathlib import Path
@@ -7,9 +7,9 @@ _HERE = Path(__file__).parents[2]
 
 
 def revision(folder: Path = _HERE) -> str:
-    """The commit that is checked out there, shortened, with what it lacks; empty where there is none.
+    """The checked-out commit, shortened, with a mark for local changes; empty without one.
 
-    What is installed below somebody else's checkout is none of its commits.
+    Packages installed inside another project's checkout do not count as part of its commits.
     """
     try:
         top, commit, changes = (
@@ -30,7 +30,7 @@ def revision(folder: Path = _HERE) -> str:
 
 
 def sign(report: Path, of: str | None = None) -> None:
-    """Say below the title of a report (Markdown) of which revision it is; None: of what is checked out."""
+    """Write the revision below the title of a Markdown report; None: the checked-out revision."""
     title, _, rest = report.read_text("utf-8").partition("\n")
     told = revision() if of is None else of
     line = (

@@ -1,6 +1,6 @@
-"""What placements are asked about, as arrays for compiled code: VMs, waiting jobs, what counts, work space.
+"""Inputs of the pricing of placements, as arrays for compiled code: VMs, waiting jobs, aim, scratch.
 
-Who makes these of a view is `greedy_policy.py`, and of the kernel's arrays `playing.py`.
+`greedy_policy.py` builds these from a view, `playing.py` from the kernel's arrays.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from environment.types import FloatArray, IntArray
 
 
 class PricingScene(NamedTuple):
-    """The VMs. What is free of them changes while waiting jobs are told where they will go."""
+    """The VMs. Their free resources change as waiting jobs are assigned their future VMs."""
 
     free: IntArray  # [2, N] milli cpus and MiB
     capacity: FloatArray  # [2, N] the same
@@ -42,7 +42,7 @@ class Jobs(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What counts for how much."""
+    """Weights of the objective."""
 
     #: Of cost and of time, each as a multiple of what is usual for the job.
     cost_weight: float
@@ -58,7 +58,7 @@ class Aim(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays to work in, and what was found: the VMs of placements and how many executors on each."""
+    """Scratch arrays, and the result: the VMs of placements and the number of executors on each."""
 
     free: IntArray  # [2, N]
     room: IntArray  # [N]
@@ -88,7 +88,7 @@ class Work(NamedTuple):
 
 
 def blank_work(vms: int, executors: int, jobs: int, kinds: int) -> Work:
-    """To choose one of so many jobs, of at most so many executors, on so many VMs of so many known kinds."""
+    """Arrays to choose a job, by the largest numbers of jobs, executors, VMs and known kinds of VMs."""
     return Work(
         free=np.zeros((2, vms), np.int64),
         room=np.zeros(vms, np.int64),

@@ -1,9 +1,9 @@
-"""What is believed of jobs that run, in compiled code, kept from one decision of a simulation to the next.
+"""Beliefs about running jobs, in compiled code, cached from one decision of a simulation to the next.
 
-Most jobs' ends stay believed in while they are young, and few VMs matter to a decision: so an end is
-computed when somebody asks for it, and not for all at each decision. What is believed is that of
-`environment.expected_end`, and what greedy makes of it stands in `greedy_policy.py`; here is the same, to
-the last bit, of the kernel's arrays.
+The believed ends of most jobs stay the same while the jobs are young, and few VMs matter to a decision: so an
+end is computed on request, and not for all jobs at each decision. The beliefs are those of
+`environment.expected_end`, and `greedy_policy.py` defines their use by greedy; this module computes the same,
+to the last bit, from the kernel's arrays.
 """
 
 import math
@@ -41,7 +41,7 @@ _BEGUN, _DUE = range(2)
 
 
 class Foreseen(NamedTuple):
-    """Of running jobs, by the kernel's numbers, [M]; of executors, as in `State.placement`, [E]; of VMs."""
+    """Beliefs by the kernel's number of a job, [M], by executor as in `State.placement`, [E], and by VM."""
 
     expects: FloatArray  # [M] seconds that each was expected to take when it started; NaN: unknown
     jobs: FloatArray  # [M, 8] see above: what is asked of one job stands together
@@ -57,7 +57,7 @@ class Foreseen(NamedTuple):
 
 
 def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
-    """Nothing yet of jobs that are believed to take so long, of so many executors in all, on so many VMs."""
+    """Empty beliefs on jobs with expected durations `expects`, `executors` executors in all, on `vms` VMs."""
     return Foreseen(
         expects=expects,
         jobs=np.full((len(expects), 8), np.nan),
@@ -77,7 +77,7 @@ def blank_foreseen(expects: FloatArray, executors: int, vms: int) -> Foreseen:
 
 @njit()
 def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray, order: IntArray) -> None:
-    """Take in the jobs that have started since the last time; `spread` is by arrival, as `order` says."""
+    """Add the jobs that have started since the last time; `spread` is by arrival, via `order`."""
     state, jobs = batch.state, batch.jobs
     for job in range(foreseen.counts[_BEGUN], state.head[0]):
         seconds, start, known = foreseen.expects[job], state.start[0, job], foreseen.jobs[job]
@@ -102,7 +102,7 @@ def foresee(batch: Batch, foreseen: Foreseen, unknown: float, spread: FloatArray
 
 @njit()
 def time_step(batch: Batch, foreseen: Foreseen) -> float:
-    """In steps of how many seconds VMs are held, by the one that is held longest; 0 if none is."""
+    """Step in seconds for hold times of VMs, by the VM held longest; 0 if none is held."""
     state, now, longest, left = batch.state, batch.state.clock[0], 0.0, 0
     for job in state.heap[0, : state.running[0]]:
         if now <= foreseen.jobs[job, _YOUNG] or foreseen.jobs[job, _ASKED] == now:
@@ -121,7 +121,7 @@ def time_step(batch: Batch, foreseen: Foreseen) -> float:
 
 @njit()
 def held_for(batch: Batch, foreseen: Foreseen, vm: int, step: float) -> float:
-    """For how many seconds the VM is held, in such steps, as in `agents.estimates`."""
+    """Seconds for which the VM is held, in such steps, as in `agents.estimates`."""
     state, now = batch.state, batch.state.clock[0]
     last, above, at = now, -1, foreseen.top[vm]
     while at >= 0:
@@ -142,9 +142,9 @@ def held_for(batch: Batch, foreseen: Foreseen, vm: int, step: float) -> float:
 def ends_within(
     batch: Batch, spared: SparedResources, foreseen: Foreseen, seconds: float, beyond: float, most: int
 ) -> Ends:
-    """The executors whose jobs are believed to end within so many seconds, in that order.
+    """Executors of jobs that are believed to end within `seconds`, in order of that end.
 
-    Of so many jobs at most, if any others end later. After `beyond` seconds others may.
+    At most `most` jobs, if any others end later. Other executors may end after `beyond` seconds.
     """
     state, now = batch.state, batch.state.clock[0]
     last, told, count, some, left = now + seconds, beyond, 0, foreseen.some, foreseen.left
@@ -187,7 +187,7 @@ def ends_within(
 
 @njit()
 def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int, step: int) -> None:
-    """Put a job that ends then among so many, of which every so manyth is in that order."""
+    """Insert a job by its end into the `count` first ones, where every `step`-th is sorted."""
     at = count
     while at >= step and ends[at - step] > end:
         ends[at], some[at] = ends[at - step], some[at - step]
@@ -197,7 +197,7 @@ def _insert(ends: FloatArray, some: IntArray, count: int, end: float, job: int, 
 
 @njit()
 def _executors_of(batch: Batch, spared: SparedResources, foreseen: Foreseen, count: int, told: float) -> Ends:
-    """The executors of the first so many jobs in `foreseen.some`."""
+    """The executors of the first `count` jobs in `foreseen.some`."""
     state, jobs, number = batch.state, batch.jobs, 0
     at, vm, size, _ = foreseen.ends
     for i in range(count):
@@ -213,7 +213,7 @@ def _executors_of(batch: Batch, spared: SparedResources, foreseen: Foreseen, cou
 
 @njit()
 def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
-    """When the job, which runs, is believed to end: `environment.expected_end.expected_end`."""
+    """Believed end of the running job: `environment.expected_end.expected_end`."""
     known = foreseen.jobs[job]
     if now > known[_YOUNG] and known[_ASKED] != now:
         known[_ASKED] = now

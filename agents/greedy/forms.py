@@ -1,6 +1,6 @@
-"""The forms that a placement may have, compiled: the best of them where there is so much room.
+"""The forms that a placement may have, compiled: the best of them for the available room.
 
-What is asked of them is said by `asked.py`; when a job is placed best is in `pricing.py`.
+`asked.py` defines the inputs; `pricing.py` chooses the best moment for a job.
 """
 
 import numpy as np
@@ -79,9 +79,9 @@ def best_form(
 
 @njit()
 def _list(scene: PricingScene, work: Work, count: int, size: int, time: float) -> tuple[int, float]:
-    """How many VMs are now in `work.some`, and in how many seconds they are up.
+    """Fill `work.some` with VMs; return their number, and the seconds until they are up.
 
-    Of those that nobody holds then, and that are alike, as many will do as there are executors.
+    Of alike VMs that are idle then, at most as many are listed as there are executors.
     """
     boots, listed, alike = 0.0, 0, len(scene.kind) > 0
     work.listed[:] = 0
@@ -106,7 +106,7 @@ def _list(scene: PricingScene, work: Work, count: int, size: int, time: float) -
 
 @njit()
 def _share(scene: PricingScene, jobs: Jobs, job: int, vm: int, executors: int) -> float:
-    """Which share of the VM so many executors take."""
+    """Share of the VM that `executors` executors take."""
     cpus = executors * jobs.size[0, job] / scene.capacity[0, vm]
     memory = executors * jobs.size[1, job] / scene.capacity[1, vm]
     return float(min(max(cpus, memory), 1.0))
@@ -126,7 +126,7 @@ def _added(
 
 @njit()
 def _lasts(jobs: Jobs, aim: Aim, job: int, well: int) -> float:
-    """For how many seconds VMs are taken."""
+    """Seconds for which VMs are taken."""
     return float(jobs.duration[job] * (1.0 if well else aim.penalty))
 
 
@@ -142,9 +142,9 @@ def _price(
     boots: float,
     begin: int,
 ) -> float:
-    """What an executor adds on each of the first `listed` of `work.some`, with as many there as can.
+    """Price per executor on each of the first `listed` of `work.some`, each VM filled as far as possible.
 
-    Returned is the least when all is well: of fewer none adds less.
+    Returns the least price for a good placement: no smaller number of executors adds less.
     """
     count, least = jobs.executors[job], np.inf
     for vm in work.some[:listed]:
@@ -159,7 +159,7 @@ def _price(
 
 @njit()
 def note_least(work: Work, count: int, takes: int, each: float) -> None:
-    """There is a VM that takes so many of `count` executors, which add so many dollars each at least."""
+    """Note a VM with room for `takes` of `count` executors, each of which adds at least `each` dollars."""
     last = count - 1
     while takes > 0 and each < work.least[last]:
         at = last
@@ -192,7 +192,7 @@ def _pack(
     boots: float,
     well: int,
 ) -> bool:
-    """As many executors as can on the VM where one is cheapest, and so on, in row TRIED; False: no room."""
+    """Fill the VM where an executor is cheapest, and so on, in row TRIED; False: no room."""
     count, placed, used, end = jobs.executors[job], 0, 0, boots + _lasts(jobs, aim, job, well)
     while placed < count:
         best, best_each, best_takes = -1, np.inf, 0
@@ -237,7 +237,7 @@ def _part(
     boots: float,
     well: int,
 ) -> bool:
-    """Each executor on another VM, the cheapest first, in row TRIED; False: there are not so many."""
+    """Place each executor on another VM, the cheapest first, in row TRIED; False: too few VMs."""
     count, used, end = jobs.executors[job], 0, boots + _lasts(jobs, aim, job, well)
     if listed < count:
         return False
@@ -261,7 +261,7 @@ def _part(
 
 @njit()
 def _put_together(work: Work, count: int, listed: int, well: int) -> bool:
-    """All executors on the VM where they are cheapest, in row TRIED; False: none has so much room."""
+    """Place all executors on the VM where they are cheapest, in row TRIED; False: no VM has room for all."""
     best, least = -1, np.inf
     for vm in work.some[:listed]:
         if work.room[vm] >= count and work.full[well, vm] < least:
@@ -274,7 +274,7 @@ def _put_together(work: Work, count: int, listed: int, well: int) -> bool:
 
 @njit()
 def _value(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float) -> float:
-    """What the placement in row `TRIED` adds, weighed."""
+    """Weighed value added by the placement in row `TRIED`."""
     boots, used, count, duration = 0.0, work.used[TRIED], jobs.executors[job], jobs.duration[job]
     if time == 0.0:
         for i in range(used):
@@ -292,15 +292,15 @@ def _value(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int, time
 
 @njit()
 def usual_dollars(jobs: Jobs, aim: Aim, job: int) -> float:
-    """What a job like that costs, on average."""
+    """Average cost of a job like that."""
     return float(jobs.duration[job] * jobs.executors[job] * jobs.size[0, job] / 1000.0 * aim.price_per_core)
 
 
 @njit()
 def least_value(jobs: Jobs, aim: Aim, job: int, dollars: float, time: float, longer: float = 1.0) -> float:
-    """No placement at that time adds less, weighed, if its executors add so many dollars at least.
+    """Lower bound on the weighed value of placements at that time, given a lower bound on their dollars.
 
-    The job takes so many times longer than where it is placed well.
+    The job takes `longer` times its duration when placed well.
     """
     duration = jobs.duration[job]
     return float(

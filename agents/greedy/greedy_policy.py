@@ -1,8 +1,8 @@
-"""Greedy, the policy: each job where, and when, it adds least to the bill and to its own time.
+"""Greedy, the policy: places each job at the VMs and time that add least to the bill and the job's own time.
 
-What a placement adds is computed in `pricing.py` and `forms.py`; here a view and a queue become arrays for
-them, and what they found a decision. Numba is imported when the policy is made. Jobs that will come are not
-thought of, but for what room is worth to them.
+`pricing.py` and `forms.py` compute the additions of a placement; this module converts a view and a queue to
+arrays for them, and their result to a decision. Numba is imported when the policy is made. Jobs that will
+arrive are ignored, except that room has a value for them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,12 +87,12 @@ class GreedyOptions:
 
     @property
     def limits(self) -> PatienceLimits:
-        """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
+        """Limits on the time and number of waits of a job; ValueError for invalid ones."""
         return PatienceLimits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
 class _WaitingRequest(NamedTuple):
-    """What of a request stays the same."""
+    """Constant attributes of a request."""
 
     executors: int
     milli_cpus: int
@@ -109,7 +109,7 @@ class _WaitingRequest(NamedTuple):
 
 
 class _RunningExecutors(NamedTuple):
-    """What each executor of a running job takes, and where."""
+    """VM and resources of each executor of a running job."""
 
     vms: tuple[int, ...]
     milli_cpus: tuple[int, ...]
@@ -216,9 +216,9 @@ class Greedy:
     def _ends(
         self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_WaitingRequest]
     ) -> "Ends":
-        """The executors that are believed to end soon enough for somebody to wait for them.
+        """The executors that are believed to end soon enough to be worth waiting for.
 
-        The first of the queue waits in any case where it does not fit: for it is looked further ahead.
+        The first job of the queue waits in any case where it does not fit: for it the horizon is longer.
         """
         ahead = max(row.patience for row in waiting)
         if _lacks_room(view, known[0]):
@@ -299,30 +299,30 @@ def _prices(
 
 
 def _alike(kinds: Sequence[int]) -> IntArray:
-    """Of each job the first that is placed as it would be; int64 [M]."""
+    """For each job the first job with an equal placement; int64 [M]."""
     first: dict[int, int] = {}
     return np.array([first.setdefault(kind, number) for number, kind in enumerate(kinds)])
 
 
 def _all_open(view: ClusterView) -> bool:
-    """Whether no VM is closed to anybody, and nothing but what is free limits what is placed there."""
+    """Whether every VM is open to every job, and only free resources limit placements there."""
     limited = view.left_out or view.leaves_at or view.extras or view.reserves
     return view.offered is None and not limited
 
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
-    """Why the head of the queue waits."""
+    """Reason why the head of the queue waits."""
     return why_waits(begins, shortage(view, request) if _lacks_room(view, request) else "")
 
 
 def why_placed(options: GreedyOptions, dollars: float, passed: str) -> str:
-    """Why a job is placed that adds so much to the bill, and overtakes those, if any."""
+    """Reason for placing a job, with its addition to the bill and the overtaken jobs, if any."""
     why = f"is part of what adds least (beta {options.beta:g}): ${dollars:.4f} to the bill"
     return f"{why}; it overtakes {passed}" if passed else why
 
 
 def why_waits(begins: float, lacks: str) -> str:
-    """Why the first job waits, which will begin in so many seconds; `lacks` says what it does, if any."""
+    """Reason why the first job waits, to begin in `begins` seconds; `lacks` names a lack, if any."""
     if not np.isfinite(begins):
         return lacks
     soon = f"VMs are expected to have room in {begins:.0f} s"
@@ -330,7 +330,7 @@ def why_waits(begins: float, lacks: str) -> str:
 
 
 def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":
-    """What counts for how much on these VMs."""
+    """Weights of the objective on these VMs."""
     from agents.greedy.asked import Aim  # here, since it brings numba
 
     return Aim(
@@ -344,7 +344,7 @@ def aim_of(options: GreedyOptions, view: ClusterView) -> "Aim":
 
 
 def _keeps(view: ClusterView, wanted: FloatArray) -> tuple[tuple[int, float], ...]:
-    """The idle VMs that jobs that wait are to be placed on, and until when they are kept for that."""
+    """The idle VMs that waiting jobs are to be placed on, and the end of their reservation."""
     idle = np.flatnonzero((wanted > 0.0) & (view.executors == 0)).tolist()
     return tuple((vm, view.at + _LATER * float(wanted[vm])) for vm in idle)
 

@@ -1,4 +1,4 @@
-"""What greedy needs to be played in compiled code: its arrays, and what there is to tell of its decisions."""
+"""Arrays for playing greedy in compiled code, and the text of its decisions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class GreedyPlayer:
         *,
         exact: bool,
     ) -> None:
-        """`jobs` by arrival, with what is believed of them; some run already, by their numbers."""
+        """`jobs` by arrival, with the beliefs about them; some run already, by their numbers."""
         self._options, self._jobs, self._vms = options, jobs, vms
         limits = options.limits
         self._believed = _believed(jobs, limits)
@@ -78,7 +78,7 @@ class GreedyPlayer:
         return self._borne.order
 
     def play(self, batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
-        """Play row 0 until so many jobs are placed; False when the head waits and nothing will happen."""
+        """Play row 0 until `until` jobs are placed; False when the head waits and no event will follow."""
         while batch.state.head[0] < until:
             if not play_greedy(
                 batch,

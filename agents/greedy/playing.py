@@ -1,8 +1,8 @@
-"""Greedy in compiled code: a simulation played as `greedy_policy` decides, without asking Python for more.
+"""Greedy in compiled code: a simulation that decides as `greedy_policy` does, without calls to Python.
 
-What placements add is `pricing`'s, as ever; here are its arrays made of the kernel's, and what jobs bear is
-counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and the kernel's, which
-changes while they wait and others are placed before them.
+`pricing` computes the additions of placements; this module builds its arrays from the kernel's. Waits and
+overtakings of jobs are counted as in `environment.decisions.starvation`. Jobs have two numbers: by arrival,
+and the kernel's, which changes while they wait and others are placed before them.
 """
 
 import math
@@ -41,7 +41,7 @@ ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 
 
 class Believed(NamedTuple):
-    """What is believed of jobs, by arrival, [M] each."""
+    """Beliefs about jobs, in order of arrival, [M] each."""
 
     expected: FloatArray  # seconds; NaN when nobody knows
     spread: FloatArray
@@ -50,7 +50,7 @@ class Believed(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What does not change: limits, the VMs, and what counts."""
+    """Constants of a simulation: limits, the VMs, and the objective."""
 
     window: int
     overtaken_at_most: int
@@ -68,7 +68,7 @@ class Means(NamedTuple):
 
 
 class Borne(NamedTuple):
-    """What changes beside the kernel's state, and what there is to tell of decisions, [D] each."""
+    """Variable state beside the kernel's, and notes for reporting decisions, [D] each."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers
     since: FloatArray  # [M] by arrival: when it began to fit; NaN when it does not
@@ -108,9 +108,9 @@ def play_greedy(
     foreseen: Foreseen,
     work: Work,
 ) -> bool:
-    """Decide until so many jobs are placed; False when the head waits and nothing will ever happen.
+    """Decide until `until` jobs are placed; False when the head waits and no event will ever follow.
 
-    Or until there is no room left for what is told of a wait.
+    It also returns when there is no space left for the notes on a wait.
     """
     state, vms = batch.state, batch.machines.milli_cpus.shape[1]
     while state.head[0] < until and borne.kept[0] + vms <= len(borne.vms):
@@ -140,7 +140,7 @@ def play_greedy(
 
 @njit()
 def _note_wait(batch: Batch, trace: Trace, borne: Borne, work: Work, made: int) -> None:
-    """Write down why the first waits, and which idle VMs are kept for whom."""
+    """Record the reason why the first job waits, and the idle VMs reserved for waiting jobs."""
     state = batch.state
     trace.lacks[made, ROOM] = room_for_head(batch, 0)
     trace.lacks[made, CPUS], trace.lacks[made, MEMORY] = lacking(batch, 0)
@@ -166,7 +166,7 @@ def _place(
     made: int,
     job: int,
 ) -> None:
-    """Start the job of that number in the window where the first row of `work` says."""
+    """Start job `number` of the window at the VMs in the first row of `work`."""
     head, number = batch.state.head[0], bring_to_head(batch, 0, borne.order, job)
     if job > 0:
         borne.overtaken[borne.oldest[made]] += 1
@@ -229,7 +229,7 @@ def _choose(
 
 @njit()
 def _look_at(batch: Batch, trace: Trace, borne: Borne, vm: int) -> None:
-    """Take down what of the VM is free."""
+    """Record the free resources of the VM."""
     borne.seen[vm] = trace.counts[MADE]
     borne.free[0, vm] = batch.state.free_milli_cpus[0, vm]
     borne.free[1, vm] = batch.state.free_memory_mib[0, vm]
@@ -237,9 +237,9 @@ def _look_at(batch: Batch, trace: Trace, borne: Borne, vm: int) -> None:
 
 @njit()
 def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Borne) -> int:
-    """How many VMs are now in `borne.near`: those that have room for one of the jobs.
+    """Fill `borne.near` with the VMs that have room for one of the jobs; return their number.
 
-    Of idle VMs that are alike as many as all of these could take.
+    Of alike idle VMs, at most as many are listed as all of these jobs could take.
     """
     state, most, size = batch.state, 0, 0
     cpus, memory = jobs.size[0, 0], jobs.size[1, 0]
@@ -264,7 +264,7 @@ def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Born
 def _window(
     batch: Batch, trace: Trace, window: int, believed: Believed, means: Means, borne: Borne
 ) -> tuple[Jobs, float]:
-    """The first jobs that wait, and for how long one of them may be held back at most in all."""
+    """The first waiting jobs, and the longest time for which one of them may be held back in all."""
     state, jobs = batch.state, batch.jobs
     head, now, made, ahead = state.head[0], state.clock[0], trace.counts[MADE], 0.0
     executors, size, prefers = borne.executors[:window], borne.size, borne.prefers[:window]

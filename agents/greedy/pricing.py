@@ -1,8 +1,8 @@
-"""Which waiting job is best placed now, compiled: by what its best placement adds, now or later.
+"""The waiting job that is best placed now, compiled: by the addition of its best placement, now or later.
 
-A job may be placed on VMs that are up, on those that are closed, or when jobs that run are believed to end.
-Which forms a placement may have, and what it adds, is in `forms.py`; who asks, and what a view is as arrays,
-in `greedy_policy.py`. Seconds count from the view's own time.
+A job may be placed on VMs that are up, on those that are closed, or when running jobs are believed to end.
+`forms.py` computes the forms of a placement and their additions; `greedy_policy.py` calls this module and
+converts a view to arrays.
 """
 
 import math
@@ -42,14 +42,14 @@ class Ends(NamedTuple):
 
 @njit(entry=True)
 def choose(scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
-    """The job that is best placed now, and where (the first row of `work`); NOBODY if there is none.
+    """Return the job that is best placed now, its VMs in the first row of `work`; NOBODY if there is none.
 
-    UNTOLD if that takes more ends than are told of: those of the seconds that are the last of `work.values`.
-    Asked again with these, and the same `work`, it goes on where it was.
+    The best job adds least relative to its usual cost, among the jobs that should not rather wait. For a job
+    that fits but should rather wait, its future room is reserved. For the first job, if it does not fit, the
+    begin of its placement is computed.
 
-    That is the one whose placement adds least for what is usual for the job, of those that had better not
-    wait. Who fits and had better wait has its place kept. Of the first job that does not fit is found when
-    it will.
+    UNTOLD when the choice needs more ends than `ends` has: those within the seconds in the last of
+    `work.values`. Called again with these, and the same `work`, it resumes.
     """
     for job in range(work.turn[0], len(jobs.executors)):
         work.turn[0] = job
@@ -107,9 +107,9 @@ def _best_now(scene: PricingScene, jobs: Jobs, aim: Aim, work: Work, job: int) -
 def _best_later(
     scene: PricingScene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float
 ) -> float:
-    """The best placement when executors that run have ended, in row `LATER`, if it is better than `now`.
+    """The best placement when running executors have ended, in row `LATER`, if it is better than `now`.
 
-    NaN where ends matter that are not told of.
+    NaN where ends matter that `ends` lacks.
     """
     count, best = jobs.executors[job], now
     total, size, begun = 0, 0, False
@@ -161,7 +161,7 @@ def _best_later(
 
 @njit()
 def _begin_with(scene: PricingScene, ends: Ends, jobs: Jobs, work: Work, job: int) -> tuple[int, int]:
-    """For how many executors there is room before the first ends, and on how many VMs: `work.open`."""
+    """Numbers of executors that fit before the first end, and of VMs for them: `work.open`."""
     for vm in ends.vm:
         work.free[0, vm], work.free[1, vm], work.room[vm] = scene.free[0, vm], scene.free[1, vm], 0
     total, size = 0, 0
@@ -178,7 +178,7 @@ def _begin_with(scene: PricingScene, ends: Ends, jobs: Jobs, work: Work, job: in
 
 @njit()
 def _insert(ascending: IntArray, size: int, vm: int) -> None:
-    """Put the VM among so many, where it belongs."""
+    """Insert the VM into the `size` sorted ones."""
     at = size
     while at > 0 and ascending[at - 1] > vm:
         ascending[at] = ascending[at - 1]
@@ -188,7 +188,7 @@ def _insert(ascending: IntArray, size: int, vm: int) -> None:
 
 @njit()
 def _room(cpus: int, memory: int, jobs: Jobs, job: int, vm: int) -> int:
-    """How many executors of the job fit into so much."""
+    """Number of executors of the job that fit into these resources."""
     most = jobs.executors[job]
     if len(jobs.most) > 0:
         most = min(most, jobs.most[job, vm])
@@ -203,7 +203,7 @@ def _room(cpus: int, memory: int, jobs: Jobs, job: int, vm: int) -> int:
 
 @njit()
 def _keep_room(scene: PricingScene, jobs: Jobs, work: Work, job: int) -> None:
-    """Who waits is to be placed as in row `LATER`; if it could be placed now, those after it do without."""
+    """Plan a waiting job as in row `LATER`; if it fits now, reserve that room against later jobs."""
     for i in range(work.used[LATER]):
         vm, taken = work.vms[LATER, i], work.taken[LATER, i]
         work.wanted[vm] = max(work.wanted[vm], work.begins[job])

@@ -1,7 +1,7 @@
-"""What jobs may really take: draws of durations that are believed to be off by so much. Nothing is played.
+"""Samples of jobs' true durations, given the believed error of their expected durations. Nothing is played.
 
-A draw is the same for a job whenever it is asked for, while it waits and while it runs, so that plans of one
-decision and of the next are compared on the same chances (common random numbers).
+A job's samples are always the same, while it waits and while it runs, so that plans of one decision and of
+the next are compared on the same random numbers (common random numbers).
 """
 
 import math
@@ -25,23 +25,23 @@ _UNKNOWN_SPREAD = 1.0
 
 
 class Draws:
-    """So many draws, by a seed: the same whoever asks for them."""
+    """`count` samples, by a seed: the same for every caller."""
 
     def __init__(self, count: int, seed: int = 0, unknown: float = UNKNOWN_DURATION) -> None:
-        """A job of which nothing is known is believed to take `unknown` seconds, or anything about that."""
+        """A job of unknown duration is believed to take `unknown` seconds, with a wide spread."""
         self.count = count
         self._seed, self._unknown = seed, unknown
         self._deviations = lru_cache(maxsize=4096)(self._drawn)
 
     def of_waiting(self, queue: Sequence[PlacementRequest]) -> FloatArray:
-        """What jobs of a queue of M take, as multiples of what is believed; float64 [count, M], of mean 1."""
+        """Durations of M queued jobs, as multiples of the believed ones; float64 [count, M], of mean 1."""
         spread = np.array([_spread(request.job, request.job.expected_duration) for request in queue])
         deviations = np.array([self._deviations(request.job.id) for request in queue]).T
         factors: FloatArray = np.exp(spread * deviations - spread**2 / 2.0)
         return factors
 
     def seconds_left(self, job: RunningJob, now: float) -> tuple[float, ...]:
-        """For how many seconds a job still runs, by draw, given that it has not ended."""
+        """Seconds for which a job still runs, by sample, given that it has not ended."""
         believed = self._unknown if job.expected is None else job.expected
         passed, spread = now - job.started_at, _spread(job.job, job.expected)
         if spread <= 0.0 or believed <= 0.0:  # it is certain, or over
@@ -55,7 +55,7 @@ class Draws:
         return tuple(median * math.exp(spread * deviation) - passed for deviation in deviations)
 
     def _drawn(self, job_id: str) -> tuple[float, ...]:
-        """How many standard deviations each draw is off: one of each of `count` equally probable parts."""
+        """Deviation of each sample in standard deviations: one of each of `count` equally probable parts."""
         generator = np.random.default_rng((self._seed, crc32(job_id.encode())))
         chances = (generator.permutation(self.count) + generator.random(self.count)) / self.count
         return tuple(_NORMAL.inv_cdf(max(chance, _LEAST)) for chance in chances.tolist())

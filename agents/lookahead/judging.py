@@ -1,7 +1,7 @@
-"""A trained network as lookahead's base policy: it judges with what each plan begins.
+"""A trained network as lookahead's base policy: it judges plans by their first step.
 
-A plan is valued by the jobs that are known. What may come after them the network has seen in training: when
-it pays to wait for a better moment, which VM will be wanted, which job fits what is left. So a plan that
+A plan is valued by the known jobs. Training showed the network the jobs that may arrive after them: when
+waiting for a better moment pays, which VM will be wanted, which job fits the remaining room. So a plan that
 begins as the network would counts as cheaper. Importing this module imports the networks' code, so only a
 base that needs it does.
 """
@@ -39,9 +39,9 @@ class Judge:
         view: ClusterView,
         queue: Sequence[PlacementRequest],
     ) -> FloatArray:
-        """The values [C] of plans, with what the network makes of their first steps; the less the better.
+        """Adjust the values [C] of plans by the network's scores of their first steps; less is better.
 
-        `firsts` [C] and `placements` [C, E] are those of `plans.Search`. A value that is infinite stays so.
+        `firsts` [C] and `placements` [C, E] are those of `plans.Search`. An infinite value stays infinite.
         """
         possible = np.flatnonzero(np.isfinite(values))
         if len(possible) < 2:

@@ -1,6 +1,6 @@
-"""Lookahead, the policy: its options, and what it says.
+"""Lookahead, the policy: its options, and its reasons.
 
-How candidates are played is in `search.py` and `rollout.py`; numba is imported when the policy is made.
+`search.py` and `rollout.py` play candidates; numba is imported when the policy is made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ class LookaheadOptions:
 
     @property
     def limits(self) -> PatienceLimits:
-        """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
+        """Limits on the time and number of waits of a job; ValueError for invalid ones."""
         return PatienceLimits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
@@ -121,7 +121,7 @@ class Lookahead:
 
     @property
     def cut_short(self) -> int:
-        """How many decisions the time limit cut short."""
+        """Number of decisions that the time limit cut short."""
         return self._player.cut_short
 
     @property
@@ -161,12 +161,12 @@ class Lookahead:
         return place
 
     def _overtaking(self, known: Sequence[PlacementRequest], number: int) -> str:
-        """What is said of a job that is placed before others."""
+        """Text for a job that is placed before others."""
         return f"; it overtakes {self._patience.told(known, number)}" if number else ""
 
 
 def _model(options: LookaheadOptions) -> "TrainedModel | None":
-    """What a trained base judges by; PolicyError says what is wrong with it."""
+    """The model of a trained base; PolicyError for an invalid one."""
     if options.base != "reinforce":
         return None
     from agents.drl.model_folder import (  # here, since other bases do without
@@ -203,7 +203,7 @@ def _better(value: float, other: float) -> str:
 
 
 def _judged(found: "Found") -> str:
-    """What is said where a network chose another way than that which is the best for the known jobs."""
+    """Text for a network's choice that differs from the best one for the known jobs."""
     if found.value <= found.least:
         return ""
     return f"; {_better(found.value, found.least)} than the best for these jobs, but reinforce would begin so"

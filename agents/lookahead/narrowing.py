@@ -1,6 +1,6 @@
-"""On which VMs of a large cluster lookahead plays: enough of each kind, so that what is left out is alike.
+"""Selects the VMs of a large cluster that lookahead plays: enough of each kind, so that the rest is alike.
 
-Arrays in, numbers out. Which jobs of a long queue are played is in `search.py`.
+Arrays in, numbers out. `search.py` selects the jobs of a long queue.
 """
 
 import numpy as np
@@ -15,13 +15,14 @@ _USED, _IDLE, _CLOSED, _FULL = range(4)
 
 
 def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown: float) -> IntArray | None:
-    """Which VMs, at most so many, to play jobs like this one on, ascending; None: all of them.
+    """Select at most `most` VMs to play jobs like this one on, ascending; None: all of them.
 
-    More, where so many have no room for the job though all have: it would wait for ever otherwise.
+    More are selected where `most` VMs have no room for the job though all VMs have: it would wait for ever
+    otherwise.
 
-    A kind is what a VM has and costs, and whether it is in use, idle, closed or full. Of each kind as many as
-    of any other: of those in use first those that are held for longest, as it costs least to add to them; of
-    the full first those that have room soonest, of the closed those that are ready soonest.
+    A kind is defined by a VM's resources, its price, and whether it is in use, idle, closed or full. Each
+    kind contributes the same number: of VMs in use first those held for longest, as adding to them costs
+    least; of full ones first those that have room soonest, of closed ones those that are ready soonest.
     """
     count = len(view.vms)
     if count <= most:

@@ -1,7 +1,7 @@
-"""Plans for a queue as arrays, and how one candidate becomes another. How they are played: `rollout.py`.
+"""Plans for a queue as arrays, and mutations of one candidate into another. `rollout.py` plays them.
 
-A plan says in which order the jobs of the queue are placed, and how for each of them what a base policy would
-do is varied.
+A plan determines the order in which the jobs of the queue are placed, and for each of them a variation of the
+base policy's choice.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ _LEAST_NOISE, LEVELS = 0.02, 8
 
 
 class PlanAim(NamedTuple):
-    """What is sought, and by which base policy the jobs behind the head are placed."""
+    """The objective, and the base policy that places the jobs behind the head."""
 
     #: How much cost and time count, each as a multiple of what is usual for the jobs.
     cost_weight: float
@@ -57,12 +57,12 @@ class PlanAim(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What is found, by candidate, and arrays to work in, whose contents mean nothing between calls.
+    """Results by candidate, and scratch arrays, which mean nothing between calls.
 
     A plan is two rows. ORDER has the jobs of the queue, by number, in the order in which they are placed, and
-    in its last place whether the plan begins with a wait. GENE has a number for each job that tells how the
-    base policy's choice for it is varied: its lowest two bits are the form, the next three the level of
-    noise, all of it seeds the noise; 0 varies nothing.
+    in its last place whether the plan begins with a wait. GENE has a number for each job that encodes the
+    variation of the base policy's choice for it: its lowest two bits are the form, the next three the level
+    of noise, all of it seeds the noise; 0 varies nothing.
     """
 
     values: FloatArray  # [C] the aim's value, the less the better; NOTHING
@@ -90,7 +90,7 @@ class Search(NamedTuple):
 
 
 def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
-    """Arrays for a search among so many candidates, on batches of so many VMs, executors and jobs."""
+    """Arrays for a search, by the largest numbers of candidates, VMs, executors and jobs."""
     return Search(
         values=np.full(candidates, NOTHING),
         firsts=np.zeros(candidates, np.int64),
@@ -116,7 +116,7 @@ def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
 
 @njit()
 def vary(aim: PlanAim, found: Search, c: int, jobs: int) -> None:
-    """Write the plan of candidate `c`, for so many jobs, into `found.trial`."""
+    """Write the plan of candidate `c` for `jobs` jobs into `found.trial`."""
     trial, best = found.trial, found.best
     if c < FIRST_VARIATION:
         _begin_with(found, c, jobs)
@@ -145,7 +145,7 @@ def vary(aim: PlanAim, found: Search, c: int, jobs: int) -> None:
 
 @njit()
 def copy_plan(plan: IntArray, other: IntArray, jobs: int) -> None:
-    """The other becomes what the plan for so many jobs is."""
+    """Copy the plan for `jobs` jobs into `other`."""
     for i in range(jobs):
         other[ORDER, i] = plan[ORDER, i]
         other[GENE, i] = plan[GENE, i]
@@ -154,7 +154,7 @@ def copy_plan(plan: IntArray, other: IntArray, jobs: int) -> None:
 
 @njit()
 def _begin_with(found: Search, c: int, jobs: int) -> None:
-    """One of the first candidates becomes the trial. The base policy's is the best until one is played."""
+    """Copy one of the first candidates to the trial. The base policy's is the best until one is played."""
     trial, best = found.trial, found.best
     for i in range(jobs):
         trial[ORDER, i] = found.plan[ORDER, i] if c >= PLAN else i
@@ -167,7 +167,7 @@ def _begin_with(found: Search, c: int, jobs: int) -> None:
 
 @njit()
 def _move(values: IntArray, one: int, other: int) -> None:
-    """Move what stands at `one` to `other`; what is between moves up."""
+    """Move the value at `one` to `other`; the values between move up."""
     moved, step = values[one], 1 if one < other else -1
     for at in range(one, other, step):
         values[at] = values[at + step]
@@ -176,6 +176,6 @@ def _move(values: IntArray, one: int, other: int) -> None:
 
 @njit()
 def noise_of(gene: int) -> float:
-    """How much dearer than they are VMs may seem, in prices of the dearest VM."""
+    """Largest noise on prices of VMs, in prices of the dearest VM."""
     level = gene >> 2 & LEVELS - 1
     return _LEAST_NOISE * float(1 << level - 1) if level > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Where a job's executors could go: placements for the head of row 1 of a batch. Who asks is `rollout.py`."""
+"""Possible VMs of a job's executors: placements for the head of row 1 of a batch. `rollout.py` calls this."""
 
 import math
 
@@ -82,7 +82,8 @@ def _look_at_vms(
     """Fill in room and costs of all VMs for a job of row 1, costs only if it fits; return the room in all.
 
     A VM costs its price for the time for which the job would hold it longer than it is held anyway, with its
-    boot if it is closed, and on top of that up to `noise` times what the dearest costs for the whole job.
+    boot if it is closed, plus noise of up to `noise` times the cost of the whole job on the most expensive
+    VM.
     """
     state, jobs, prices = batch.state, batch.jobs, batch.machines.price_per_hour
     needed, total = jobs.executors[1, at], _rooms(batch, found, at, job)
@@ -109,7 +110,7 @@ def _look_at_vms(
 
 @njit(inline=True)
 def _rooms(batch: Batch, found: Search, at: int, job: int) -> int:
-    """Fill in for how many executors of a job of row 1 there is room on each VM; return the sum."""
+    """Fill in the room of each VM, in executors of a job of row 1; return the sum."""
     state, jobs = batch.state, batch.jobs
     needed, cpus, memory = jobs.executors[1, at], jobs.milli_cpus[1, at], jobs.memory_mib[1, at]
     total, limited = 0, len(found.most) > 0

@@ -1,9 +1,9 @@
-"""Candidates for a queue, each played forward on the kernel's rules: what lookahead compiles.
+"""Candidates for a queue, each played forward by the kernel's rules: the compiled part of lookahead.
 
-Row 0 of the batch is the situation as it is, row 1 is where a candidate is played: a plan for all jobs of the
-queue (see `plans.py`), placed one after the other in the plan's order. The first step of the best plan is
-decided; the rest of it is where the next search begins. Row 0 is set up in `situation.py`, where executors
-can go is in `proposals.py`, and what becomes of the best candidate is said in `lookahead_policy.py`.
+Row 0 of the batch is the situation as it is. Row 1 plays a candidate: a plan for all jobs of the queue (see
+`plans.py`), placed one after the other in the plan's order. The first step of the best plan is decided; the
+next search begins with the rest of it. `situation.py` sets up row 0, `proposals.py` proposes VMs for
+executors, and `lookahead_policy.py` turns the best candidate into a decision.
 """
 
 import math
@@ -59,10 +59,10 @@ def search(batch: Batch, aim: PlanAim, found: Search, first: int, last: int) -> 
 
 @njit()
 def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: int, best: float) -> float:
-    """Play the candidate on what is believed and on all draws: the mean of its values, or NOTHING.
+    """Play the candidate on the beliefs and on all samples; return the mean of its values, or NOTHING.
 
-    With what it begins is the same in all. It is played on no more draws when it is surely worse than the
-    best so far: then it is worse by what those played say.
+    Its first step is the same in all. It is played on no more samples once it is surely worse than the
+    best so far: then the samples played determine its value.
     """
     total, gap, squares, draws = 0.0, 0.0, 0.0, len(found.factors)
     for draw in range(BELIEVED, draws):
@@ -92,7 +92,7 @@ def _value_over_draws(batch: Batch, aim: PlanAim, found: Search, c: int, jobs: i
 
 @njit(entry=True)
 def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
-    """Play the best plan in row 1 once more, to see where and when it places whom."""
+    """Play the best plan in row 1 once more, to find the VMs and times of its jobs."""
     # Numbers that are no constants, or what is called would be compiled once more, for these.
     jobs = batch.jobs.jobs[0] - batch.state.head[0]
     copy_plan(found.best, found.trial, jobs)
@@ -104,7 +104,7 @@ def replay(batch: Batch, aim: PlanAim, found: Search) -> None:
 
 @njit(entry=True)
 def score(batch: Batch, aim: PlanAim, found: Search, scores: FloatArray) -> None:
-    """What the base policy makes of each job of the queue [M], were it placed now; infinite without room."""
+    """The base policy's score of each job of the queue [M], were it placed now; infinite without room."""
     head, jobs = batch.state.head[0], batch.jobs.jobs[0] - batch.state.head[0]
     vary(aim, found, BASE, jobs)
     _begin(batch, found, jobs, int(np.int64(BELIEVED)))
@@ -114,7 +114,7 @@ def score(batch: Batch, aim: PlanAim, found: Search, scores: FloatArray) -> None
 
 @njit()
 def _begin(batch: Batch, found: Search, jobs: int, draw: int) -> None:
-    """Row 1 becomes the situation, by that draw of what jobs take; the queue is in the order of the trial."""
+    """Copy the situation to row 1, with sample `draw` of the durations; order the queue as the trial."""
     copy(batch)
     if len(found.factors) > 0:
         _draw_ends(batch, found, draw)
@@ -123,7 +123,7 @@ def _begin(batch: Batch, found: Search, jobs: int, draw: int) -> None:
 
 @njit()
 def _line_up(batch: Batch, found: Search, jobs: int, draw: int) -> None:
-    """The jobs of the queue stand in row 1 in the order of the trial."""
+    """Copy the jobs of the queue to row 1 in the order of the trial."""
     head, all_jobs = batch.state.head[0], batch.jobs
     for reals in all_jobs[REALS]:
         for i in range(jobs):
@@ -152,7 +152,7 @@ def _wait(batch: Batch, aim: PlanAim) -> bool:
 
 @njit()
 def copy(batch: Batch) -> None:
-    """Row 1 becomes what row 0 is."""
+    """Copy row 0 to row 1."""
     state = batch.state
     for vm in range(state.held.shape[1]):
         state.free_milli_cpus[1, vm] = state.free_milli_cpus[0, vm]
@@ -176,7 +176,7 @@ def copy(batch: Batch) -> None:
 
 @njit()
 def _draw_ends(batch: Batch, found: Search, draw: int) -> None:
-    """What runs ends in row 1 as it does in that draw, or as is believed."""
+    """Set the ends of running jobs in row 1 to those of the sample, or to the believed ones."""
     state, jobs = batch.state, batch.jobs
     for job in range(state.running[0]):
         state.end[1, job] = state.end[0, job] if draw == BELIEVED else found.ends[draw, job]
@@ -193,15 +193,15 @@ def _draw_ends(batch: Batch, found: Search, draw: int) -> None:
 
 @njit()
 def play(batch: Batch, aim: PlanAim, found: Search, c: int, draw: int) -> None:
-    """Place what is left of the queue in row 1; wait only for room.
+    """Place the rest of the queue in row 1; wait only for room.
 
-    The first in the order of `found.trial` that fits is placed, by its genes. Of the first candidates it is
-    the one for which there is the best place, or the next in turn where the base policy looks at no other.
+    The first job in the order of `found.trial` that fits is placed, by its genes. For the first candidates it
+    is the job with the best placement, or only the next in turn where the base policy considers no other.
     Then `found.trial` has the order in which they were placed.
 
-    Where its first job goes at once is kept, since that is what may be decided. In a draw it goes there
-    again, since nobody knows what jobs take when it is decided. There is one call of
-    `propose` in all: with a second one it is not inlined, and everything takes four times as long.
+    The placement of its first job, if it starts at once, is recorded, since it may be decided. In a sample it
+    is placed there again, since durations are unknown at the decision. There is one call of `propose` in all:
+    with a second one it is not inlined, and everything takes four times as long.
     """
     state, jobs = batch.state, batch.jobs
     order = found.trial[ORDER]
@@ -244,7 +244,7 @@ def play(batch: Batch, aim: PlanAim, found: Search, c: int, draw: int) -> None:
 
 @njit()
 def _bring_forward(batch: Batch, found: Search, at: int) -> None:
-    """The job that stands so far behind the head of row 1 becomes the head."""
+    """Move a job of row 1 forward to the head."""
     if at > 0:
         order, first = found.trial[ORDER], batch.state.head[1] - batch.state.head[0]
         moved = order[first + at]
@@ -256,7 +256,7 @@ def _bring_forward(batch: Batch, found: Search, at: int) -> None:
 
 @njit()
 def _leave_out(batch: Batch) -> None:
-    """The head of row 1 fits nowhere, whatever was done before: it is as good as over."""
+    """Drop the head of row 1, which fits nowhere, whether or not others end: treat it as over."""
     state, head = batch.state, batch.state.head[1]
     state.start[1, head] = state.end[1, head] = state.clock[1]
     state.head[1] = head + 1
@@ -265,11 +265,11 @@ def _leave_out(batch: Batch) -> None:
 
 @njit()
 def value(batch: Batch, aim: PlanAim) -> float:
-    """What the jobs played in row 1 cost and how long they take, as the aim weighs it.
+    """Cost and time of the jobs played in row 1, weighed by the aim.
 
-    Cost is what all VMs cost from now on, as a multiple of the price of the jobs' cores at the average price.
-    Time is that until the jobs' ends and that which they run, both summed up over jobs, as a multiple of
-    what they would run when placed well.
+    Cost is the cost of all VMs from now on, as a multiple of the price of the jobs' cores at the average
+    price. Time is the time until the jobs' ends and their running time, both summed over jobs, as a multiple
+    of their running time when placed well.
     """
     state, jobs = batch.state, batch.jobs
     time, cores, shortest = 0.0, 0.0, 0.0
@@ -283,9 +283,9 @@ def value(batch: Batch, aim: PlanAim) -> float:
 
 @njit()
 def _cost(batch: Batch) -> float:
-    """What VMs cost in row 1, dollars per hour x seconds; for what is not over at the clock see _SHARED.
+    """Cost of VMs in row 1, dollars per hour x seconds; _SHARED applies to work beyond the clock.
 
-    Those of pools cost what is charged for them, from now on; what is always there beside them costs nothing.
+    VMs of pools cost their charges from now on; VMs that are always there beside them cost nothing.
     """
     state, jobs, machines, cost = batch.state, batch.jobs, batch.machines, 0.0
     elastic = machines.leases.shape[1] > 0

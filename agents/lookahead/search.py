@@ -1,6 +1,7 @@
-"""Plays so many candidates for a decision: between the policy and the compiled rollouts.
+"""Plays the candidates of a decision: between the policy and the compiled rollouts.
 
-Importing this module imports numba; a `CandidatePlayer` compiles, or finds what an earlier process compiled.
+Importing this module imports numba; a `CandidatePlayer` compiles, or loads code that an earlier process
+compiled.
 """
 
 from collections.abc import Sequence
@@ -56,13 +57,13 @@ _AT_ONCE = 16
 
 
 class Found(NamedTuple):
-    """The best candidate: which job of the queue it places, none for a wait, where, and how it compares.
+    """The best candidate: the job of the queue it places, none for a wait, its VMs, and its comparison.
 
-    `value` is that of the aim (the less the better; infinite if nothing can be done), `rival` that of the
-    best placement if this is a wait, and of waiting if this is a placement (infinite if there is none).
-    `base` is what the base policy reaches, first come first served, `least` the least value of all, which is
-    less than `value` where a network judged otherwise, and `played` counts the candidates. `cut_short` tells
-    whether there was no time for all of them.
+    `value` is that of the aim (less is better; infinite if nothing can be done), `rival` that of the best
+    placement if this is a wait, and of waiting if this is a placement (infinite if there is none). `base` is
+    the value of the base policy, first come first served, `least` the least value of all, which is less than
+    `value` where a network judged otherwise, and `played` counts the candidates. `cut_short` is true if there
+    was no time for all of them.
     """
 
     job: int | None
@@ -78,9 +79,9 @@ class Found(NamedTuple):
 
 
 class CandidatePlayer:
-    """Finds the best of so many candidates by playing them forward.
+    """Finds the best of its candidates by playing them forward.
 
-    What is found depends on what was asked, and on the plan that was found last, and on nothing else, as long
+    The result depends only on the arguments and on the plan found last, as long
     as no decision takes longer than the time limit.
     """
 
@@ -96,7 +97,7 @@ class CandidatePlayer:
         model: "TrainedModel | None" = None,
         draws: Draws = NO_DRAWS,
     ) -> None:
-        """`model` is what a base that is a trained policy judges by; `draws` are played beside beliefs."""
+        """`model` is the model of a base that is a trained policy; `draws` are played beside beliefs."""
         self._base = BASES[base]
         self._judge: Judge | None = None
         if model is not None:
@@ -129,7 +130,7 @@ class CandidatePlayer:
         """Play candidates over the queue; no job of it after number `reach` is placed now.
 
         On a large cluster only some VMs are played, of a long queue only some jobs. Where this is not the
-        `whole` queue a network is not asked: what comes next is known, if not planned.
+        `whole` queue, a network is not consulted: the following jobs are known, if not planned.
         """
         began = perf_counter()
         vms = vms_to_play(view, queue[0], _MOST_VMS, self._unknown)
@@ -194,9 +195,9 @@ class CandidatePlayer:
     def _shortlist(
         self, view: ClusterView, queue: Sequence[PlacementRequest], reach: int, most: int
     ) -> list[int]:
-        """The numbers of so many jobs to play, ascending.
+        """The numbers of the jobs to play, ascending.
 
-        The oldest, then those for which there is the best place now; and the oldest of the others, half of
+        The oldest, then those with the best place now; and the oldest of the others, half of
         all at least.
         """
         batch, scores = self._situations.load(view, queue), np.full(len(queue), np.inf)
@@ -239,7 +240,7 @@ class CandidatePlayer:
 
 
 def _shown(batch: Batch, queue: Sequence[PlacementRequest], unknown: float) -> int:
-    """A number of 32 bits for what is decided about: the head, and when what runs ends, counted from now."""
+    """Hash of 32 bits of the situation: the head, and the ends of running executors, counted from now."""
     grains = batch.state.end[0, : batch.state.running[0]] / grain_of(queue, unknown)
     return crc32(queue[0].job.id.encode(), crc32(np.rint(grains).astype("<i8").tobytes()))
 
@@ -265,7 +266,7 @@ def _later(batch: Batch, view: ClusterView) -> tuple[tuple[int, float], ...]:
 
 
 def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[PlacementRequest]) -> Found:
-    """What there is to say of the candidate of that number, which was chosen."""
+    """The result for the chosen candidate `best`."""
     first = int(found.firsts[best])
     waits = found.firsts[: len(values)] == NOBODY
     others = values[waits != waits[best]]

@@ -1,9 +1,9 @@
-"""A cluster view and a queue as an episode of the kernel, so that what follows a decision can be played.
+"""A cluster view and a queue as an episode of the kernel, so that the future of a decision can be played.
 
-Time is counted from the view's own, in grains of it (see `grain_of`), and what runs is put in order by its
-end: views that show the same are the same situation, since whenever they count time, and in whichever order
-they name what runs. What the view does not tell is assumed: jobs of unknown duration take as long as the
-caller says.
+Time is counted from the view's own, in grains of it (see `grain_of`), and running executors are sorted by
+end: equal views are the same situation, independent of their origin of time and of the order of their running
+jobs. Facts that the view lacks are assumed: jobs of unknown duration take `unknown` seconds, as passed by the
+caller.
 """
 
 import math
@@ -29,18 +29,18 @@ _SPARE = 64
 
 
 def grain_of(queue: Sequence[PlacementRequest], unknown: float) -> float:
-    """Seconds to which times are rounded where these jobs wait: a small part of what the first one takes.
+    """Seconds to which times are rounded where these jobs wait: a small part of the first job's duration.
 
-    What was rounded away when times were computed depends on since when they are counted, and a search that
-    compares them would find another of two equal placements for it. A power of two, relative to the jobs:
-    with all times twice as long, all is the same.
+    Rounding errors of computed times depend on their origin, and a search that compares them would prefer the
+    other of two equal placements because of them. The grain is a power of two, relative to the jobs: with all
+    times twice as long, everything is the same.
     """
     seconds = duration_of(queue[0].job, unknown)
     return 2.0 ** math.floor(math.log2(seconds)) / _GRAINS if seconds > 0.0 else 1.0 / _GRAINS
 
 
 class Group(NamedTuple):
-    """Equal executors that run: in how many seconds they end, what each takes, and their VMs (by index)."""
+    """Equal running executors: seconds until they end, the resources of each, and their VMs (by index)."""
 
     end: float
     milli_cpus: int
@@ -67,7 +67,7 @@ class Situations:
         self._batch: Batch | None = None
 
     def load(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Batch:
-        """The batch in which row 0 is this view with this queue, whose first request is the head."""
+        """The batch with this view and queue as row 0; the queue's first request is the head."""
         self._grain = grain_of(queue, self._unknown)
         groups = self._groups(view)
         executors = sum(len(group.vms) for group in groups) + sum(request.count for request in queue)
@@ -81,9 +81,9 @@ class Situations:
         return batch
 
     def drawn(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[FloatArray, FloatArray]:
-        """Of what was loaded last: by draw when what runs ends, [K, R], and `Draws.of_waiting`, [K, M].
+        """Samples for the last load: ends of running groups, [K, R], and `Draws.of_waiting`, [K, M].
 
-        K is 0 where nothing is drawn, and where all durations are certain.
+        K is 0 where nothing is sampled, and where all durations are certain.
         """
         jobs = (*(request.job for request in queue), *(running.job for running in view.running))
         certain = all(job.spread <= 0.0 and job.expected_duration is not None for job in jobs)
@@ -95,7 +95,7 @@ class Situations:
         return by_draw, self._draws.of_waiting(queue)
 
     def _groups(self, view: ClusterView) -> list[Group]:
-        """What runs, by its end. Executors of a VM that are of no running job of the view are one group."""
+        """Running groups, by end. Executors of a VM that are of no running job of the view are one group."""
         self._know(view.vms)
         held = view.capacity - view.free
         cpus, memory = held.get(CPUS).tolist(), (-(-held.get(MEMORY) // THOUSANDTHS)).tolist()
@@ -136,7 +136,7 @@ class Situations:
         return max(round(seconds / self._grain), 1) * self._grain
 
     def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:
-        """The batch with this cluster, with room for so many jobs and executors."""
+        """The batch with this cluster, with room for `jobs` jobs and `executors` executors."""
         batch = self._batch
         if (
             batch is None
@@ -173,7 +173,7 @@ class Situations:
 def _load_state(
     batch: Batch, view: ClusterView, groups: Sequence[Group], queue: Sequence[PlacementRequest]
 ) -> None:
-    """Write row 0's state, and of row 1's what does not change: where and until when running jobs run."""
+    """Write row 0's state, and the constant part of row 1's: VMs and ends of running jobs."""
     state, running = batch.state, len(groups)
     placement = [vm for group in groups for vm in group.vms]
     ends = np.array([group.end for group in groups], dtype=np.float64)
@@ -192,7 +192,7 @@ def _load_state(
 
 
 def _load_leases(batch: Batch, view: ClusterView, grain: float) -> None:
-    """Write which VMs are open in row 0, and when others could be; what was paid until now is past."""
+    """Write the VMs that are open in row 0, and the opening times of others; earlier payments are past."""
     openings, leases = view.openings, batch.machines.leases[0]
     if openings is None:
         return

@@ -1,6 +1,6 @@
-"""Runs of policies on environments: rewards slot by slot, how long a decision takes, statistics over seeds.
+"""Runs of policies on environments: rewards slot by slot, decision times, statistics over seeds.
 
-Reports and pictures are made elsewhere. No allocation is kept longer than its slot.
+Other modules make reports and pictures. No allocation is stored longer than its slot.
 """
 
 import time
@@ -35,10 +35,10 @@ _AVERAGED = (
 
 @dataclass(frozen=True, slots=True)
 class JobCount:
-    """How many jobs came and started in all slots, and their tasks.
+    """Numbers of jobs that came and that started in all slots, and of their tasks.
 
     A task counts as scheduled when it got at least its floor, a share of its request of every resource; a job
-    as started when as many of its tasks as its minimum are scheduled, and one at least.
+    as started when at least its minimum of tasks, and at least one, is scheduled.
     """
 
     came: int = 0
@@ -48,13 +48,13 @@ class JobCount:
 
     @property
     def share_scheduled(self) -> float:
-        """Of the tasks that came, how many were scheduled, from 0 to 1; 1 when none came."""
+        """Share of the tasks that were scheduled, from 0 to 1; 1 when none came."""
         return self.scheduled / self.tasks if self.tasks else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """What a policy earned in an environment."""
+    """Earnings of a policy in an environment."""
 
     policy: str
     environment: str
@@ -79,7 +79,7 @@ class BenchRun:
         return mean
 
     def to_json(self) -> dict[str, Any]:
-        """What `stoker oga run -o json` tells."""
+        """Output of `stoker oga run -o json`."""
         return {
             "policy": self.policy,
             "environment": self.environment,
@@ -115,11 +115,11 @@ class Summary:
 
     @property
     def seconds_per_slot(self) -> float:
-        """What a decision took, on average."""
+        """Average time of a decision."""
         return float(np.mean([run.seconds_per_slot for run in self.runs]))
 
     def to_json(self) -> dict[str, Any]:
-        """As a run's; of several, means over seeds, and the spread of the average reward."""
+        """Plain values as of a run; for several, means over seeds, and the spread of the average reward."""
         told = self.runs[0].to_json()
         if len(self.runs) > 1:
             del told["seed"]
@@ -135,9 +135,9 @@ def run(
     seed: int = 0,
     told: Callable[[int], None] | None = None,
 ) -> BenchRun:
-    """One policy through all slots, of which there is one at least; `told` hears of the slots done.
+    """Run one policy through all slots, at least one; `told` receives the number of finished slots.
 
-    Whatever a policy answers, jobs get what the settlement makes of it, which is part of deciding.
+    For any answer of a policy, jobs get the settlement's result, which is part of deciding.
     """
     model, jobs = environment.model, environment.jobs
     arrivals = environment.arrivals.astype(np.float64)
@@ -186,7 +186,7 @@ def compare(
     count: int = 1,
     progress: Progress | None = None,
 ) -> list[Summary]:
-    """Every policy on the same (seed, environment) pairs, of which there are `count`."""
+    """Run every policy on the same `count` (seed, environment) pairs."""
     runs: dict[str, list[BenchRun]] = {name: [] for name in policies}
     for number, (seed, environment) in enumerate(environments):
         slots = len(environment.arrivals)
@@ -204,7 +204,7 @@ def generated(options: EnvironmentOptions, seeds: Iterable[int]) -> Iterator[tup
 
 
 def ceiling(environment: Environment, sample: int = 50) -> tuple[IntArray, FloatArray, float]:
-    """The per-slot optimum of so many slots, evenly spread: their numbers, optima, and the largest gap."""
+    """The per-slot optimum of some slots, evenly spread: their numbers, optima, and the largest gap."""
     slots = np.unique(np.linspace(0, len(environment.arrivals) - 1, sample).astype(np.int64))
     found = [maximise(environment.model, environment.arrivals[t]) for t in slots]
     rewards = np.array([optimum.reward for optimum in found])

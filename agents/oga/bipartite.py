@@ -1,4 +1,4 @@
-"""The bipartite model of Zhao 2023, 2.1: ports, instances, resources, edges; what an allocation earns.
+"""The bipartite model of Zhao 2023, 2.1: ports, instances, resources, edges; the reward of an allocation.
 
 No learning here: that is in `learner`. Memory grows with the edges of the graph times the resources, never
 with ports times instances.
@@ -23,7 +23,7 @@ UTILITIES = ("linear", "log", "reciprocal", "poly")
 
 
 class ModelError(ValueError):
-    """A model that cannot be; the text names what is wrong."""
+    """A model that cannot be; the text names the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Model:
 
     @property
     def jobs(self) -> int:
-        """J: how many jobs the ports belong to; L, but for gangs."""
+        """J: the number of jobs that the ports belong to; L, but for gangs."""
         return int(self.graph.job.max()) + 1 if self.graph.job.size else 0
 
     @property
@@ -58,7 +58,7 @@ class Model:
         return int(max(1, np.diff(graph.start).max(initial=0), np.diff(graph.port_start).max(initial=0)))
 
     def edges_of(self, port: int) -> IndexArray:
-        """Which edges are the port's, by instance."""
+        """Edges of the port, by instance."""
         return self.graph.edges[self.graph.port_start[port] : self.graph.port_start[port + 1]]
 
     def edge(self, port: int, instance: int) -> int | None:
@@ -68,17 +68,17 @@ class Model:
         return found if found < end and self.graph.port[found] == port else None
 
     def job_totals(self, y: FloatArray) -> FloatArray:
-        """What each job gets of each resource, [K, J]."""
+        """Amount of each resource that each job gets, [K, J]."""
         out = np.empty((y.shape[0], self.jobs))
         ascent.job_totals(self.graph, y, out, 0, y.shape[0])
         return out
 
     def port_totals(self, y: FloatArray) -> FloatArray:
-        """What each port gets of each resource, over all instances, [K, L]."""
+        """Amount of each resource that each port gets, over all instances, [K, L]."""
         return _sums(y, self.graph.port, len(self.ports))
 
     def instance_totals(self, y: FloatArray) -> FloatArray:
-        """What each instance gives of each resource, [K, R]."""
+        """Amount of each resource that each instance allocates, [K, R]."""
         return _sums(y, self.graph.instance, len(self.instances))
 
     def gains(self, arrivals: ArrayLike, y: FloatArray) -> FloatArray:
@@ -114,7 +114,7 @@ class Model:
         return jobs
 
     def violation(self, y: FloatArray) -> float:
-        """By how much the worst constraint is broken, in units of the resource; 0 for a feasible y [K, E]."""
+        """Largest violation of a constraint, in units of the resource; 0 for a feasible y [K, E]."""
         graph = self.graph
         bounds = graph.bounds[:, graph.port]
         broken = [-y, y - bounds, self.instance_totals(y) - graph.capacity]
@@ -140,8 +140,8 @@ def build_model(
     """A model of `edges` [E, 2] (port, instance), `requests` [L, K], `capacities` [R, K].
 
     `utilities` [R, K] are codes, positions in UTILITIES, or one code for all; `alphas` [R, K] and `beta` [K]
-    may be single numbers too. `jobs` [L] says to which job a port belongs (its own when not given). Edges may
-    come in any order; the model sorts them by instance, then port. ModelError says what does not fit.
+    may be single numbers too. `jobs` [L] is the job of each port (its own when not given). Edges may
+    come in any order; the model sorts them by instance, then port. ModelError for inconsistent arguments.
     """
     asked, had = _table("requests", requests), _table("capacities", capacities)
     if request not in get_args(Request):
@@ -187,7 +187,7 @@ def build_model(
 
 
 def dominant_shares(model: Model) -> FloatArray:
-    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
+    """s_l of each port, [L]: the largest a_l^k over the amount of k on its instances (Zhao 2023, 4)."""
     graph = model.graph
     reach = model.port_totals(graph.capacity[:, graph.instance])
     shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)

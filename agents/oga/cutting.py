@@ -1,12 +1,12 @@
-"""A fractional allocation cut into executors: how many on which VM, and what each takes.
+"""A fractional allocation cut into executors: their number on each VM, and the resources of each.
 
-Arithmetic only: what is allocated comes from the learner, and who asks for it is in `ogasched_policy`.
+Arithmetic only: the learner makes the allocation, and `ogasched_policy` calls this module.
 
-It keeps the rule by which `jobs` settles gangs (Zhao 2023, 3.5): executors are tasks, `fewest` the minimum,
-which is all of them where a job is not elastic; each has its floor or is not there, and a job that cannot
-have its minimum gets nothing. It is not that settlement, since an executor is on one VM, while a task may
-have a bit of each, and since it stays: jobs come in the order of the queue, and what one has is not taken
-back for floors of the next.
+It applies the rule by which `jobs` settles gangs (Zhao 2023, 3.5): executors are tasks, `fewest` is the
+minimum, which is all of them where a job is not elastic; each gets its floor or is absent, and a job that
+cannot get its minimum gets nothing. It differs from that settlement because an executor is on one VM, while a
+task may have a bit of each, and because an executor stays: jobs come in the order of the queue, and the
+resources of one are not taken back for floors of the next.
 """
 
 import math
@@ -30,7 +30,7 @@ _LIKING = 1e-5
 
 
 def floor_of(request: PlacementRequest, share: float) -> Resources:
-    """The least that an executor is given: a share of what is asked for it, and what it needs to run."""
+    """The least resources of an executor: a share of its request, and its minimum to run."""
     asked, shares = request.size, {}
     for name in LEAST:
         step = STEPS.get(name, 1)
@@ -39,10 +39,10 @@ def floor_of(request: PlacementRequest, share: float) -> Resources:
 
 
 def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, FloatArray]) -> IntArray | None:
-    """How many executors an allocation makes on each VM of what is not cut, such as gpus; int64 [N] or None.
+    """Executors of an allocation on each VM by indivisible resources, such as gpus; int64 [N] or None.
 
-    Each takes all that its job asks for. So what is `wanted` of it, [N] by name, is rounded to executors,
-    of which no more count than fit into what is free.
+    Each takes its job's full request of them. So the `wanted` amounts, [N] by name, are rounded to executors,
+    at most as many as fit into the free resources.
     """
     if (most := view.most_for(request, LEAST.thousandths.keys())) is None:
         return None
@@ -58,11 +58,11 @@ def cut(
     floor: Resources,
     most: IntArray | None = None,
 ) -> Cut | None:
-    """As large executors as what there is of each VM makes, [N] by what can be cut; None for too few.
+    """Cut the amounts `had`, [N] by divisible resource, into the largest executors; None for too few.
 
-    A VM's executors are alike. None takes more than the request asks or less than `floor`; there are no more
-    than it asks for, no more than `most` [N] on a VM, if given, and, by making them smaller where that helps,
-    no fewer than its `fewest`.
+    A VM's executors are alike. None takes more than the request or less than `floor`. Their number is at most
+    the requested one, at most `most` [N] on a VM, if given, and, by making them smaller where that helps, no
+    fewer than its `fewest`.
     """
     cpus = had[CPUS]
     cuttable = [name for name in LEAST if floor.get(name)]
@@ -104,9 +104,9 @@ def _step_down(name: str, amount: float) -> int:
 
 
 def whole(view: ClusterView, request: PlacementRequest, wanted: FloatArray) -> tuple[int, ...] | None:
-    """All executors, none smaller than asked, as near as can be to `wanted` cpus, [N]; None without room.
+    """All executors in full size, as near as possible to `wanted` cpus, [N]; None without room.
 
-    First as many as that makes on each VM, then on the VMs of which most is wanted.
+    First as many as that makes on each VM, then on the VMs with the most wanted cpus.
     """
     room = np.minimum(view.room_for(request), request.count)
     if room.sum() < request.count:

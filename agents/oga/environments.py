@@ -1,6 +1,6 @@
-"""Environments of the bench: jobs, the model of their ports and when they come; made, saved, loaded.
+"""Environments of the bench: jobs, the model of their ports and their arrivals; made, saved, loaded.
 
-They are generated or made from Alibaba's files. What jobs are to the model is in `jobs`.
+They are generated or made from Alibaba's files. `jobs` defines the jobs of a model.
 
 Capacities and requests are in cpus, units of 8 GiB, and devices, so that resources are of like size: the
 utilities of Zhao 2023, eq. 51 have no units of their own, and with memory in MiB nothing else would count.
@@ -40,7 +40,7 @@ Arrivals = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentOptions:
-    """What an environment is made from; defaults are Zhao 2023, Table 2, with the T of 4.1."""
+    """Parameters of an environment; defaults are Zhao 2023, Table 2, with the T of 4.1."""
 
     #: |L|, |R|, K and T.
     types: int = 10
@@ -71,7 +71,7 @@ class EnvironmentOptions:
 
     @property
     def minimum(self) -> int:
-        """m_l: how many tasks of a job must be scheduled, or else none; 0 for no minimum."""
+        """m_l: the least number of scheduled tasks of a job, or else none; 0 for no minimum."""
         if self.gang is None:
             return self.tasks if self.tasks > 1 else 0
         return self.gang
@@ -98,7 +98,7 @@ class EnvironmentOptions:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Jobs, and how many of each type come when: counts [T, types]."""
+    """Jobs, and the number of each type that comes in each slot: counts [T, types]."""
 
     name: str
     jobs: PortJobs
@@ -106,17 +106,17 @@ class Environment:
 
     @property
     def model(self) -> Model:
-        """What is allocated: its ports are the tasks of all jobs that may come in a slot."""
+        """The model to allocate: its ports are the tasks of all jobs that may come in a slot."""
         return self.jobs.model
 
     @property
     def arrivals(self) -> Arrivals:
-        """Which ports have a task when: [T, L], 0 or 1."""
+        """Ports that have a task, by slot: [T, L], 0 or 1."""
         return self.jobs.arrivals(self.counts)
 
 
 def generate(options: EnvironmentOptions) -> Environment:
-    """Draw an environment; the same options give the same one."""
+    """Draw an environment; equal options yield equal ones."""
     draw = np.random.default_rng(options.seed)
     capacities = _machines(draw, options.instances, options.resources)
     tasks = _task_requests(draw, options.types, options.resources)
@@ -135,9 +135,9 @@ def from_alibaba(folder: Path, options: EnvironmentOptions) -> Environment:
 
     Instances are machines drawn at random, types the kinds of task that occur most. A type has a job in a
     slot for each task of its kind that is there, up to `jobs_per_type`, if, as in Zhao 2023, 4, a coin of
-    `arrival` says so. The slots are of equal length and cover the last nine tenths of all tasks. Where
-    requests are totals, a job has as many times what a task asks for as tasks on average run at once, at
-    most 24 times.
+    `arrival` permits it. The slots are of equal length and cover the last nine tenths of all tasks. Where
+    requests are totals, a job has a multiple of a task's request: the mean number of tasks that run at once,
+    at most 24.
     """
     draw = np.random.default_rng(options.seed)
     machines = read_alibaba_machines(folder / "openb_node_list_all_node.csv")
@@ -183,7 +183,7 @@ def save_environment(environment: Environment, path: Path) -> None:
 
 
 def load_environment(path: Path) -> Environment:
-    """Read what `save_environment` wrote; ModelError says what is wrong with the file."""
+    """Read a file of `save_environment`; ModelError names the fault of the file."""
     try:
         with np.load(path, allow_pickle=False) as data:
             arrays = dict(data)
@@ -290,14 +290,14 @@ def _kind(task: AlibabaTask) -> tuple[float, float, float]:
 
 
 def _slots(tasks: tuple[AlibabaTask, ...], count: int) -> FloatArray:
-    """The middles of so many slots of equal length."""
+    """The middles of slots of equal length."""
     begin, end = np.quantile([task.created_at for task in tasks], (0.1, 1.0))
     middles: FloatArray = begin + (end - begin) * (np.arange(count) + 0.5) / count
     return middles
 
 
 def _running(tasks: tuple[AlibabaTask, ...], kind: tuple[float, float, float], times: FloatArray) -> IntArray:
-    """How many tasks of the kind are there at each time."""
+    """Number of tasks of the kind at each time."""
     mine = [task for task in tasks if _kind(task) == kind]
     created = np.sort([task.created_at for task in mine])
     deleted = np.sort([task.deleted_at for task in mine])

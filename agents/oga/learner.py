@@ -1,4 +1,4 @@
-"""OgaSched's learner: online gradient ascent over allocations, and what is made of it slot by slot.
+"""OgaSched's learner: online gradient ascent over allocations, and the allocation of each slot.
 
 The learned state is y [K, E], an allocation over edges x resources, with the overhead weights of jobs and the
 gains of ports. The model is in `bipartite`, the maximisation that `oga-conserving` uses in `maximiser`.
@@ -33,7 +33,7 @@ _SHARED_FROM = 50_000
 
 @dataclass(frozen=True, slots=True)
 class LearnerOptions:
-    """How the learner learns; ValueError says what is wrong."""
+    """Options of the learner; ValueError for invalid ones."""
 
     #: `oga`: y(t) is fixed before x(t) is seen (Zhao 2023, Definition 2). `oga-reactive`: a step on x(t) is
     #: taken before acting. `oga-conserving`: the present ports get what earns most, from all there is; what
@@ -66,7 +66,7 @@ class LearnerOptions:
 
 @dataclass(frozen=True, slots=True)
 class EdgeState:
-    """What the last step did on one edge; all arrays are [K]."""
+    """The last step on one edge; all arrays are [K]."""
 
     port: str
     instance: str
@@ -82,7 +82,7 @@ class EdgeState:
 
 @dataclass(slots=True)
 class _Step:
-    """What the last step needs to be told again."""
+    """Data of the last step for its explanation."""
 
     gains: FloatArray
     overheads: FloatArray
@@ -103,11 +103,11 @@ class _Buffers:
 
 
 class AllocationLearner(ThreadedRows):
-    """Allocates slot by slot and learns from what arrives.
+    """Allocates slot by slot and learns from the arrivals.
 
-    `y` [K, E] is the learned allocation, always feasible; `gains` [L] say how much more a port's jobs achieve
-    than their utilities promise (1 until observed). The constructor starts from shares in proportion to
-    requests. With several threads, close it when done, or use it in a `with`.
+    `y` [K, E] is the learned allocation, always feasible; `gains` [L] are the ratios of the ports' jobs'
+    achievements to the promises of their utilities (1 until observed). The constructor starts from shares in
+    proportion to requests. With several threads, close it when done, or use it in a `with`.
     """
 
     def __init__(self, model: Model, options: LearnerOptions | None = None) -> None:
@@ -134,10 +134,10 @@ class AllocationLearner(ThreadedRows):
         self._last = _Step(np.zeros(len(model.ports)), np.zeros(graph.bounds.shape))
 
     def step(self, arrivals: ArrayLike) -> FloatArray:
-        """Allocate to the ports that have a job (x [L], counts), and learn; returns the allocation [K, E].
+        """Allocate to the ports that have a job (x [L], counts), and learn; return the allocation [K, E].
 
-        Edges of absent ports may hold what is reserved for them (`oga`, `oga-reactive`); they earn nothing.
-        The array is the learner's own until the next step: copy what is to be kept.
+        Edges of absent ports may hold reserved amounts for them (`oga`, `oga-reactive`); they earn nothing.
+        The array is the learner's own until the next step: copy it to retain it.
         """
         x = np.asarray(arrivals, dtype=np.float64)
         if x.shape != self.gains.shape:
@@ -153,7 +153,7 @@ class AllocationLearner(ThreadedRows):
         return self.allocated
 
     def observe(self, port: int, promised: float, achieved: float) -> None:
-        """Take in what a job of the port achieved, where f promised so much (`Model.gains`, same unit)."""
+        """Learn from the achievement of a job of the port and the promise of f (`Model.gains`, same unit)."""
         if not (promised > 0 and achieved >= 0):
             return
         low, high = _GAIN_RANGE
@@ -161,7 +161,7 @@ class AllocationLearner(ThreadedRows):
         self.gains[port] += self.options.gain_rate * surprise
 
     def explain(self, port: int) -> tuple[EdgeState, ...]:
-        """What the last step did on the edges of a port, by instance."""
+        """The last step on the edges of a port, by instance."""
         model, last = self.model, self._last
         edges = model.edges_of(port)
         gradient = np.zeros(model.shape)
@@ -181,10 +181,10 @@ class AllocationLearner(ThreadedRows):
         )
 
     def moved_to(self, model: Model) -> "AllocationLearner":
-        """A learner for another model that keeps what is known of its ports, instances and resources.
+        """A learner for another model, with the known state of its ports, instances and resources.
 
-        They are known by name. An edge that was not there starts from its proportional share; y is projected
-        onto what the new model allows.
+        They are matched by name. A new edge starts from its proportional share; y is projected
+        onto the new model's constraints.
         """
         other = AllocationLearner(model, self.options)
         other._restore(self.state())
@@ -211,7 +211,7 @@ class AllocationLearner(ThreadedRows):
         state: Mapping[str, np.ndarray[Any, Any]],
         options: LearnerOptions | None = None,
     ) -> "AllocationLearner":
-        """A learner for the model with what `state` tells of it; ModelError when the arrays do not fit."""
+        """A learner for the model with the state in `state`; ModelError when the arrays do not fit."""
         learner = cls(model, options)
         try:
             learner._restore(state)
@@ -220,7 +220,7 @@ class AllocationLearner(ThreadedRows):
         return learner
 
     def _learn(self, x: FloatArray) -> None:
-        """One step of Algorithm 1 from y, which becomes `before`."""
+        """Take one step of Algorithm 1 from y, and store the old y as `before`."""
         step = self._last
         step.gains = x * self.gains
         ascent.dominate(self.model.graph, self._buffers.totals, x, step.overheads)
@@ -229,7 +229,7 @@ class AllocationLearner(ThreadedRows):
         self._share(self._move)
 
     def _move(self, first: int, last: int) -> None:
-        """Ascent and projection from `before` to y, for resources first to last, and what jobs hold then."""
+        """Ascend and project from `before` to y, for resources first to last, and update the jobs' totals."""
         graph, buffers, step = self.model.graph, self._buffers, self._last
         theta, scratch = buffers.theta, buffers.scratch
         if self.model.request == "total":
@@ -344,7 +344,7 @@ def gradient_bound(model: Model) -> float:
 
 
 def regret_bound(model: Model, slots: int) -> float:
-    """Theorem 1 (eq. 36): no arrivals of so many slots make the regret larger, at its step size."""
+    """Theorem 1 (eq. 36): upper bound on the regret over `slots` slots at its step size, for all arrivals."""
     return float(diameter(model) * gradient_bound(model) * slots**0.5)
 
 

@@ -1,7 +1,7 @@
-"""The allocation that earns most for given arrivals, and an upper bound on what any can earn.
+"""The allocation that earns most for given arrivals, and an upper bound on the reward of any.
 
 With arrivals of a slot this is the per-slot optimum; with each port's mean arrivals, the best stationary
-allocation y* (Zhao 2023, eq. 10). How planes are filled at given prices is in `kernel.maximum`; here are the
+allocation y* (Zhao 2023, eq. 10). `kernel.maximum` fills planes at given prices; here are the
 weights of the overheads, which are learned over rounds and slots alike.
 """
 
@@ -25,7 +25,7 @@ ROUNDS, GROWTH, RATE = (2, 12), 5e-3, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """An allocation [K, E], what it earns, and what no allocation exceeds."""
+    """An allocation [K, E], its reward, and an upper bound on any allocation's reward."""
 
     y: FloatArray
     reward: float
@@ -33,7 +33,7 @@ class Optimum:
 
     @property
     def gap(self) -> float:
-        """How much more an allocation could earn at most, as a share of this one's reward."""
+        """Largest possible surplus of another allocation, as a share of this one's reward."""
         return (self.upper - self.reward) / max(abs(self.reward), 1e-12)
 
 
@@ -72,7 +72,7 @@ class Maximiser:
         softness: float = SOFTNESS,
         sweeps: int = 8,
     ) -> None:
-        """Fill `out` [K, E] for arrivals and gains [L] (what multiplies f), at the present weights."""
+        """Fill `out` [K, E] for arrivals and gains [L] (the factors of f), at the present weights."""
         graph = self.model.graph
         maximum.maximise(
             graph,
@@ -93,7 +93,7 @@ class Maximiser:
         )
 
     def upper_bound(self, arrivals: FloatArray, gains: FloatArray) -> float:
-        """What no allocation earns more than, told from the prices of the last fill."""
+        """Upper bound on any allocation's reward, from the prices of the last fill."""
         return float(
             maximum.upper_bound(
                 self.model.graph,
@@ -107,13 +107,13 @@ class Maximiser:
         )
 
     def prices(self, arrivals: FloatArray) -> FloatArray:
-        """What a unit of each resource costs each port in overhead, [K, L]; scratch of the maximiser."""
+        """Each port's overhead price of a unit of each resource, [K, L]; scratch of the maximiser."""
         prices: FloatArray = self._prices[0]
         conserving.overhead_prices(self.model.graph, self.weights, arrivals, prices)
         return prices
 
     def reweigh(self, arrivals: FloatArray, y: FloatArray, rate: float) -> None:
-        """Shift the weights of jobs that are there to the resources whose overheads dominate in y."""
+        """Shift the weights of present jobs to the resources with the dominant overheads in y."""
         graph = self.model.graph
         held = self._held[0]
         ascent.job_totals(graph, y, held, 0, graph.beta.size)

@@ -1,9 +1,9 @@
-"""OgaSched as a policy: its options, which job gets executors in a slot, when it waits, and what it says.
+"""OgaSched as a policy: its options, the job that gets executors in a slot, its waits, and its reasons.
 
-A slot is a moment at which the policy is asked: each job type that waits is a port with a job. How a slot is
-made of a view is in `slots.py`, how executors are made of an allocation in `cutting.py`; numba is imported
-when the policy is made. Executors may have less cpus and memory than they ask for; of what else they ask for,
-such as gpus, each has all, however the allocation shares it out.
+A slot is a moment at which the policy decides: each waiting job type is a port with a job. `slots.py` makes a
+slot from a view, `cutting.py` makes executors from an allocation; numba is imported when the policy is made.
+Executors may have less cpus and memory than they request; of other requested resources, such as gpus, each
+gets its full request, independent of the allocation's shares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,8 +74,9 @@ class OgaSchedOptions:
 class OgaSched:
     """OgaSched: executors cut out of a fractional allocation that is learned online (Zhao 2023).
 
-    Executors may have less than they ask for, but never less than `floor`, and elastic jobs fewer of them. It
-    learns from who waits in a slot, and from how long jobs took on what they got.
+    Executors may get less than they request, but never less than `floor`, and elastic jobs may get fewer of
+    them. It learns from the jobs that wait in a slot, and from the durations of jobs on their granted
+    resources.
     """
 
     chooses_sizes = True
@@ -130,7 +131,7 @@ class OgaSched:
         return self._slots.state()
 
     def restore(self, state: bytes) -> None:
-        """Go on from what was learned; ValueError when it cannot be read."""
+        """Restore the learned state; ValueError when it cannot be read."""
         self._slots.restore(state)
 
     def _begin(self, view: ClusterView, oldest: dict[str, PlacementRequest]) -> None:
@@ -151,7 +152,7 @@ class OgaSched:
     ) -> Cut | None:
         """VMs and sizes of the request's executors; None when they have no room.
 
-        One that `settles` takes what there is, where the allocation does not carry it.
+        A request that `settles` takes the free resources where the allocation does not carry it.
         """
         options, kind = self._options, request.job.type
         wanted = self._slots.wanted(kind)
@@ -204,7 +205,7 @@ class OgaSched:
 
 
 def _room_for_all(view: ClusterView, oldest: dict[str, PlacementRequest]) -> bool:
-    """Whether what is free would do for all that is asked, so that to give one less helps nobody."""
+    """Whether the free resources suffice for all requests, so that granting one less helps no other."""
     asked = total(request.size * request.count for request in oldest.values())
     return view.free.total().contains(asked)
 
@@ -215,7 +216,7 @@ def _why(view: ClusterView, job: Job, wanted: Mapping[str, FloatArray], vm: int,
 
 
 def _shown(had: Mapping[str, float], job: Job) -> str:
-    """Cpus, GiB, and what else the job asks for."""
+    """Text of cpus, GiB, and the job's other requested resources."""
     others = [f"{had[name]:.3g} {name}" for name in job.size.others if name in had]
     parts = [f"{had['cpus']:.3g} cpus", f"{had[MEMORY] / 1024:.3g} GiB", *others]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,6 +1,6 @@
 """Policies of the bench: the learner's variants, the comparison partners, the optima; one call makes any.
 
-What they share is `Allocator`: arrivals of a slot in, allocation [K, E] out.
+They share the interface `Allocator`: arrivals of a slot in, allocation [K, E] out.
 """
 
 from collections.abc import Callable, Iterator

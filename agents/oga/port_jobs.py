@@ -1,17 +1,19 @@
 """Jobs as ports of a model: one of each type (Zhao 2023, 2.1), several (3.4), gangs of tasks (3.5).
 
-A job of several that may come in a slot has a port of its own; a job of several tasks has one for each, which
-share the job's overhead, while each earns the gain of what it has itself. So the model stays an ordinary one,
-and what allocates knows nothing of jobs. The paper omits how a gang's minimum of tasks is kept; here:
+Each of several jobs that may come in a slot has a port of its own; a job of several tasks has one for each.
+These share the job's overhead, while each earns the gain of its own amounts. So the model stays an ordinary
+one, and allocators know nothing of jobs. The paper omits the way to enforce a gang's minimum of tasks; here:
 
 * A task counts as scheduled when it gets at least a share `floor` of its request of every resource. Without a
   floor the condition would be empty: any crumb is more than nothing, so the set of allocations with at
   least m scheduled tasks is dense in the convex set without the condition, and the best y* is the same.
-* Learning goes on in that convex set, by supergradients of the concave reward. So Theorem 1 holds for what is
-  learned, against the best allocation without the minimum, which is at least as good as the best with it.
-* In each slot, `settle` makes of an allocation one that keeps the minimum: it admits jobs and tasks as far as
-  their floors fit, and projects onto what is allowed given who is admitted, which is convex again. A job that
-  cannot have its minimum gets nothing, and leaves it to the others. Whoever allocated, this is the same.
+* Learning goes on in that convex set, by supergradients of the concave reward. So Theorem 1 holds for the
+  learned state, against the best allocation without the minimum, which is at least as good as the best with
+  it.
+* In each slot, `settle` changes an allocation to one that meets the minimum: it admits jobs and tasks as far
+  as their floors fit, and projects onto the constraints given the admitted ones, which are convex again. A
+  job that cannot get its minimum gets nothing, and leaves it to the others. This is the same for all
+  allocators.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from environment.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class PortJobs:
-    """A model whose ports are jobs or their tasks, and what these jobs need to start; see `jobs_of`."""
+    """A model with jobs or their tasks as ports, and these jobs' conditions to start; see `jobs_of`."""
 
     #: Its ports are sorted by job.
     model: Model
@@ -56,7 +58,7 @@ class PortJobs:
 
     @property
     def types(self) -> int:
-        """How many types of job there are."""
+        """Number of job types."""
         return int(self.type.max()) + 1
 
     def arrivals(self, counts: ArrayLike) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
@@ -66,7 +68,7 @@ class PortJobs:
         return there[..., self.model.graph.job].astype(np.uint8, order="C")
 
     def scheduled(self, y: FloatArray, arrivals: FloatArray) -> IntArray:
-        """How many tasks of each job that is there are scheduled by y [K, E], [J], for arrivals [L]."""
+        """Number of scheduled tasks of each present job under y [K, E], [J], for arrivals [L]."""
         counts = np.empty(self.minimum.size, np.int64)
         admission.count_scheduled(self.model.graph, y, arrivals, self.floor, counts)
         return counts
@@ -94,7 +96,7 @@ class PortJobs:
         return lower + extra
 
     def turns(self, y: FloatArray, arrivals: FloatArray) -> IntArray:
-        """The jobs that are there in the order in which they are admitted: by what y would earn them."""
+        """The present jobs in the order of admission: by their reward under y."""
         model = self.model
         gains = np.bincount(model.graph.job, model.gains(np.ones(len(model.ports)), y), model.jobs)
         worth = gains - (model.graph.beta[:, None] * model.job_totals(y)).max(axis=0)
@@ -134,11 +136,12 @@ def jobs_of(
     minimum: Sequence[int] | None = None,
     floor: float = 0.5,
 ) -> PortJobs:
-    """Jobs of a model whose ports are types.
+    """Jobs of a model that has types as ports.
 
     Up to most[l] jobs of type l come in a slot (J_l of Zhao 2023, 3.4; one when not given), each with
-    tasks[l] [Q_l, K] (one, the type's request, when not given) of which minimum[l] start or none (0, no
-    minimum, when not given). Every task may use the type's instances. ModelError says what does not fit.
+    tasks[l] [Q_l, K] (one, the type's request, when not given). At least minimum[l] of them start or none (0,
+    no minimum, when not given). Every task may use the type's instances. ModelError for inconsistent
+    arguments.
     """
     types = len(model.ports)
     for name, values in (("most", most), ("tasks", tasks), ("minimum", minimum)):

@@ -1,9 +1,9 @@
-"""A cluster and its queue as slots of Zhao 2023: types are ports, VMs instances, what they have resources.
+"""A cluster and its queue as slots of Zhao 2023: types are ports, VMs instances, VM resources resources.
 
-Cpus and memory are resources from the start, whatever else VMs offer when a job first asks for it.
+Cpus and memory are resources from the start, other VM resources from the first request of a job for them.
 
-Here the model follows the cluster, and what is learned moves along with it. What executors become of an
-allocation is in `cutting`, which job gets one in `ogasched_policy`.
+Here the model follows the cluster, and the learned state moves along with it. `cutting` makes executors from
+an allocation; `ogasched_policy` chooses the job that gets them.
 """
 
 import io
@@ -71,7 +71,7 @@ class Slots:
             self._left = learner.step(arrivals).copy()
 
     def wanted(self, kind: str) -> dict[str, FloatArray]:
-        """What this slot's allocation has for the type and no job has taken yet: [N] by resource."""
+        """Amounts of this slot's allocation for the type that no job has taken yet: [N] by resource."""
         out = np.zeros((len(self.resources), len(self._vms)))
         if (learner := self._active) and kind in learner.model.ports:
             model = learner.model
@@ -93,10 +93,11 @@ class Slots:
                 self._left[:, edge] = np.maximum(self._left[:, edge] - taken, 0.0)
 
     def observe(self, ended: EndedJob) -> None:
-        """A job is over: it was faster or slower than what it had promised.
+        """Learn from a job that is over: it was faster or slower than promised.
 
-        What it promised is the gain of its executors by the utility, what it achieved that times its expected
-        duration on so many cpus over the one it took; so nothing is learned of a job of unknown duration.
+        The promise is the gain of its executors by the utility. The achievement is the promise times its
+        expected duration on its number of cpus over the actual one; so nothing is learned from a job of
+        unknown duration.
         """
         expected, took = ended.job.duration_on(ended.sizes), ended.ended_at - ended.started_at
         learner = self._active
@@ -117,9 +118,9 @@ class Slots:
         learner.observe(port, promised, promised * expected / took)
 
     def details(self, kind: str) -> Mapping[str, tuple[float, ...]]:
-        """What the slot's step did for the type, one number for each VM.
+        """Numbers of the slot's step for the type, one for each VM.
 
-        That is y, its gradient (Zhao 2023, eq. 30), and the step's projection, which is the next slot's y.
+        These are y, its gradient (Zhao 2023, eq. 30), and the step's projection, which is the next slot's y.
         """
         learner = self._active
         if learner is None or kind not in learner.model.ports:
@@ -154,7 +155,7 @@ class Slots:
         return file.getvalue()
 
     def restore(self, state: bytes) -> None:
-        """Take up what `state` gave; ValueError when it is not that."""
+        """Restore the state returned by `state`; ValueError for other bytes."""
         if not state:
             return
         try:
@@ -170,7 +171,7 @@ class Slots:
         self.learner, self._fits = learner, False
 
     def _learner_of(self, arrays: Mapping[str, "np.ndarray[Any, Any]"]) -> AllocationLearner:
-        """The learner as it was, with types and VMs that just hold what it had allocated to them."""
+        """The learner of a saved state, with types and VMs sized to just cover their allocations."""
         y, edges = arrays["y"], arrays["edges"]
         ports, instances = arrays["ports"].tolist(), arrays["instances"].tolist()
         # The first Stoker called memory so.
@@ -195,7 +196,7 @@ class Slots:
         return AllocationLearner.restored(model, arrays, self._options)
 
     def _compile(self) -> None:
-        """Compile, or find what an earlier process compiled: no decision is to wait for it."""
+        """Compile, or load code that an earlier process compiled: no decision is to wait for it."""
         one = np.ones((1, len(BASIC)))
         model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"], BASIC)
         learner = AllocationLearner(model, self._options)
@@ -207,9 +208,10 @@ class Slots:
     # ---- the model follows the cluster ---------------------------------------------------------------
 
     def _take_up(self, view: ClusterView) -> bool:
-        """Take in what the view shows beside the resources that are known; tell whether there is such.
+        """Add the view's resources that are not known yet; return whether there are any.
 
-        A unit of it is what the cluster has for each of its cpus, so that steps of all are of like size.
+        The unit of a new resource is its total amount per cpu of the cluster, so that steps of all are of
+        like size.
         """
         whole = view.capacity.total()
         there = {name: whole.amount(name) for name in whole if name not in self.resources}
@@ -231,7 +233,7 @@ class Slots:
     def _follow(
         self, vms: tuple[Vm, ...], oldest: Sequence[PlacementRequest], floors: Sequence[Resources]
     ) -> bool:
-        """Take note of VMs and requests; tell whether the model is not right any more."""
+        """Update VMs and requests; return whether the model is outdated."""
         changed = vms is not self._vms and vms != self._vms
         if vms is not self._vms:
             self._vms = vms
@@ -257,7 +259,7 @@ class Slots:
         return self.learner if self._fits else None
 
     def _rebuild(self) -> None:
-        """Make the model anew; where no VM can take anything, what was learned waits for better times."""
+        """Rebuild the model; where no VM can take anything, the learned state is retained for later."""
         self._fits = False
         ports = sorted(self._bounds)
         if not (ports and self._vms):

@@ -1,1 +1,1 @@
-"""Letting jobs behind the head of the queue go before it, whoever places them."""
+"""Overtaking: jobs behind the head of the queue are placed before it, under any placement policy."""

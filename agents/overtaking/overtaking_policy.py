@@ -1,8 +1,8 @@
-"""Overtaking (backfilling): a policy that places the head of a queue alone, asked about those behind it too.
+"""Overtaking (backfilling): a policy that places the head of a queue alone, also called for later jobs.
 
-Where a job goes is decided by that policy; which job it is asked about, here. What is kept for the head is in
-`reservation.py`, what placements of different jobs are worth in `placement_value.py`, and who may be
-overtaken how often in `environment.decisions.starvation`.
+That policy chooses a job's VMs; this module chooses the job. `reservation.py` reserves room for the head,
+`placement_value.py` compares placements of different jobs, and `environment.decisions.starvation` limits
+overtaking.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class OvertakingOptions:
 
     @property
     def limits(self) -> PatienceLimits:
-        """How often a job may be overtaken; ValueError when that cannot be."""
+        """Limit on the times that a job may be overtaken; ValueError for an invalid one."""
         return PatienceLimits(self.overtaken_at_most)
 
     def check_given(self, names: Collection[str]) -> None:
@@ -75,7 +75,7 @@ class OvertakingOptions:
 
 
 class _Decision(NamedTuple):
-    """What the policy decided about a request, and what its turn was after that."""
+    """The policy's decision about a request, and its turn after that."""
 
     request: PlacementRequest
     place: Place
@@ -86,17 +86,17 @@ class Overtaking:
     """Asks a policy that places the head alone about one request at a time, until one may be placed."""
 
     def __init__(self, policy: Policy, options: OvertakingOptions, *, by_duration: bool) -> None:
-        """`by_duration` says that where the policy places a job depends on how long that takes."""
+        """`by_duration` is true if the policy's placement of a job depends on the job's duration."""
         self._policy, self._options, self._by_duration = policy, options, by_duration
         self._patience = StarvationGuard(options.limits)
 
     @property
     def cut_short(self) -> int:
-        """How many decisions a safety stop of the policy cut short."""
+        """Number of decisions that a safety stop of the policy cut short."""
         return self._policy.cut_short if isinstance(self._policy, TimedPolicy) else 0
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place a job of the window, the head if it fits and nobody is better, or wait."""
+        """Place a job of the window, the head if it fits and no other is better, or wait."""
         if self._options.overtake == "best":
             return self._best(view, self._shown(queue))
         head = queue[0]
@@ -123,7 +123,7 @@ class Overtaking:
         return shown[: self._patience.reach(shown)]
 
     def _best(self, view: ClusterView, shown: Sequence[PlacementRequest]) -> Decision:
-        """The job whose placement is the best of all that fit, the oldest of several."""
+        """Place the job with the best placement of all that fit, the oldest of several."""
         worth: dict[int, Worth] = {}
         best: tuple[float, int, _Decision] | None = None
         fits = 0
@@ -145,9 +145,9 @@ class Overtaking:
     def _that_fit(
         self, view: ClusterView, shown: Sequence[PlacementRequest], first: int = 0
     ) -> Iterator[tuple[int, _Decision]]:
-        """The numbers of those that could be placed now, with what was decided about one that is alike.
+        """Numbers of the requests that could be placed now, with the decision about one that is alike.
 
-        The policy is asked about each kind once, and its turn is then what it was.
+        The policy decides once about each kind, and its turn is reset afterwards.
         """
         rooms: dict[object, IntArray] = {}
         known: dict[object, _Decision | None] = {}
@@ -162,7 +162,7 @@ class Overtaking:
     def _try(
         self, view: ClusterView, request: PlacementRequest, rooms: dict[object, IntArray]
     ) -> _Decision | None:
-        """What the policy would do with the request; None when it would have it wait."""
+        """The policy's decision about the request; None when it would wait."""
         size = (request.size, request.avoided, request.job.uses)
         if view.leaves_at or view.extras or size not in rooms:
             rooms[size] = view.room_for(request)
@@ -175,7 +175,7 @@ class Overtaking:
         return asked
 
     def _ask(self, view: ClusterView, request: PlacementRequest) -> Decision:
-        """What the policy decides about the request alone, with room for its driver."""
+        """The policy's decision about the request alone, with room for its driver."""
         decision = self._policy.decide(view, [request])
         if isinstance(decision, Wait):
             return decision
@@ -185,7 +185,7 @@ class Overtaking:
     def _placed(
         self, view: ClusterView, shown: Sequence[PlacementRequest], number: int, asked: _Decision, said: str
     ) -> Decision:
-        """Take what was decided about a request, or decide so about one that is alike."""
+        """Apply the decision about a request, or decide again for a request that is alike."""
         if asked.request is shown[number]:
             decision: Decision = asked.place
             self._turn = asked.turn
@@ -207,7 +207,7 @@ class Overtaking:
 
 
 def _kept_for(kept: Reservation, delaying: int) -> str:
-    """What is said of the head that waits."""
+    """Text for the head that waits."""
     if kept.starts is None:
         return "; when it will start is not known, so nobody goes before it"
     said = f"; it is expected to start by {clock(round(kept.starts))}"
@@ -216,7 +216,7 @@ def _kept_for(kept: Reservation, delaying: int) -> str:
 
 
 def overtaking_of(policy: Policy, options: OvertakingOptions, knows: Collection[str]) -> Policy:
-    """The policy with overtaking, where that is asked for; `knows` says on what its own decisions depend."""
+    """The policy with overtaking, where `options` enable it; `knows` names the inputs of its decisions."""
     if options.overtake == "none":
         return policy
     return Overtaking(policy, options, by_duration="durations" in knows)

@@ -1,4 +1,4 @@
-"""What a placement costs and how long a job takes on it, by belief: to compare those of different jobs."""
+"""Believed cost and duration of a job on a placement, for comparing placements of different jobs."""
 
 from agents.estimates import (
     LEAST_WEIGHT,
@@ -13,9 +13,9 @@ from environment.view import ClusterView
 
 
 class Worth:
-    """What it is worth to place executors so on a view, for jobs that ask for the same but take other times.
+    """Value of a placement on a view, for jobs with equal requests but different durations.
 
-    A job, or what holds a VM, of which nothing is known takes `unknown` seconds.
+    A job, or a holder of a VM, of unknown duration takes `unknown` seconds.
     """
 
     def __init__(self, view: ClusterView, request: PlacementRequest, place: Place, unknown: float) -> None:
@@ -32,9 +32,9 @@ class Worth:
     def of(self, job: Job, beta: float) -> float:
         """Cost and time weighed, for this job; less is better.
 
-        Cost is what the VMs cost for as long as they are held beyond what they are held anyway, as a multiple
-        of what the job's cores cost at the cluster's average price; time is a multiple of the job's duration
-        when placed well. So both are 1 for a job that is placed perfectly on new VMs, whatever its size.
+        Cost is the cost of the VMs for the time beyond which they are held anyway, as a multiple of the cost
+        of the job's cores at the cluster's average price; time is a multiple of the job's duration when
+        placed well. So both are 1 for a job of any size that is placed perfectly on new VMs.
         """
         duration = duration_of(job, self._unknown)
         expected = job.expected_on(self._sizes, self._vms)

@@ -1,7 +1,7 @@
-"""What is kept for the head of a queue that does not fit: when it will start, and who would delay it.
+"""Reservation for the head of a queue that does not fit: its expected start, and the jobs that delay it.
 
-All is by belief: by when the running jobs are expected to end. Who may go before the head for other reasons
-is in `overtaking_policy.py`.
+All is by belief: by the expected ends of the running jobs. `overtaking_policy.py` decides on other grounds
+for overtaking.
 """
 
 from functools import cached_property
@@ -17,9 +17,9 @@ from environment.view import ClusterView
 
 
 class Reservation:
-    """The earliest moment at which the head is believed to fit when nobody goes before it (EASY backfilling).
+    """The earliest believed start of the head when no job goes before it (EASY backfilling).
 
-    A job of which nothing is known is taken to last for `unknown` seconds.
+    A job of unknown duration is assumed to take `unknown` seconds.
     """
 
     def __init__(self, view: ClusterView, head: PlacementRequest, unknown: float) -> None:
@@ -29,7 +29,7 @@ class Reservation:
 
     @cached_property
     def starts(self) -> float | None:
-        """When the head is believed to fit, on the view's clock; None when the ends of jobs make no room."""
+        """Believed start of the head, on the view's clock; None when the ends of jobs make no room."""
         ends = np.unique(self._releases[0])
         first, last = 0, len(ends)
         while first < last:
@@ -56,7 +56,7 @@ class Reservation:
 
     @cached_property
     def _then(self) -> ClusterView:
-        """What is free when the head is believed to start."""
+        """The view at the believed start of the head."""
         return self._at(self._view.at if self.starts is None else self.starts)
 
     def _at(self, at: float) -> ClusterView:
@@ -72,7 +72,7 @@ class Reservation:
 
     @cached_property
     def _releases(self) -> tuple[FloatArray, IntArray, dict[str, FloatArray]]:
-        """When each running executor ends, [E], its VM, [E], and what it gives back, [E] by resource."""
+        """End of each running executor, [E], its VM, [E], and its released amounts, [E] by resource."""
         view, sizes = self._view, list[Resources]()
         held = [job.vm_ids for job in view.running]
         for job in view.running:

@@ -21,7 +21,7 @@ class After(TypedDict):
 
 
 class Ahead(TypedDict):
-    """What would come of the queue."""
+    """Forecast of the queue."""
 
     at: float
     """The moment from which seconds count, since the epoch: now, or `since`."""
@@ -49,7 +49,7 @@ class Alive(TypedDict):
 
 
 class Amounts(TypedDict):
-    """So much of what a cluster has."""
+    """Amounts of a cluster's resources."""
 
     cpus: float | None
     """Cores."""
@@ -92,7 +92,7 @@ class Bill(TypedDict):
 
 
 class BillLine(TypedDict):
-    """What was paid, and for what."""
+    """An amount paid, by kind."""
 
     key: str
     """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
@@ -248,7 +248,7 @@ class Coverage(TypedDict):
 
 
 class CpuBounds(TypedDict):
-    """How many cores an executor may have: Stoker chooses between these by the type's curve and who waits."""
+    """Bounds on an executor's cores: Stoker chooses between them by the type's curve and the waiting jobs."""
 
     min: float
     """Cores, with at most three decimals"""
@@ -274,7 +274,7 @@ class Decision(TypedDict):
 
 
 class Dependency(TypedDict):
-    """What a job comes after: another job, or all jobs of a group or an array."""
+    """A predecessor of a job: another job, or all jobs of a group or an array."""
 
     job: str | None
     """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
@@ -306,7 +306,7 @@ class Done(TypedDict):
 
 
 class Driver(TypedDict):
-    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+    """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
     """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
@@ -359,7 +359,7 @@ class DryRun(TypedDict):
 
 
 class DynamicExecutors(TypedDict):
-    """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
+    """Executor limits of a job with a driver that requests them while it runs: dynamic allocation."""
 
     max: int
     """How many it may have at most, of each resource profile."""
@@ -429,7 +429,7 @@ class Event(TypedDict):
 
 
 class EventList(TypedDict):
-    """What happened, the oldest first."""
+    """Events, oldest first."""
 
     events: list[Event]
     """Each of them."""
@@ -517,7 +517,7 @@ class Explanation(TypedDict):
 
 
 class FieldError(TypedDict):
-    """One value that is wrong: where it is, and what would be right."""
+    """An invalid value: its field, and the valid form."""
 
     field: str
     """Where the value is: keys, with dots between them."""
@@ -727,7 +727,7 @@ class JobAhead(TypedDict):
 
 
 class JobDetail(TypedDict):
-    """A job with what was submitted, and all its executors."""
+    """A job with its submitted spec, and all its executors."""
 
     id: str
     """`job-` and a number, the larger the later it was submitted."""
@@ -1241,7 +1241,7 @@ class Pool(TypedDict):
 
 
 class Problem(TypedDict):
-    """What went wrong with a request (RFC 9457)."""
+    """Error of a request (RFC 9457)."""
 
     type: str
     """Always this: the status says what kind of problem it is."""
@@ -1308,7 +1308,7 @@ class QueueList(TypedDict):
 
 
 class QueueSettings(TypedDict):
-    """What a queue says of itself: jobs, or other queues below it, share what it gets."""
+    """Settings of a queue: jobs, or other queues below it, share its resources."""
 
     weight: float
     """Its share beside those of its neighbours in the tree."""
@@ -1344,7 +1344,7 @@ class Registered(TypedDict):
 
 
 class Retry(TypedDict):
-    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+    """Retries of a job after a failure of its own driver; failures caused by the cluster do not count."""
 
     times: int
     """How often."""
@@ -1469,7 +1469,7 @@ class TimelineJob(TypedDict):
 
 
 class TimelineTask(TypedDict):
-    """What a VM did for a job."""
+    """A task on a VM, for one job."""
 
     task_id: str
     """The task's id in Mesos."""

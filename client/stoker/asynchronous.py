@@ -187,7 +187,7 @@ class AsyncStoker:
     async def bill(
         self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
     ) -> Bill:
-        """What VMs have cost, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
+        """Cost of VMs, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
         asked = flows.given(by=by, since=since, until=until, limit=limit)
         return await self.run(flows.ask("GET", "/v1/bill", params=asked))
 
@@ -261,7 +261,7 @@ class AsyncStoker:
         return await self.run(flows.health())
 
     async def run(self, flow: Flow[Result]) -> Result:
-        """See `Stoker.run`; what takes this machine a while is done in a thread."""
+        """See `Stoker.run`; local work that takes a while runs in a thread."""
         answer: Any = None
         step = flows.following(flow)
         while not isinstance(step, Done):

@@ -1,4 +1,4 @@
-"""Characters that a reader does not see, or that change what is seen, as escapes.
+"""Escapes characters that a reader does not see, or that change the display.
 
 The same as `conf/util/printable.py` of the daemon; a test compares both.
 """

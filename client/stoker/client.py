@@ -1,7 +1,7 @@
-"""The client: a method for each thing that the API can do, which blocks until it has its answer.
+"""The client: a method for each operation of the API, which blocks until it has its answer.
 
-What a method sends and makes of the answers is in `flows.py`; here steps are done. `asynchronous.py` has the
-same methods for programs with an event loop.
+`flows.py` defines the requests and the results of a method; this module runs the steps. `asynchronous.py` has
+the same methods for programs with an event loop.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ Result = TypeVar("Result")
 class Stoker:
     """A connection to a daemon; every method raises StokerError, and blocks until it has its answer.
 
-    Without arguments, the daemon is where `STOKER_URL` says, else on this machine; `STOKER_TOKEN_FILE` and
-    `STOKER_CA` name files with its token and with who signed its certificate.
+    Without arguments, the daemon is at `STOKER_URL`, else on this machine; `STOKER_TOKEN_FILE` and
+    `STOKER_CA` name files with its token and with the authority of its certificate.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Stoker:
         return self.wait(job["id"], check=True) if wait else job
 
     def dry_run(self, app: File, *, upload: bool = True, **options: Unpack[JobOptions]) -> DryRun:
-        """Ask what would come of a job, as `submit` takes it: where, when and at what price it would run.
+        """Forecast a job, as `submit` accepts it: VM, time and price of its run.
 
-        Nothing is submitted or sent. ProblemError for what a submission would be refused for.
+        Nothing is submitted or sent. ProblemError for a job that a submission would reject.
         """
         return self.run(flows.dry_run(app, options, upload=upload))
 
@@ -172,7 +172,7 @@ class Stoker:
     def logs(
         self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
     ) -> Iterator[str]:
-        """What a driver, or an executor, has printed, part by part; with `follow`, until no more can come."""
+        """Output of a driver or an executor, part by part; with `follow`, until no more can come."""
         offset = 0
         while True:
             found = self.run(flows.log_part(job_id, executor, stream, offset, follow=follow))
@@ -193,23 +193,26 @@ class Stoker:
         after: int | None = None,
         limit: int = 1000,
     ) -> EventList:
-        """What happened, the oldest first: of a job, since a time (seconds), after an event's number."""
+        """Events, oldest first: of a job, since a time (seconds), after an event's number."""
         return self.run(
             flows.ask("GET", "/v1/events", params=flows.given(job=job, since=since, after=after, limit=limit))
         )
 
     def what_if(self, **asked: Any) -> Ahead:
-        """What would come of the queue, by `policies`, `cases`, `draws` and `seconds` of POST /v1/what-if."""
+        """Forecast of the queue.
+
+        By `policies`, `cases`, `draws` and `seconds` of POST /v1/what-if.
+        """
         return self.run(flows.what_if(asked))
 
     def cluster(self) -> Cluster:
-        """The VMs, and what is used of them."""
+        """The VMs, with their used resources."""
         return self.run(flows.ask("GET", "/v1/cluster"))
 
     def bill(
         self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
     ) -> Bill:
-        """What VMs have cost, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
+        """Cost of VMs, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
         asked = flows.given(by=by, since=since, until=until, limit=limit)
         return self.run(flows.ask("GET", "/v1/bill", params=asked))
 
@@ -218,7 +221,7 @@ class Stoker:
         return self.run(flows.ask("GET", "/v1/policies"))
 
     def policy(self) -> Policy:
-        """Who decides."""
+        """The acting policy."""
         return self.run(flows.ask("GET", "/v1/policy"))
 
     def set_policy(self, name: str, options: Mapping[str, Any] | None = None) -> Policy:
@@ -230,7 +233,7 @@ class Stoker:
         return self.run(flows.set_shadow(name, options))
 
     def queues(self) -> QueueList:
-        """The queues, with what they have and who waits there."""
+        """The queues, with their use and their waiting jobs."""
         return self.run(flows.ask("GET", "/v1/queues"))
 
     def queue(self, path: str) -> Queue:
@@ -246,7 +249,7 @@ class Stoker:
         return self.run(flows.ask("DELETE", f"/v1/queues/{flows.part(path)}"))
 
     def comparison(self, limit: int = 20) -> Comparison:
-        """Where shadow policies would have decided otherwise, and what that would have cost."""
+        """Decisions in which shadow policies differ, and their estimated cost."""
         return self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
 
     def sparks(self) -> Sparks:
@@ -254,7 +257,7 @@ class Stoker:
         return self.run(flows.ask("GET", "/v1/spark"))
 
     def users(self) -> UserList:
-        """Who may do what, and which tokens they have."""
+        """The users with their rights and tokens."""
         return self.run(flows.ask("GET", "/v1/users"))
 
     def set_user(self, name: str, settings: Mapping[str, Any]) -> User:
@@ -271,11 +274,11 @@ class Stoker:
         return self.run(flows.ask("POST", f"/v1/users/{flows.part(name)}/tokens", json=asked))
 
     def end_token(self, token: str) -> User:
-        """End a token, by its id; whose it was."""
+        """End a token by its id; return its user."""
         return self.run(flows.ask("DELETE", f"/v1/tokens/{flows.part(token)}"))
 
     def whoami(self) -> Me:
-        """Who one is to the daemon, and what one may do."""
+        """The requesting user as the daemon knows it, with its rights."""
         return self.run(flows.ask("GET", "/v1/me"))
 
     def health(self) -> Health:
@@ -283,7 +286,7 @@ class Stoker:
         return self.run(flows.health())
 
     def run(self, flow: Flow[Result]) -> Result:
-        """Do the steps of a flow; what comes of it."""
+        """Run the steps of a flow and return its result."""
         answer: Any = None
         step = flows.following(flow)
         while not isinstance(step, Done):

@@ -1,7 +1,7 @@
-"""`python -m stoker COMMAND`: what scripts need of the client, with exit codes.
+"""`python -m stoker COMMAND`: the client's commands for scripts, with exit codes.
 
-The daemon is where `--url` or `STOKER_URL` says; its token is in the file that `--token-file` or
-`STOKER_TOKEN_FILE` names, and never an argument.
+The daemon is at `--url` or `STOKER_URL`. Its token is in the file named by `--token-file` or
+`STOKER_TOKEN_FILE`, and never an argument.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the daemon."""
+"""Errors between a program and the daemon."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProblemError(StokerError):
         errors: Sequence[Mapping[str, str]] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`errors` say of single fields what is wrong: `field`, `message`."""
+        """`errors` are the errors of single fields: `field`, `message`."""
         said = [f"{entry.get('field')}: {entry.get('message')}" for entry in errors]
         left = [text for text in said if text.partition(": ")[2] not in detail]
         super().__init__(visible("\n".join([detail or title, *left])))
@@ -51,7 +51,7 @@ class UnauthorizedError(ProblemError):
 
 
 class JobFailedError(StokerError):
-    """A job that was waited for has not finished; `job` is what the API says of it."""
+    """A job that was waited for has not finished; `job` is the API's answer about it."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__(visible(f"{job['id']} ({job['name']}) {job['state']}: {job['reason']}"))

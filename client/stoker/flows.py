@@ -1,7 +1,7 @@
-"""What the client does, step by step, without doing it: one text for the blocking client and the async one.
+"""Steps of the client's operations, without input or output: shared by the blocking and the async client.
 
-A flow is a generator: it yields requests, pauses and pieces of work, and is sent what comes of them. How they
-are done is in `client.py` and `asynchronous.py`.
+A flow is a generator: it yields requests, pauses and pieces of work, and is sent their results. `client.py`
+and `asynchronous.py` run them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Pause:
 
 @dataclass(frozen=True)
 class Work:
-    """What takes this machine a while; it is sent the result."""
+    """Local work that takes a while; the flow is sent its result."""
 
     call: Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a flow: its last step."""
+    """Last step of a flow, with its result."""
 
     result: Any
 
@@ -87,9 +87,9 @@ def following(flow: Flow[Any], answer: Any = None, *, error: Exception | None = 
 
 
 def ask(method: str, path: str, **options: Any) -> Flow[Json]:
-    """Send a request, to the daemon that leads when another one waits; the answer's JSON.
+    """Send a request, redirected to the leader when the daemon is a standby; return the answer's JSON.
 
-    ProblemError for what the daemon refuses, UnreachableError when none answers.
+    ProblemError for a request that the daemon rejects, UnreachableError when none answers.
     """
     for _ in range(_HOPS):
         try:
@@ -139,7 +139,7 @@ def submit(
 
 
 def dry_run(app: str | os.PathLike[str], options: Mapping[str, Any], *, upload: bool) -> Flow[Json]:
-    """Ask what would come of a job; files of this machine are read, and not sent."""
+    """Request the forecast of a job; local files are read, not sent."""
     sends: dict[str, int] = {}
 
     def look(path: Path) -> Flow[str]:
@@ -176,9 +176,9 @@ def _spec(
 
 
 def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, named: bool = False) -> Flow[str]:
-    """How a job names a file: what `send` says of one of this machine, an absolute path, or its own URI.
+    """Reference to a file in a job: `send`'s answer for a local file, an absolute path, or its own URI.
 
-    What is `named` may have another name behind a #.
+    A `named` file may have another name behind a #.
     """
     text, mark, name = text.partition("#") if named else (text, "", "")
     parts = urlsplit(text)
@@ -192,7 +192,7 @@ def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, named: bool =
 
 
 def upload_file(path: Path) -> Flow[str]:
-    """Send a file, or what is missing of it; how jobs name it. StokerError when it cannot be read."""
+    """Send a file, or its missing parts; return its reference in jobs. StokerError when it cannot be read."""
     sha256, size = yield from _read_whole(path)
     try:
         yield from _send(path, sha256, size)
@@ -240,7 +240,7 @@ def set_shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Json
 
 
 def what_if(asked: Mapping[str, Any]) -> Flow[Json]:
-    """Ask what would come of the queue: the daemon plays for `seconds`, and before that takes its turn."""
+    """Request a forecast of the queue: the daemon plays for `seconds`, and before that waits for its turn."""
     return ask(
         "POST", "/v1/what-if", json=dict(asked), timeout=float(asked.get("seconds", 0.0)) + _TURN_SECONDS
     )
@@ -281,7 +281,7 @@ def log_part(job_id: str, executor: int | None, stream: str, offset: int, *, fol
 
 
 def patient(fetch: Callable[[], Flow[Result]]) -> Flow[Result]:
-    """Do what `fetch` begins, and do it again for a while when the daemon is away."""
+    """Run the flow of `fetch`, and retry for a while when the daemon is away."""
     give_up = time.monotonic() + AWAY_SECONDS
     while True:
         try:
@@ -303,7 +303,7 @@ def part(text: str) -> str:
 
 
 def login_name() -> str:
-    """Who is logged in; empty where the system has no name for them."""
+    """Name of the logged-in user; empty where the system has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -374,7 +374,7 @@ def _many(name: str, value: Any) -> Sequence[Any]:
 
 
 def asked(error: httpx.TransportError) -> str:
-    """Who was asked, when nobody answered."""
+    """Address of the daemon that did not answer."""
     try:
         url = error.request.url
     except RuntimeError:

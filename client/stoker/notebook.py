@@ -1,7 +1,7 @@
-"""A SparkSession whose executors come from a daemon: the driver is this process, for notebooks and shells.
+"""A SparkSession with executors from a daemon: the driver is this process, for notebooks and shells.
 
-pyspark is the user's own. What is secret goes to it by a file that is gone when the JVM has read it, since
-pyspark would put it on the JVM's command line.
+pyspark is the user's own. Secrets reach it in a file that is gone when the JVM has read it, since pyspark
+would put them on the JVM's command line.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def session(
     token_file: str | os.PathLike[str] | None = None,
     ca: str | os.PathLike[str] | None = None,
 ) -> SparkSession:
-    """A SparkSession of the pyspark that is installed here; `stop()` gives its executors back.
+    """A SparkSession of the pyspark that is installed here; `stop()` releases its executors.
 
     `executors` is a number, or the least and the most for dynamic allocation. `cpus` and `memory` (MiB, or
-    896m, 2g) are what each takes from its VM, as in a job file. `conf` has Spark's own properties, and goes
-    before all that is set here but the master. The daemon is where `url` or STOKER_URL says.
+    896m, 2g) are the resources that each takes from its VM, as in a job file. `conf` has Spark's own
+    properties, and precedes all that is set here but the master. The daemon is at `url` or STOKER_URL.
 
     StokerError when pyspark is missing or of a version that is not served, or a session is there already.
     """
@@ -109,7 +109,7 @@ def _served(client: Stoker) -> Mapping[str, Any]:
 def _connection(
     settings: Settings, served: Mapping[str, Any], version: str, token_file: str | os.PathLike[str] | None
 ) -> dict[str, str]:
-    """How a driver of this version reaches the daemon, and what makes others unable to talk to it."""
+    """Properties that connect a driver of this version to the daemon, and that authenticate its traffic."""
     line = version.split(".")[:2]
     sparks = [one for one in served["sparks"] if str(one["version"]).split(".")[:2] == line]
     if not sparks:

@@ -1,4 +1,4 @@
-"""Where the daemon is and how to come in: what was given, else what the environment says."""
+"""The daemon's address and credentials: as given, else from the environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_TOKEN = 4096
 
 @dataclass(frozen=True)
 class Settings:
-    """A daemon's URL, the token for it, and a file with who signed its certificate (PEM)."""
+    """A daemon's URL, the token for it, and a file with the authority of its certificate (PEM)."""
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -29,7 +29,7 @@ class Settings:
     timeout: float = 30.0
 
     def options(self) -> dict[str, Any]:
-        """What an httpx client takes; StokerError when the certificates cannot be read."""
+        """Options of an httpx client; StokerError when the certificates cannot be read."""
         parts = urlsplit(self.url)
         outside, encrypted = parts.hostname not in _LOOPBACK, parts.scheme == "https"
         if self.token and outside and not encrypted:
@@ -61,9 +61,9 @@ def settings(
     token: str | None = None,
     timeout: float = 30.0,
 ) -> Settings:
-    """What is given, else what STOKER_URL, STOKER_TOKEN_FILE and STOKER_CA say.
+    """Arguments, else the values of STOKER_URL, STOKER_TOKEN_FILE and STOKER_CA.
 
-    StokerError when the URL is none, or the file with the token cannot be read, or everybody may.
+    StokerError when the URL is invalid, or the file with the token cannot be read, or others may read it.
     """
     place = _checked((url or "").strip() or os.environ.get(URL, "").strip() or DEFAULT_URL)
     file = token_file or os.environ.get(TOKEN_FILE, "").strip()
@@ -102,7 +102,7 @@ def _read_token(path: Path) -> str:
 def _open_to_all(path: Path) -> bool:
     """Whether others than owner and group may use a file, and we could close it to them.
 
-    No pipe, nor what a container has mounted, which belongs to somebody else or cannot be changed.
+    False for a pipe, and for a container's mount, which belongs to another user or cannot be changed.
     """
     if os.name != "posix":
         return False

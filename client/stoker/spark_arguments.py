@@ -1,6 +1,6 @@
-"""spark-submit's command line: its flags and arguments, its properties files, and what goes before what.
+"""spark-submit's command line: its flags and arguments, its properties files, and their precedence.
 
-Nothing is sent here. What the properties mean is the daemon's to say.
+Nothing is sent here. The daemon interprets the properties.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ArgumentsError(Exception):
 
 @dataclass
 class Arguments:
-    """What a command line says, with all that it leaves to files and to the environment."""
+    """Parsed command line, completed from files and the environment."""
 
     properties: dict[str, str] = field(default_factory=dict)
     main_class: str = ""
@@ -78,7 +78,7 @@ class Arguments:
 def read_arguments(command: Sequence[str], environ: Mapping[str, str]) -> Arguments:
     """The command line, as spark-submit understands it: flags before files before the environment.
 
-    ArgumentsError for what it cannot mean, or a file that cannot be read.
+    ArgumentsError for an invalid command line, or a file that cannot be read.
     """
     found = Arguments()
     flags: dict[str, str] = {}
@@ -130,7 +130,7 @@ def read_arguments(command: Sequence[str], environ: Mapping[str, str]) -> Argume
 
 
 def default_properties(environ: Mapping[str, str]) -> dict[str, str]:
-    """What spark-defaults.conf says, where the environment tells of one; ArgumentsError as for others."""
+    """Properties of spark-defaults.conf, where the environment names one; ArgumentsError as for others."""
     folder = environ.get("SPARK_CONF_DIR")
     if not folder and environ.get("SPARK_HOME"):
         folder = str(Path(environ["SPARK_HOME"], "conf"))
@@ -156,8 +156,8 @@ def _file(path: Path) -> dict[str, str]:
 def parse_properties(text: str) -> dict[str, str]:
     """Java's properties: a line each of `name=value`, `name: value` or `name value`; # and ! for comments.
 
-    A backslash at the end joins the next line; elsewhere it stands before what is meant literally. Blanks
-    around a value go, but not ends of lines, as in Spark.
+    A backslash at the end joins the next line; elsewhere it quotes the next character. Blanks around a value
+    go, but not ends of lines, as in Spark.
     """
     found = {}
     for line in _logical_lines(text):

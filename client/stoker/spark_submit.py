@@ -1,8 +1,7 @@
 """`python -m stoker spark-submit`: Spark's own command in cluster mode, with no Spark and no Java.
 
-It takes spark-submit's flags and arguments, sends the files of this machine to the daemon, and then what
-spark-submit would send: a CreateSubmissionRequest. Like it, it exits with 1 for whatever goes wrong, and says
-all on stderr.
+It takes spark-submit's flags and arguments, sends local files to the daemon, and then the request of
+spark-submit: a CreateSubmissionRequest. Like it, it exits with 1 for any error, and prints all on stderr.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def _check(given: Arguments) -> None:
 
 
 def _request(given: Arguments, environ: Mapping[str, str]) -> Flow[dict[str, Any]]:
-    """What spark-submit sends, once the files of this machine are at the daemon."""
+    """Submission as spark-submit sends it, once the local files are at the daemon."""
     python = given.resource.endswith(".py")
     main_class = given.main_class or ("" if python else _manifest_class(given.resource))
     properties = {name: value for name, value in given.properties.items() if name not in _OF_THE_CLIENT}

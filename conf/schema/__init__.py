@@ -1,6 +1,6 @@
-"""What may stand in a config file, a cluster file and a job file, as frozen types.
+"""Schemas of a config file, a cluster file and a job file, as frozen types.
 
-How a file is read is in `conf.loader`.
+`conf.loader` reads a file.
 """
 
 from conf.schema.cluster import Billing, Cluster, Pool, Spot, VmGroup

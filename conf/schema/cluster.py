@@ -12,7 +12,7 @@ def _as_list(value: object) -> object:
 
 
 class VmGroup(Strict):
-    """So many VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
+    """Equal VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
 
     type: Name
     """What profiles and tables call such a VM, and its name begins with."""
@@ -28,7 +28,7 @@ class VmGroup(Strict):
 
 
 class Billing(Strict):
-    """How a cloud charges for a VM, from opened to closed."""
+    """A cloud's charges for a VM, from opened to closed."""
 
     granularity: Time = 1.0
     """Whole units of that are charged; 0: by the moment."""

@@ -1,4 +1,4 @@
-"""The daemon's config file, section by section; what stands there by default is told by `default.yaml`."""
+"""The daemon's config file, section by section; `default.yaml` lists the defaults."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
 
 class PolicyChoice(DocumentedModel):
-    """Who decides: `name`, and whatever options that policy takes."""
+    """Placement policy: `name`, and the options of that policy."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -155,7 +155,7 @@ class Spark(Strict):
 
 
 class Leader(Strict):
-    """Several daemons on one store, of which one leads: how it is found, and what becomes of its drivers."""
+    """Several daemons on one store, with one leader: how it is found, and the fate of its drivers."""
 
     zookeeper: Annotated[
         Text | None,
@@ -185,7 +185,7 @@ class Tls(Strict):
 
 
 class AuditSection(Strict):
-    """The log of who asked for what: how large (MiB) a file may get, and how many earlier ones are kept."""
+    """Audit log of users' requests: maximum size of a file (MiB), and number of earlier files retained."""
 
     on: bool = True
     """Whether anything is written down."""
@@ -194,7 +194,7 @@ class AuditSection(Strict):
 
 
 class Keep(Strict):
-    """For how long a VM of a pool is kept that is idle; `seconds` are those of `timeout`."""
+    """Idle policy of pool VMs; `seconds` are those of `timeout`."""
 
     name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
     """How: not at all, for so long, by what opening costs, by what is expected, or as a policy plans."""
@@ -203,7 +203,7 @@ class Keep(Strict):
 
 
 class Budget(Strict):
-    """What VMs may cost on a day (UTC), dollars; with `hold`, no more are opened on a day beyond that."""
+    """Daily limit (UTC) on the cost of VMs, dollars; with `hold`, no more are opened on a day beyond it."""
 
     per_day: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Dollars."""
@@ -212,7 +212,7 @@ class Budget(Strict):
 
 
 class SizesSection(Strict):
-    """How sizes are chosen that jobs leave open; with a floor below 1, also of jobs that set no bounds."""
+    """Choice of sizes that jobs leave open; with a floor below 1, also for jobs that set no bounds."""
 
     floor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
     """The share of its executors and cpus that every job gets at least; 1: all of them."""
@@ -228,7 +228,7 @@ class EventLogSection(Strict):
 
 
 class Http(Strict):
-    """What clients of the HTTP API may take up: connections, bytes of headers, seconds."""
+    """Limits of the HTTP API's clients: connections, bytes of headers, seconds."""
 
     connections: Annotated[int, Field(ge=1, le=100_000)] = 1000
     connections_per_address: Annotated[int, Field(ge=1)] = 100
@@ -238,7 +238,7 @@ class Http(Strict):
 
 
 class Retention(Strict):
-    """What is kept of jobs that are over: for so many days, so many of them, so many MiB; null: no limit."""
+    """Limits on finished jobs that are retained: days, number of jobs, MiB; null: no limit."""
 
     age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
     jobs: Annotated[int, Field(ge=0)] | None = 100_000

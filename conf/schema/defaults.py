@@ -1,4 +1,4 @@
-"""What is assumed of jobs of which nobody knows better: defaults of files, simulations and policies alike."""
+"""Default assumptions about jobs of unknown behaviour: for files, simulations and policies alike."""
 
 #: Seconds that a job takes. Chosen: about what one of the paper's sizes does (see profiles/data/paper.yaml).
 UNKNOWN_DURATION = 240.0

@@ -1,8 +1,8 @@
-"""Models whose fields are described by the docstrings below them, read when a schema is asked for.
+"""Models with fields described by the docstrings below them, read when a schema is requested.
 
 `use_attribute_docstrings` of pydantic reads them as classes are made: a third of a second at each start of a
-daemon, whose `/openapi.json` hardly anybody asks for. Models that FastAPI takes apart into parameters of a
-query need it still: what describes those is asked of the fields and not of the schema.
+daemon, although `/openapi.json` is rarely requested. Models that FastAPI takes apart into parameters of a
+query still need it: their descriptions are read from the fields and not from the schema.
 """
 
 import ast
@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 
 
 class DocumentedModel(BaseModel):
-    """A model whose JSON schema says what stands below its fields."""
+    """A model with a JSON schema that contains the docstrings below its fields."""
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -36,7 +36,7 @@ class DocumentedModel(BaseModel):
 
 
 def _text_of(model: type, name: str) -> str | None:
-    """What stands below the field where it was last declared."""
+    """Docstring below the field, where it was last declared."""
     for kind in model.__mro__:
         if name in inspect.get_annotations(kind):
             return _texts(kind.__module__).get(kind.__name__, {}).get(name)
@@ -45,7 +45,7 @@ def _text_of(model: type, name: str) -> str | None:
 
 @cache
 def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
-    """What stands below attributes, by classes of a module; nothing where its source is not to be had."""
+    """Docstrings below attributes, by class of a module; empty when its source is unavailable."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except OSError:

@@ -1,4 +1,4 @@
-"""The kinds of what happens, as users are told of them afterwards, and as webhooks name them."""
+"""Kinds of events, as users see them in histories and as webhooks name them."""
 
 from typing import Literal
 

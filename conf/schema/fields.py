@@ -1,4 +1,4 @@
-"""The kinds of values in all three files, as types: amounts, times, names, texts; what is no such value."""
+"""Types of the values in all three files: amounts, times, names, texts, each with its check."""
 
 import math
 import re
@@ -19,7 +19,7 @@ MOST_CHARACTERS = 1 << 20
 
 
 def like(pattern: str, otherwise: str) -> Callable[[str], str]:
-    """A check that a text matches; the error says in words what the pattern says."""
+    """Return a check that a text matches; the error explains the pattern in words."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -31,7 +31,7 @@ def like(pattern: str, otherwise: str) -> Callable[[str], str]:
 
 
 def web_address(url: str) -> str:
-    """A check that a POST can be sent there; who asks is not shown by a password in it."""
+    """Check that the text is a URL for POST requests, without a user or password."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -52,7 +52,7 @@ def one_line(text: str) -> str:
 
 
 def _numbers_as_texts(values: Any) -> Any:
-    """In JSON, `"args": [10, "--fast"]` is natural; arguments are texts all the same."""
+    """Convert numbers in arguments, as in JSON `"args": [10, "--fast"]`, to texts."""
     if not isinstance(values, list | tuple):
         return values
     return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
@@ -82,7 +82,7 @@ def at_most(entries: int) -> BeforeValidator:
 
 
 def setting_as_text(value: Any) -> Any:
-    """In YAML, `spark.sql.shuffle.partitions: 8` is natural; a setting is what Spark reads: 8, true, 0.5."""
+    """Convert a Spark setting from YAML, such as `spark.sql.shuffle.partitions: 8`, to text: 8, true, 0.5."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -91,12 +91,12 @@ def setting_as_text(value: Any) -> Any:
 
 
 def number_as_text(value: Any) -> Any:
-    """In YAML, `spark: 4.3` is natural; a version is a text all the same."""
+    """Convert a number, as in YAML `spark: 4.3`, to a version's text."""
     return str(value) if type(value) in (int, float) else value
 
 
 def _three_decimals(cpus: float) -> float:
-    """A check that Mesos can keep this number of cpus as it is; what arithmetic left beyond it is dropped."""
+    """Check that Mesos can represent this number of cpus exactly; drop rounding errors of arithmetic."""
     if cpus < 0.001:
         raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
     kept = round(cpus, 3)

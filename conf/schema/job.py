@@ -1,4 +1,4 @@
-"""A job file: what a user may say of a job, which is the body of `POST /v1/jobs` as well."""
+"""A job file: the fields of a job, which is the body of `POST /v1/jobs` as well."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -39,7 +39,7 @@ from conf.util.printable import UNSEEN_IN_PLANE_0
 
 
 class Driver(Strict):
-    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+    """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"] = "host"
     """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
@@ -53,7 +53,7 @@ class Driver(Strict):
 
 
 class DynamicExecutors(Strict):
-    """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
+    """Executor limits of a job with a driver that requests them while it runs: dynamic allocation."""
 
     max: Annotated[int, Field(ge=1, le=10_000)]
     """How many it may have at most, of each resource profile."""
@@ -72,12 +72,12 @@ class DynamicExecutors(Strict):
 
     @property
     def begins_with(self) -> int:
-        """How many it begins with."""
+        """Number of executors at first."""
         return max(self.min, 1) if self.initial is None else self.initial
 
 
 class CpuBounds(Strict):
-    """How many cores an executor may have: Stoker chooses between these by the type's curve and who waits."""
+    """Bounds on an executor's cores: Stoker chooses between them by the type's curve and the waiting jobs."""
 
     min: Cpus
     """How many it has at least."""
@@ -119,7 +119,7 @@ CpusOrBounds = Annotated[
 
 
 class Dependency(Strict):
-    """What a job comes after: another job, or all jobs of a group or an array."""
+    """A predecessor of a job: another job, or all jobs of a group or an array."""
 
     job: Name | None = None
     """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
@@ -159,7 +159,7 @@ Dependencies = Annotated[
 
 
 class Retry(Strict):
-    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+    """Retries of a job after a failure of its own driver; failures caused by the cluster do not count."""
 
     times: Annotated[int, Field(ge=0, le=1000)]
     """How often."""
@@ -309,7 +309,7 @@ class JobSpec(Strict):
 
     @property
     def most_retries(self) -> int:
-        """How often its driver is started again after it has failed."""
+        """Maximum number of restarts of its driver after failures."""
         return self.retries if self.retry is None else self.retry.times
 
     @property
@@ -319,7 +319,7 @@ class JobSpec(Strict):
 
     @property
     def most_executors(self) -> int:
-        """How many executors it has at most; ValueError while that is left to Stoker."""
+        """Maximum number of executors; ValueError while that is left to Stoker."""
         if isinstance(self.executors, str):
             raise ValueError("executors: auto has become a number before anybody asks for one")
         return self.executors.max if isinstance(self.executors, DynamicExecutors) else self.executors
@@ -333,12 +333,12 @@ class JobSpec(Strict):
 
     @property
     def most_cpus(self) -> float:
-        """How many cores an executor has at most."""
+        """Maximum number of cores of an executor."""
         return self.cpus.max if isinstance(self.cpus, CpuBounds) else self.cpus
 
     @property
     def fewest_cpus(self) -> float | None:
-        """How many cores an executor has at least; None: all that it asks for."""
+        """Minimum number of cores of an executor; None: all that it asks for."""
         return self.cpus.min if isinstance(self.cpus, CpuBounds) else None
 
     @property

@@ -1,6 +1,6 @@
-"""What was accepted once is read back by its types alone: the rules of the door may be stricter by now.
+"""Reads stored values back by their types alone: checks of new submissions may be stricter today.
 
-A job that was answered with 201 is not lost because a later Stoker would not take it any more.
+A job that was answered with 201 is not lost because a later Stoker would reject it.
 """
 
 import types
@@ -13,9 +13,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def accepted(model: type[Model], values: Any) -> Model:
-    """What a model of this kind dumped as JSON, whatever its limits and checks say today.
+    """Read a dump as JSON of a model of this kind, regardless of today's limits and checks.
 
-    ValueError when its keys or types are others.
+    ValueError when its keys or types differ.
     """
     return _as(model, _bare_model(model).model_validate(values))
 
@@ -37,7 +37,7 @@ def _whole(annotation: Any, value: Any) -> Any:
 
 @cache
 def _bare_model(model: type[BaseModel]) -> type[BaseModel]:
-    """The same fields, without limits and checks."""
+    """A model with the same fields, without limits and checks."""
     fields: dict[str, Any] = {
         name: (_bare(field.annotation), ... if field.is_required() else field.default)
         for name, field in model.model_fields.items()

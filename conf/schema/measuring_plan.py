@@ -1,4 +1,4 @@
-"""What may stand in a plan of measurements. Which runs that are is in `profiles.measuring_plans`."""
+"""Schema of a plan of measurements. `profiles.measuring_plans` expands it into runs."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -35,7 +35,7 @@ class Grid(Strict):
 
 
 class MeasuringPlan(Strict):
-    """A plan file: which jobs are measured, and on what."""
+    """A plan file: the jobs to measure, and the cluster to measure them on."""
 
     cluster: Text = "clusters/testbed.yaml"
     isolation: Literal["none", "vm"] = "vm"

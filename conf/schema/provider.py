@@ -1,6 +1,6 @@
-"""Who opens and closes the VMs of pools: a config's section `provider`, a class for each kind.
+"""Providers that open and close the VMs of pools: a config's section `provider`, a class for each kind.
 
-What they do is in `framework.providers`.
+`framework.providers` implements them.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _Texts = Annotated[tuple[Annotated[Text, Field(min_length=1)], ...], Field(stric
 
 
 class _JoinSettings(Strict):
-    """What VMs have to know of this cluster to join it."""
+    """Data that VMs need about this cluster to join it."""
 
     master: Text | None = None
     """Where agents find the Mesos master; null: as `mesos.master` has it."""

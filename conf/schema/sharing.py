@@ -1,6 +1,6 @@
-"""Many users on one cluster, as config has it: a tree of queues, and in which order they are served.
+"""Sharing of one cluster by many users, as config has it: a tree of queues, and the order among them.
 
-What these mean, and the types that the rest of Stoker knows them by, is in `environment.queues.types`.
+`environment.queues.types` defines their meaning, and the types that the rest of Stoker uses.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ _Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Amounts(Strict):
-    """So much of what a cluster has."""
+    """Amounts of a cluster's resources."""
 
     cpus: _Amount | None = None
     """Cores."""
@@ -43,7 +43,7 @@ class Amounts(Strict):
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The same by Mesos' names; what is not said is not there."""
+        """Amounts by Mesos' names, without the unset ones."""
         said = {"cpus": self.cpus, "mem": self.memory, "gpus": self.gpus}
         return {name: float(amount) for name, amount in said.items() if amount is not None}
 
@@ -62,7 +62,7 @@ class Bounds(Amounts):
 
 
 class QueueSettings(Strict):
-    """What a queue says of itself: jobs, or other queues below it, share what it gets."""
+    """Settings of a queue: jobs, or other queues below it, share its resources."""
 
     weight: Weight = 1.0
     """Its share beside those of its neighbours in the tree."""
@@ -136,7 +136,7 @@ class PreemptionSpec(Strict):
 
 
 class SharingSpec(Strict):
-    """In which order jobs are placed, over all queues."""
+    """Order in which jobs are placed, over all queues."""
 
     order: Order = ("fifo",)
     """By what, one behind the other: fifo, priority, fair, deadline, shortest. Of equals, the older."""
@@ -166,7 +166,7 @@ def _whole(queues: Mapping[str, QueueSpec]) -> Mapping[str, QueueSpec]:
 
 
 def stricter(above: SpotUse, said: SpotUse) -> SpotUse | None:
-    """What holds of spot VMs where a queue says one and what is in it the other; None: they contradict."""
+    """Effective use of spot VMs from a queue's rule and the rule of its content; None: they contradict."""
     if above in ("allowed", said):
         return said
     return above if said == "allowed" else None
@@ -181,9 +181,9 @@ def _check_spot(queues: Mapping[str, QueueSpec], above: SpotUse) -> None:
 
 
 def promised(queues: Mapping[str, QueueSpec], above: str = "") -> dict[str, float]:
-    """What is guaranteed to these queues and those below them together, by Mesos' names.
+    """Total guaranteed to these queues and those below them, by Mesos' names.
 
-    ValueError for one below which more is guaranteed than it may have.
+    ValueError for one with more guaranteed below than it may have.
     """
     found: dict[str, float] = {}
     for name, queue in queues.items():
@@ -213,7 +213,7 @@ def paths(queues: Mapping[str, QueueSpec], above: str = "") -> Iterator[tuple[st
 
 
 class SharingFile(Strict):
-    """What the daemon's config says of sharing, as a file of its own for simulations."""
+    """The sharing section of the daemon's config as a file of its own, for simulations."""
 
     queues: QueueSpecs = Field(default={})
     """The queues by name."""

@@ -9,7 +9,7 @@ from conf.units import SECONDS_PER_DAY
 
 
 class Telemetry(Strict):
-    """Where the traces of jobs are sent to, by OTLP over HTTP; what is left out, OTEL_* variables say."""
+    """Destination of jobs' traces, by OTLP over HTTP; OTEL_* variables supply the values left out."""
 
     endpoint: Annotated[Annotated[Text, AfterValidator(web_address)] | None, Field(repr=False)] = None
     """Where the collector is, such as http://localhost:4318; null: as OTEL_EXPORTER_OTLP_ENDPOINT says."""

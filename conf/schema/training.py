@@ -1,4 +1,4 @@
-"""What may stand in a training file, as frozen types. What is done with it is in `agents.drl.training`."""
+"""Schema of a training file, as frozen types. `agents.drl.training` uses it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -39,7 +39,7 @@ class NetworkSpec(Strict):
 
 
 class ObservationSpec(Strict):
-    """What the agent sees: see `environment.kernel.observation`."""
+    """The agent's observation: see `environment.kernel.observation`."""
 
     name: Literal["paper", "rich", "natural"] = "rich"
     types: tuple[Name, ...] = Field(("wordcount", "pagerank", "sort"), strict=False)
@@ -49,7 +49,7 @@ class ObservationSpec(Strict):
 
 
 class ObjectiveSpec(Strict):
-    """What the agent minimises: beta parts cost; of the rest, `completion` says how much is which time."""
+    """Objective to minimise: beta parts cost; `completion` divides the rest between the two kinds of time."""
 
     beta: Part = 0.5
     #: How much of the time is completion (from submission on); the rest is duration (from the start on).
@@ -63,7 +63,7 @@ class ObjectiveSpec(Strict):
 
 
 class DrawnSpec(Strict):
-    """Worlds that are drawn, so that what is learned holds on others: clusters, workloads, loads and beliefs.
+    """Randomised worlds, so that a policy generalises: clusters, workloads, loads and beliefs are drawn.
 
     Times and prices are drawn on one scale: the natural observation makes all others look the same.
     """
@@ -81,7 +81,7 @@ class DrawnSpec(Strict):
 
 
 class EvaluationSpec(Strict):
-    """How often, and on which seeds of each workload, the agent shows what it has learned."""
+    """Schedule of the agent's evaluations, and the seeds of each workload that they use."""
 
     every: Count = 50
     first_seed: Seed = 200
@@ -229,7 +229,7 @@ class TrainingSpec(Strict):
         return self
 
     def as_deployed(self) -> "TrainingSpec":
-        """The same, with as many jobs looked at as when the agent is evaluated and decides later."""
+        """Copy that considers as many jobs as when the agent is evaluated and decides later."""
         shown = {
             "considered": self.evaluation.considered or self.considered,
             "overtaken_at_most": self.evaluation.overtaken_at_most or self.overtaken_at_most,

@@ -1,6 +1,6 @@
-"""How a job names a file that was uploaded: `stoker-file:SHA256/NAME`, with a `#ALIAS` behind it for Spark.
+"""Name of an uploaded file in a job: `stoker-file:SHA256/NAME`, with a `#ALIAS` behind it for Spark.
 
-What is kept under a hash, and for how long, is in `daemon/disk/uploads.py`.
+`daemon/disk/uploads.py` stores the file under its hash, and defines for how long.
 """
 
 import re
@@ -46,7 +46,7 @@ def uploaded(reference: str) -> UploadedFile | None:
 
 
 def unfit_name(name: str) -> str:
-    """Why a file in a job's folder cannot have this name; empty when it can."""
+    """Reason why a file in a job's folder cannot have this name; empty when it can."""
     if name in ("", ".", ".."):
         return "it names no file"
     if name.startswith("-"):

@@ -1,4 +1,4 @@
-"""Who may ask a daemon for what: the config's section `users`, and the file of users that it may name."""
+"""Permissions of users on a daemon: the config's section `users`, and the file of users it may name."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -49,7 +49,7 @@ def _network(value: Any) -> Any:
 
 
 class TrustedHeader(Strict):
-    """A reverse proxy that says in a header who asks, which is believed of these addresses alone."""
+    """A reverse proxy that names the user in a header, trusted from these addresses alone."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -67,7 +67,7 @@ class TrustedHeader(Strict):
 
 
 class UsersSection(Strict):
-    """Users, of whom the job store keeps those that `stoker user` makes."""
+    """Users and permissions; the job store has the users that `stoker user` makes."""
 
     see: Literal["own", "all"] = "own"
     """Whether users see their own jobs alone, or may look at everybody's."""
@@ -80,7 +80,7 @@ class UsersSection(Strict):
 
 
 class TokenEntry(Strict):
-    """A token of a user's in a file: what `stoker user token --for-file` prints."""
+    """A user's token in a file, as `stoker user token --for-file` prints it."""
 
     id: Annotated[str, AfterValidator(like(r"[0-9a-f]{16}", "should be a token's id: 16 hex digits"))]
     """Which one it is; it stands in the token."""

@@ -1,4 +1,4 @@
-"""The config's section `webhooks`: who is told of what happens, where, and how they know by whom."""
+"""The config's section `webhooks`: recipients of events, their addresses, and how they verify the sender."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ On = Literal["ended", "budget", Kind]
 
 
 class Webhook(Strict):
-    """Where what happens is sent to, as signed JSON."""
+    """An address that receives events as signed JSON."""
 
     url: Annotated[Text, AfterValidator(web_address), Field(repr=False)]
     """Where it is posted to."""
@@ -57,14 +57,14 @@ class Webhook(Strict):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """The kinds of events that are told."""
+        """Kinds of events that are sent."""
         found: set[Kind] = set()
         for name in self.on:
             found.update(ENDS if name == "ended" else BUDGETS if name == "budget" else (name,))
         return frozenset(found)
 
     def wants(self, kind: Kind, owner: str | None, queue: str) -> bool:
-        """Whether an event is told; of a job of that owner and queue, where the owner is not None."""
+        """Whether an event is sent; for a job of that owner and queue, where the owner is not None."""
         if kind not in self.kinds:
             return False
         if owner is None:
@@ -74,7 +74,7 @@ class Webhook(Strict):
 
     @property
     def place(self) -> str:
-        """Where that is, without what may be a secret of it: no more than its host."""
+        """Address of the webhook without possibly secret parts: scheme and host only."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}/{'...' if parts.path.strip('/') or parts.query else ''}"
 

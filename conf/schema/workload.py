@@ -66,7 +66,7 @@ class RecordedArrivals(Strict):
 
 
 class Deadlines(Strict):
-    """When jobs should be over: so many times their duration after their submission."""
+    """Deadlines of jobs: so many times their duration after their submission."""
 
     #: Between which numbers of times that is, drawn uniformly; less than 1 nobody can meet.
     slack: Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_in_order)]
@@ -75,7 +75,7 @@ class Deadlines(Strict):
 
 
 class Mix(Strict):
-    """Which jobs there are: sizes are drawn uniformly between bounds, the rest by weight."""
+    """Kinds of jobs: sizes are drawn uniformly between bounds, the rest by weight."""
 
     types: Annotated[Mapping[Name, Weight], Field(min_length=1)] = {
         "wordcount": 1.0,
@@ -109,9 +109,10 @@ class Mix(Strict):
 
 
 class User(Strict):
-    """A user, or `count` users alike, called ann-1, ann-2, ...: whose jobs come how often, and what they are.
+    """A user, or `count` users alike, called ann-1, ann-2, ...: rates and kinds of their jobs.
 
-    How often says one of the four; `share` where the arrivals of all are given, the others where not.
+    One of four fields gives the rate; `share` where the arrivals of all are given, one of the others where
+    not.
     """
 
     queue: Name = DEFAULT_QUEUE
@@ -141,7 +142,7 @@ class User(Strict):
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """What it says of how often jobs come."""
+        """Fields set for the rate of its jobs."""
         return tuple(way for way in _WAYS if getattr(self, way) is not None)
 
 
@@ -149,10 +150,11 @@ _WAYS = ("share", "jobs_per_hour", "cores", "at_once")
 
 
 class WorkloadSpec(Strict):
-    """A workload file: how many jobs, when they arrive and what they are; or the tasks of a trace.
+    """A workload file: number, arrivals and kinds of jobs; or the tasks of a trace.
 
-    With `users`, each job is one of theirs: by their shares where the arrivals are given, in a trace by a
-    hash of the task's name; else their jobs come as each says, and `jobs` is how many are taken, the first.
+    With `users`, each job belongs to one of them: by their shares where the arrivals are given, in a trace
+    by a hash of the task's name; else each user's jobs arrive at that user's rate, and `jobs` is the number
+    taken, the first.
     """
 
     jobs: Annotated[int, Field(ge=1, le=10_000_000)]

@@ -1,7 +1,7 @@
-"""What two kinds of values have under one name goes from one to the other here, and is named nowhere else.
+"""Copies fields of equal names between two kinds of values, without naming them.
 
 A job is a specification, a job of a workload, a job as policies see it, a record, an answer of the API: each
-declares its fields, and says only of those that come from elsewhere where from.
+declares its fields, and names a source only for the fields that come from elsewhere.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,9 +33,9 @@ def carried(kind: type[Made], /, *sources: object, **others: Any) -> Made:
 
 
 def carrier(kind: type[Made], /, **same: Any) -> Callable[..., Made]:
-    """`carried` for very many dataclasses: what all of them have is given here, and not with each of them.
+    """Return a fast `carried` for very many dataclasses: fields that all of them share are given here once.
 
-    What is returned takes one source, and the others by name; ValueError for one that is no field.
+    The returned function takes one source, and the others by name; ValueError for one that is no field.
     """
     declares: Any = kind
     base, make = tuple(same.values()), _maker(declares)
@@ -86,7 +86,7 @@ def _maker(kind: Any) -> Callable[..., Any]:
 
 @cache
 def _ordered(kind: Any, given: tuple[str, ...]) -> Callable[[Any], Any]:
-    """From values of fields of these names, to those of all fields in their order."""
+    """Return a function from values of fields of these names to those of all fields in their order."""
     names = _names_of(kind)
     if unknown := [name for name in given if name not in names]:
         raise ValueError(f"{kind.__name__} has no field {unknown[0]}")
@@ -97,7 +97,7 @@ def _ordered(kind: Any, given: tuple[str, ...]) -> Callable[[Any], Any]:
 
 @cache
 def _missing(kind: Any, given: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[object], Iterable[Any]]]:
-    """The names that are not given, and what reads them all of a source at once."""
+    """Names that are not given, and a function that reads them all from a source at once."""
     names = tuple(name for name in _names_of(kind) if name not in given)
     if len(names) > 1:
         return names, attrgetter(*names)

@@ -1,7 +1,7 @@
-"""Many objects that are made to stay: the collector of cycles is told to let them be until all are there.
+"""Pauses the collector of cycles while many long-lived objects are made.
 
-It goes over what there is again and again while there is more and more, and finds nothing: a million jobs
-took half as long again to make.
+It scans the growing set of objects again and again, and finds nothing: a million jobs took half as long
+again to make.
 """
 
 import gc
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No collection meanwhile, in any thread; what refers to nobody any more is freed as ever."""
+    """Pause garbage collection in all threads; reference counting still frees unreferenced objects."""
     was = gc.isenabled()
     gc.disable()
     try:

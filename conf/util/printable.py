@@ -1,4 +1,4 @@
-"""Characters that a reader does not see, or that change what is seen: refused in names, escaped in print."""
+"""Characters invisible to a reader, or changing the visible text: rejected in names, escaped in print."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """JSON with what a reader does not see in its strings as JSON's own escapes."""
+    """JSON with invisible characters in its strings replaced by JSON's own escapes."""
     return _UNSEEN_BUT_LINES.sub(lambda found: json.dumps(found.group())[1:-1], text)
 
 

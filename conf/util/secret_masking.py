@@ -1,8 +1,8 @@
-"""What of a text is nobody's business, and how it is shown instead. What is stored stays as it is.
+"""Masks secrets in texts for display. Stored values stay unchanged.
 
-Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument after
---NAME; whoever is named before the @ of a URL, and its signature; the id of a submission of spark-submit, by
-which it may be ended; a token of a user's.
+Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument
+after --NAME; the user before the @ of a URL, and its signature; the id of a submission of spark-submit, by
+which it may be ended; a user's token.
 """
 
 import re
@@ -33,14 +33,14 @@ def masked_urls(text: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """The text without users in URLs, what is assigned to names that sound secret, ids and tokens."""
+    """The text without users in URLs, values of names that sound secret, ids and tokens."""
     text = _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
     text = _TOKEN.sub(rf"\1{MASK}", text) if "stoker_" in text else text
     return _SUBMISSION.sub(rf"\1{MASK}", text) if "driver-" in text else text
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text without these secrets wherever they stand in it; what is too short to be one stays."""
+    """The text with these secrets masked wherever they occur; texts too short to be secret stay."""
     for secret in sorted(set(secrets), key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, MASK)

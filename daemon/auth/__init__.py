@@ -1,1 +1,1 @@
-"""Users, tokens, sessions and roles: who is calling and which calls are allowed."""
+"""Users, tokens, sessions and roles: identify callers and decide their permitted calls."""

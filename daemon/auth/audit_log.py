@@ -1,6 +1,6 @@
-"""Who asked for what, and what was answered: a line of JSON for what changes something or is refused.
+"""Audit log: one JSON line, with caller and answer, for each request that changes something or is refused.
 
-Written by a thread of its own, so that a disk which stalls keeps no request waiting.
+Its own thread writes it, so that a stalled disk delays no request.
 """
 
 import json
@@ -60,15 +60,15 @@ class Audit:
 
     @property
     def trouble(self) -> str:
-        """Why records are missing or wait, in words; empty when all are on disk."""
+        """Reason why records are missing or delayed, in words; empty when all are on disk."""
         if self._journal.trouble:
             return self._journal.trouble
         return f"{self._dropped} records are lost: the disk did not keep up" if self._dropped else ""
 
     def note(self, scope: Mapping[str, Any], status: int, location: str) -> None:
-        """Keep a request and its answer, if it is one of those that are kept; for the event loop only.
+        """Record a request and its answer if it belongs in the log; for the event loop only.
 
-        `location` is what the answer says was made; the scope holds what the gate put there.
+        `location` is the address of the created resource; the gate put the rest into the scope.
         """
         who, token = scope.get(WHO, (NOBODY, ""))
         changing = scope["method"] in _CHANGING
@@ -101,7 +101,7 @@ class Audit:
             self._dropped += 1
 
     def close(self, patience: float = 2.0) -> None:
-        """Write what waits, as far as that takes no longer than `patience` seconds."""
+        """Write the queued lines, for at most `patience` seconds."""
         try:
             self._waiting.put(None, timeout=patience)
         except queue.Full:
@@ -133,7 +133,7 @@ def _peer(scope: Mapping[str, Any]) -> str:
 
 
 def _asked(value: object, *, whole: bool = False) -> dict[str, Any]:
-    """What a body asks for, without anything that may be a secret; `whole` where nothing in it can be one."""
+    """Values of a request body without possible secrets; `whole` where none of them can be a secret."""
     if not isinstance(value, dict):
         return {}
     told: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def _asked(value: object, *, whole: bool = False) -> dict[str, Any]:
 
 
 def _dotted(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """What is in keys and values within each other, by dotted keys; a list is one text."""
+    """Flatten nested keys and values, with dotted keys; a list becomes one text."""
     for key, each in value.items():
         name = f"{above}{key}"[:_LONGEST]
         if isinstance(each, dict):

@@ -1,8 +1,8 @@
-"""Who somebody is that asks: by a token (the config's, or a user's), a session, or a trusted proxy's word.
+"""Authenticates callers: by a token (the config's or a user's), a session, or a trusted proxy's header.
 
-What they may do is in `route_roles.py`. An address from which many tokens came that are none waits for a
-while. Good tokens of users are taken from there all the same, since nobody guesses those, and addresses are
-shared; the config's token, which somebody may have thought up, is not.
+`route_roles.py` decides their rights. An address that sent many wrong tokens is blocked for a while. Valid
+tokens of users are still accepted from there, since nobody guesses those, and addresses are shared; the
+config's token, which a person may have invented, is not.
 """
 
 import hmac
@@ -34,9 +34,9 @@ _MOST_ADDRESSES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who is known: what the audit log calls them, and the id of the token that they showed.
+    """An authenticated caller: the name for the audit log, and the id of the token used.
 
-    `by_cookie`: a browser said so by itself, perhaps for a page of somebody else's.
+    `by_cookie`: a browser sent the cookie by itself, perhaps for another site's page.
     """
 
     person: Person
@@ -50,7 +50,7 @@ ANYBODY = Visitor(EVERYBODY)
 
 
 class Authenticator:
-    """Says who asks, or why nobody does. For one thread, the event loop's."""
+    """Authenticates requests, or reports why it cannot. For one thread, the event loop's."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Authenticator:
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`token` is the config's, whose owner may do everything; without `directory` there are no users."""
+        """`token` is the config's, with all rights; without `directory` there are no users."""
         self._token = None if token is None else token.encode()
         self._directory, self._header = directory, header
         self._sessions = Sessions() if sessions is None else sessions
@@ -69,21 +69,21 @@ class Authenticator:
 
     @property
     def failed(self) -> int:
-        """How often somebody showed a token that is none, since the start."""
+        """Number of wrong tokens since the start."""
         return self._failures.number
 
     @property
     def wants_somebody(self) -> bool:
-        """Whether those who are nobody are turned away."""
+        """Whether anonymous callers are rejected."""
         return self._token is not None or self._directory is not None
 
     def proxied(self, headers: Mapping[str, str], peer: str) -> bool:
-        """Whether a trusted proxy says who asks."""
+        """Whether a trusted proxy names the caller."""
         header = self._header
         return header is not None and bool(headers.get(header.name.lower())) and _trusted(header, peer)
 
     def who(self, headers: Mapping[str, str], peer: str) -> Visitor | Denial:
-        """Who asks with these headers (names in lower case) from that address."""
+        """Authenticate a request with these headers (names in lower case) from that address."""
         if not self.wants_somebody:
             return ANYBODY
         if self._header is not None and self.proxied(headers, peer):
@@ -102,9 +102,9 @@ class Authenticator:
         return self._by_token(shown, peer, "the token is not the one that this server was given")
 
     def stands(self, visitor: Visitor, headers: Mapping[str, str]) -> bool:
-        """Whether a visitor who came with these headers is still the same: known, and with the same rights.
+        """Whether a visitor with these headers is still the same: known, and with the same rights.
 
-        A token that has ended since counts as no wrong one.
+        A token that has been revoked since does not count as a wrong one.
         """
         if visitor is ANYBODY:
             return not self.wants_somebody
@@ -119,7 +119,7 @@ class Authenticator:
         return self._header is not None and self._by_proxy(self._header, headers) == visitor
 
     def by_token(self, token: str, peer: str, otherwise: str) -> Visitor | Denial:
-        """Who shows a token in another way; `otherwise` says that it is not the one there is."""
+        """Authenticate a token sent in another way; `otherwise` is the message for a wrong one."""
         if not self.wants_somebody:
             return ANYBODY
         return self._by_token(token.encode("utf-8", "replace"), peer, otherwise)
@@ -170,7 +170,7 @@ class Authenticator:
 
 
 class _Failures:
-    """Wrong tokens by address, of which few are remembered, and not for long."""
+    """Wrong tokens by address, limited in number and time."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -179,7 +179,7 @@ class _Failures:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def wait(self, peer: str) -> float:
-        """For how many seconds an address has to wait; 0 when it has not."""
+        """Seconds that an address has to wait; 0 when it may call."""
         return max(0.0, self._seen.get(peer, (0, 0.0))[1] - self._now())
 
     def note(self, peer: str) -> float:

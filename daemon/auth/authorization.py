@@ -1,4 +1,4 @@
-"""What the gate asks about each request: which rule it falls under, who asks, and whether they may."""
+"""The gate's checks of each request: its rule, its caller, and the caller's permission."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -32,7 +32,7 @@ class Authorizer:
 
     @property
     def wants_somebody(self) -> bool:
-        """Whether those who are nobody are turned away."""
+        """Whether anonymous callers are rejected."""
         return self._doorkeeper.wants_somebody
 
     def rule(self, scope: Scope) -> Rule:
@@ -42,9 +42,9 @@ class Authorizer:
     def visitor(
         self, rule: Rule, method: str, headers: Mapping[str, str], peer: str
     ) -> Visitor | Denial | None:
-        """Who asks, or why the request is refused; None where nobody is asked (yet) who he is.
+        """The authenticated caller, or the refusal; None where the rule asks for no identity (yet).
 
-        Names of headers are in lower case, values of one that came several times are joined by a comma.
+        Names of headers are in lower case, repeated headers' values are joined by a comma.
         """
         if rule.entry == "open":
             return None
@@ -65,7 +65,7 @@ class Authorizer:
         return self._doorkeeper.stands(visitor, headers)
 
     def in_body(self, token: str | None, peer: str) -> Visitor | Denial:
-        """Who has sent a token in a body, or nothing."""
+        """Authenticate a token sent in a body; a denial when there is none."""
         if token is None:
             return Denial(
                 401, f"this daemon wants its token: write {TOKEN} into a file for --properties-file"
@@ -74,7 +74,7 @@ class Authorizer:
         return self._doorkeeper.by_token(token, peer, otherwise)
 
     def permit(self, rule: Rule, visitor: Visitor, scope: Scope) -> Denial | None:
-        """Why whoever asks may not; None, and the permit is in the scope."""
+        """Why the caller is forbidden to use the route; None after putting the permit into the scope."""
         person = visitor.person
         if rule.entry == "denied":
             return Denial(403, "this route has no rule of who may ask it, so nobody may")

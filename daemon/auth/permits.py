@@ -1,4 +1,4 @@
-"""What somebody may do, as routes ask it: whose jobs are seen or changed, and whose a submitted job is."""
+"""A caller's permissions as routes check them: jobs to see, jobs to change, and owners of submitted jobs."""
 
 import re
 from collections.abc import Callable, Collection, Container
@@ -42,15 +42,15 @@ Shown = TypeVar("Shown", bound=BaseModel)
 
 
 def no_unix_user(_: str) -> str:
-    """Where there are no users: all jobs run as the config says."""
+    """Configured account for all jobs, where there are no users: empty."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """One person's, at one route. With `sees_all`, users may look at everybody's jobs.
+    """Permission of one person at one route. With `sees_all`, users may see everybody's jobs.
 
-    `unix_user` says whom the jobs of a user run as, by the user's name.
+    `unix_user` returns the account that runs a user's jobs, by the user's name.
     """
 
     person: Person = EVERYBODY
@@ -63,7 +63,7 @@ class Permit:
         return self.sees_all or self._rules(owner)
 
     def owners(self, asked: Collection[str]) -> Collection[str] | None:
-        """Whose jobs to list where those of these are asked for (none: of all); None: nobody's."""
+        """Owners of the jobs to list, out of those asked for (empty: all); None: no jobs."""
         if not self.limited:
             return asked
         return (self.person.name,) if not asked or self.person.name in asked else None
@@ -74,13 +74,13 @@ class Permit:
         return not (self.sees_all or self.person.may("operate"))
 
     def told(self, text: str, own: Container[str]) -> str:
-        """A text that may name jobs, as it is told: of those that are not `own` and not shown, no id."""
+        """Replace the ids of jobs in a text that are neither `own` nor visible to the person."""
         if not self.limited:
             return text
         return _JOB.sub(lambda found: found[0] if found[0] in own else "another job", text)
 
     def redacted(self, body: Shown, own: Container[str]) -> Shown:
-        """The same of all that the daemon words in an answer, and in what is within it."""
+        """Apply `told` to all texts in an answer that the daemon wrote, nested ones included."""
         if not self.limited:
             return body
 
@@ -95,11 +95,11 @@ class Permit:
         return body.model_copy(update={name: told(each, name in WORDED) for name, each in body})
 
     def ruled(self) -> Collection[str]:
-        """Whose jobs may be changed: those of these, of all where none is named."""
+        """Owners of the jobs that the person may change; empty: all."""
         return () if self.person.may("operate") else (self.person.name,)
 
     def check(self, record: JobRecord) -> None:
-        """Raise RejectedError where the route must not do with this job what it does."""
+        """Raise RejectedError where the person may not use the route on this job."""
         owner, job_id = record.job.owner, record.job.id
         if not self.sees(owner):
             raise no_such_job(job_id)
@@ -109,9 +109,9 @@ class Permit:
             raise RejectedError(403, "Not your job", detail)
 
     def admit(self, spec: JobSpec, login: str = "") -> tuple[JobSpec, Submitter]:
-        """A submitted job with its owner, and who submits it; RejectedError for what is not theirs to say.
+        """The submitted job with its owner, and its submitter; RejectedError for a forbidden owner or queue.
 
-        `login` is who the client says to be: the owner where no users are configured and none is named.
+        `login` is the client's own user name: the owner where no users are configured and none is named.
         """
         person, said = self.person, spec.owner if "owner" in spec.model_fields_set else ""
         owner = said or person.name or login
@@ -142,17 +142,17 @@ class Permit:
 
 
 def no_such_job(job_id: str) -> RejectedError:
-    """What is answered for a job that is not there, or not for the eyes of who asks."""
+    """Answer for a job that does not exist, or that the caller may not see."""
     return RejectedError(404, "No such job", f"there is no job {job_id}")
 
 
 def permit_of(asked: Request | Scope) -> Permit:
-    """The permit of whoever asks; KeyError at a route where nobody is asked who he is."""
+    """The caller's permit; KeyError at a route that asks for no identity."""
     scope: Scope = asked.scope if isinstance(asked, Request) else asked
     found: Permit = scope[PERMIT]
     return found
 
 
 def changes(method: str, rule: Rule) -> bool:
-    """Whether a route changes what it is about."""
+    """Whether a route changes its subject."""
     return rule.about == "job" and method not in _SAFE

@@ -1,6 +1,6 @@
-"""Which role each route asks for: the one table. A route that is not in it is denied.
+"""Role that each route requires: the one table. A route that is not in it is denied.
 
-Who somebody is, is found out in `authentication.py`; what follows for jobs is in `permits.py`.
+`authentication.py` identifies callers; `permits.py` applies their rights to jobs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,13 @@ from framework.providers.agent_join import VMS
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may ask a route: persons with that `role`.
+    """Access rule of a route: the callers need that `role`.
 
-    `open`: whoever comes, by any name of this host. `keyed`: whoever has a key of another kind, which the
-    route itself looks at, or what is for everybody. `by_id`: keyed, unless somebody says who he is.
-    `in_body`: the token may be in the body. `about`: `job`, about the job that is named in the path, which is
-    its owner's and operators' to change, and theirs to see unless users see all; `jobs`: it tells of
-    everybody's, and is for operators unless users see all. `lasting`: its answer goes on for as long as
-    somebody reads it.
+    `open`: any caller, by any name of this host. `keyed`: any caller with a key of another kind, which the
+    route itself checks, or a route for everybody. `by_id`: keyed, unless the caller authenticates.
+    `in_body`: the token may be in the body. `about`: `job`, about the job named in the path, which its owner
+    and operators may change, and see unless users see all; `jobs`: it shows everybody's jobs, and is for
+    operators unless users see all. `lasting`: its answer goes on for as long as a client reads it.
     """
 
     role: Role

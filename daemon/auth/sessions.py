@@ -1,7 +1,7 @@
-"""Sessions of browsers: who has shown a token once is known by a cookie for some hours.
+"""Browser sessions: after one login by token, a cookie identifies the user for some hours.
 
-Only the SHA-256 of what the cookie says is kept, and in memory: a daemon that starts again knows nobody. What
-the person may do is looked up with each request, so that a token that is ended ends its sessions too.
+Only the SHA-256 of the cookie's value is stored, and in memory: a restart of the daemon ends all sessions.
+The person's rights are looked up with each request, so that a revoked token ends its sessions too.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class UserSession:
-    """Whose it is: the id of the user's token; empty for the config's own."""
+    """A session's user, by the id of the user's token (empty: the config's own), and its end."""
 
     token: str
     until: float
@@ -41,7 +41,7 @@ class Sessions:
         self._known: dict[str, UserSession] = {}
 
     def begin(self, token: str) -> str:
-        """A session of whoever has shown the token of that id; what the cookie is to say."""
+        """Begin a session for the owner of the token with that id; return the cookie's value."""
         now = self._now()
         self._known = {key: one for key, one in self._known.items() if one.until > now}
         own = [key for key, one in self._known.items() if one.token == token]
@@ -52,20 +52,20 @@ class Sessions:
         return secret
 
     def of(self, headers: Mapping[str, str]) -> UserSession | None:
-        """The session whose cookie a request has; None without one, or when it is over."""
+        """Session of a request's cookie; None without one, or when it is over."""
         found = self._known.get(_digest(_said(headers)))
         return None if found is None or found.until <= self._now() else found
 
     def end(self, headers: Mapping[str, str]) -> None:
-        """End the session whose cookie a request has."""
+        """End the session of a request's cookie."""
         self._known.pop(_digest(_said(headers)), None)
 
 
 def forged(method: str, headers: Mapping[str, str]) -> Denial | None:
-    """Why a request that has a cookie is not believed to come from our own page; None when it is.
+    """Reason why a request with a cookie is not trusted to come from our own page; None when it is.
 
-    A browser sends cookies with what other sites have it ask: to the same host under another port, however
-    strict the cookie is.
+    A browser sends cookies with requests that other sites make it send: to the same host under another port,
+    however strict the cookie is.
     """
     site = headers.get("sec-fetch-site", "")
     if site not in ("", "none", "same-origin"):
@@ -76,10 +76,10 @@ def forged(method: str, headers: Mapping[str, str]) -> Denial | None:
 
 
 def without_other_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of a request, of whose cookies none is left but a session's.
+    """Headers of a request, without cookies except a session's.
 
-    Python's own reading of cookies takes seconds for a value with many backslashes, and holds up everybody
-    (CVE-2024-7592): nothing behind the gate is given one.
+    Python's own parser takes seconds for a value with many backslashes, and blocks everybody (CVE-2024-7592):
+    nothing behind the gate gets one.
     """
     kept = []
     for name, value in headers:
@@ -93,7 +93,7 @@ def without_other_cookies(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[
 
 
 def _said(headers: Mapping[str, str]) -> str:
-    """What the session's cookie says; empty where there is none that could be ours."""
+    """Value of the session's cookie; empty where none can be ours."""
     for cookie in headers.get("cookie", "").split(";"):
         name, _, value = cookie.strip().partition("=")
         if name == COOKIE and _VALUE.fullmatch(value):

@@ -1,7 +1,7 @@
-"""Who there is: the users of the file and of the job store, looked up by token or by name.
+"""Users of the file and of the job store, looked up by token or by name.
 
-All that is asked for each request is in memory. What this daemon changes counts at once; what changes in the
-file, or by another daemon on the same store, a second later.
+All data needed for each request is in memory. This daemon's changes apply at once; changes in the file, or by
+another daemon on the same store, a second later.
 """
 
 import threading
@@ -61,11 +61,11 @@ class Directory:
         self._looking = threading.Thread(target=self._look, name="users", daemon=True)
 
     def start(self) -> None:
-        """Look from now on at what others change."""
+        """Start polling for changes by others."""
         self._looking.start()
 
     def close(self) -> None:
-        """Keep what is to be kept, and look no more."""
+        """Store pending token uses, and stop polling."""
         self._closing.set()
         if self._looking.is_alive():
             self._looking.join(2 * _LOOK)
@@ -74,7 +74,7 @@ class Directory:
     # ---- asked for each request ------------------------------------------------------------------
 
     def by_token(self, token: str) -> tuple[Person, str] | str:
-        """Whose a token is, and its id; or why it is nobody's."""
+        """Owner and id of a token; a text with the reason when it is invalid."""
         number = token_id(token)
         record, person = self._known.tokens.get(number or "", (None, None))
         if not is_it(token, record) or record is None or person is None or number is None:
@@ -87,7 +87,7 @@ class Directory:
         return person, number
 
     def by_token_id(self, number: str) -> Person | None:
-        """Whose token it is, of which this is the id; None for nobody's, and where it has expired."""
+        """Owner of the token with this id; None for an unknown or expired one."""
         record, person = self._known.tokens.get(number, (None, None))
         return None if record is None or not record.good_at(self._now()) else person
 
@@ -97,14 +97,14 @@ class Directory:
         return None if found is None else found.person
 
     def unix_user(self, name: str) -> str:
-        """Whom the jobs of that user run as; empty: as the config says."""
+        """Account that runs that user's jobs; empty: as configured."""
         found = self._known.users.get(name)
         return "" if found is None else found.unix_user
 
     # ---- asked by whoever manages users ----------------------------------------------------------
 
     def all(self) -> list[tuple[UserRecord, Literal["file", "store"], Mapping[str, str]]]:
-        """All users by name: what is known, where from (file, store), when each token was used last (day)."""
+        """All users by name: record, source (file, store), and the day of each token's last use."""
         self.refresh()
         return [
             (user, "file" if user.name in self._of_file else "store", self._uses)
@@ -114,7 +114,10 @@ class Directory:
     def put(
         self, name: str, role: Role | None, unix_user: str | None, queues: tuple[str, ...] | None
     ) -> bool:
-        """Make a user, or change what is not None of one; whether it is new. RejectedError, StoreError."""
+        """Create a user, or change the values that are not None; return whether it is new.
+
+        RejectedError, StoreError.
+        """
         new = False
 
         def change(found: UserRecord | None) -> UserRecord:
@@ -132,7 +135,7 @@ class Directory:
         return new
 
     def make_token(self, name: str, expires_at: float | None) -> tuple[str, TokenRecord]:
-        """A new token of a user of the store, which nobody is told again; RejectedError, StoreError."""
+        """Make a token for a user of the store, shown only once; RejectedError, StoreError."""
         token, record = make_token(self._now(), expires_at)
 
         def change(found: UserRecord | None) -> UserRecord:
@@ -147,7 +150,7 @@ class Directory:
         return token, record
 
     def end_user(self, name: str) -> None:
-        """Have a user's tokens be nobody's, and the name unknown; RejectedError, StoreError."""
+        """Delete a user and revoke their tokens; RejectedError, StoreError."""
 
         def change(found: UserRecord | None) -> None:
             if found is None:
@@ -156,7 +159,7 @@ class Directory:
         self._change(name, change)
 
     def end_token(self, number: str) -> str:
-        """Have a token be nobody's; whose it was. RejectedError, StoreError."""
+        """Revoke a token and return its owner. RejectedError, StoreError."""
         _, person = self._known.tokens.get(number, (None, None))
         if person is None:
             raise RejectedError(404, "No such token", f"there is no token {number}")
@@ -170,14 +173,14 @@ class Directory:
         return person.name
 
     def owner_of(self, number: str) -> str:
-        """Whose token it is; empty for nobody's."""
+        """Owner of a token; empty for an unknown one."""
         _, person = self._known.tokens.get(number, (None, None))
         return "" if person is None else person.name
 
     # ---- what others change ----------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Look at what changed in the file and in the store; StoreError."""
+        """Load changes of the file and of the store; StoreError."""
         with self._changing:
             changed = False
             if self._file is not None and (mark := self._file_mark()) != self._mark:
@@ -237,12 +240,12 @@ class Directory:
 
 
 def no_such_user(name: str) -> RejectedError:
-    """What is answered for a user that is not there."""
+    """Answer for a user that does not exist."""
     return RejectedError(404, "No such user", f"there is no user {name}; `stoker user add` makes one")
 
 
 def _known(of_file: Mapping[str, UserRecord], of_store: Mapping[str, UserRecord]) -> _Known:
-    """What the file says of a user takes the place of what the store does."""
+    """Merge the users: a user of the file replaces the store's user of the same name."""
     users = {**of_store, **of_file}
     tokens = {one.id: (one, user.person) for user in users.values() for one in user.tokens}
     return _Known(MappingProxyType(users), MappingProxyType(tokens))

@@ -38,12 +38,12 @@ def _token(entry: TokenEntry) -> TokenRecord:
 
 
 def users_path(name: str, folder: Path) -> Path:
-    """Where the file is that the config of this folder names."""
+    """Path of the users file that the config of this folder names."""
     return folder / Path(name).expanduser()
 
 
 def open_to_others(path: Path) -> str:
-    """Why others than its owner, us or root, could change or read the file; empty when they cannot."""
+    """Reason why users other than its owner, us or root, could change or read the file; empty if none."""
     try:
         status = path.stat()
     except OSError as error:

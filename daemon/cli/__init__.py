@@ -1,6 +1,6 @@
-"""The command line `stoker`: which commands there are, and how whatever goes wrong reaches the user.
+"""The command line `stoker`: registers the commands and reports errors to the user.
 
-What a command does is in the other modules. They import rich, httpx and the rest inside their functions, so
+The other modules define the commands. They import rich, httpx and the rest inside their functions, so
 that `stoker --help` answers at once.
 """
 

@@ -1,1 +1,1 @@
-"""What every part of the daemon shares: errors, statuses, identities, clock, event queue."""
+"""Parts shared by the whole daemon: errors, statuses, identities, clock, event queue."""

@@ -1,8 +1,8 @@
-"""The daemon's time: seconds since the epoch that go on evenly, whatever becomes of the wall clock.
+"""The daemon's time: seconds since the epoch that advance evenly, however the wall clock is changed.
 
-What is billed, limited or waited for is a difference of two times. So the wall clock is read once, and from
-then on CLOCK_BOOTTIME counts, through restarts of the daemon on the same boot of its machine too. After a
-reboot, or on another machine, the store's clock is read, and time never begins before what was stored last.
+Bills, limits and waits are differences of two times. So the wall clock is read once, and from then on
+CLOCK_BOOTTIME counts, also through restarts of the daemon on the same boot of its machine. After a reboot, or
+on another machine, the store's clock is read, and time never begins before the last stored time.
 """
 
 import json
@@ -39,9 +39,9 @@ class Clock:
         boot: Callable[[], float] = boot_seconds,
         boot_id: str = "",
     ) -> None:
-        """Go on from what was `kept`; where that is of another boot, from the `shared` clock of the store.
+        """Go on from the state `kept`; where that is from another boot, from the `shared` clock of the store.
 
-        The rest is for tests: the machine's clocks, and what tells this boot from others.
+        The other arguments are for tests: the machine's clocks and the boot's id.
         """
         self._shared, self._wall, self._boot = shared, wall, boot
         self._boot_id = boot_id or Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -54,7 +54,7 @@ class Clock:
 
     @property
     def kept(self) -> str:
-        """What another clock needs to go on from this one."""
+        """State from which another clock can go on."""
         return json.dumps({"boot": self._boot_id, "offset": self._offset})
 
     @property
@@ -92,9 +92,10 @@ class Clock:
         self._ahead = self.now() - self._wall()
 
     def look(self, *, idle: bool) -> float:
-        """See whether the wall clock has jumped; when no job is measured, follow it, but never back.
+        """Check for a jump of the wall clock; follow it while no job is measured, but never back.
 
-        By how many seconds that moved this time, which then is to be kept; VMs are not charged for them.
+        Return by how many seconds this moved the time, which the caller then stores; VMs are not charged for
+        them.
         """
         ahead = self.now() - self._wall()
         if abs(ahead - self._ahead) > _JUMP:

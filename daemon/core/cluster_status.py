@@ -1,4 +1,4 @@
-"""The VMs and the pools of others as users see them: what the scheduler tells of its cluster."""
+"""Status of the cluster's VMs and pools, as the scheduler shows it to users."""
 
 import math
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """How who opens VMs does: calls by what was asked and what came of it; what is wrong now, in words."""
+    """Status of the VM provider: number of calls by request and result; the present trouble, in words."""
 
     calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
     trouble: str = ""
@@ -68,7 +68,7 @@ class ProviderStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The VMs that there are, those that come and go among them, and the pools of these; who shares them."""
+    """All VMs, fixed and from pools, the pools, and the order in which jobs share them."""
 
     vms: tuple[VmStatus, ...]
     pools: tuple[PoolStatus, ...] = ()
@@ -83,7 +83,7 @@ class ClusterStatus:
 
     @property
     def note(self) -> str:
-        """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
+        """Reason why jobs wait that no VM and no policy changes; empty when there is none."""
         cores = math.fsum(vm.cpus for vm in self.vms if not vm.pool)
         cores += math.fsum(pool.max * pool.cpus for pool in self.pools)
         if not self.crowded or self.jvms is None or self.jvms >= cores:

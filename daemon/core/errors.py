@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 
 class RejectedError(Exception):
-    """A request that cannot be granted: an HTTP status of the 4xx or 5xx kind, and what would be right."""
+    """A rejected request: an HTTP status of the 4xx or 5xx kind, and the valid form."""
 
     def __init__(
         self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None

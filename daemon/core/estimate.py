@@ -1,4 +1,4 @@
-"""What was expected of jobs, and how often that came true: values; who makes them is `estimates.py`."""
+"""Values of job estimates and of how often they came true; `estimator.py` makes the estimates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ SECONDS_BESIDE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class EstimateOutcome:
-    """Where what came is beside what was told; None where it has not come, or never will."""
+    """Position of the true values relative to the estimate; None for a value that is unknown, or stays so."""
 
     start: Where | None = None
     end: Where | None = None
@@ -21,9 +21,9 @@ class EstimateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What was expected of a job at a time: when it starts and ends, seconds since the epoch, and dollars.
+    """Estimate of a job at a time: start and end in seconds since the epoch, cost in dollars.
 
-    `draws` is of how many it is; 0 where nobody knows any more.
+    `draws` is the number of samples; 0 when it is unknown.
     """
 
     at: float
@@ -33,7 +33,7 @@ class Estimate:
     draws: int = 0
 
     def came(self, record: JobRecord) -> EstimateOutcome:
-        """What came of it: a start once the job has places, end and cost once it has finished."""
+        """Compare with the record: the start once the job has places, end and cost once it has finished."""
         start = None if record.placed_at is None else self.start.where(record.placed_at, SECONDS_BESIDE)
         if record.state != "finished" or record.finished_at is None:
             return EstimateOutcome(start)
@@ -50,14 +50,14 @@ _FEW_DRAWS = 10
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How estimates were made last: when (None: never), why not at all, and who would not run, with why."""
+    """Last run of the estimator: time (None: never), failure, and jobs that would never run, with reasons."""
 
     at: float | None = None
     failure: str = ""
     never: Mapping[str, str] = field(default_factory=dict)
 
     def why_not(self, record: JobRecord) -> str:
-        """Why there is none of a job that waits; as a clause."""
+        """Reason why a waiting job has no estimate; as a clause."""
         if record.held:
             return "it is told once nothing but its turn keeps it"
         if self.at is None:
@@ -72,7 +72,7 @@ class Made:
 
 
 def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> list[str]:
-    """What is to be known of a job's estimate: what is guessed in it, and how far it is held to what came."""
+    """Remarks on a job's estimate: guessed duration, too few draws, too few starts to correct it by."""
     notes = []
     if record.job.expected_duration is None:
         notes.append(f"how long it takes is guessed: nothing is known of jobs of type {record.job.type}")
@@ -89,7 +89,7 @@ def notes_of(record: JobRecord, estimate: Estimate, coverage: "Coverage") -> lis
 
 @dataclass(frozen=True, slots=True)
 class KeptEstimates:
-    """What is kept with a job: what was told first, and last before it started, and what was first drawn."""
+    """Stored estimates of a job: the first reported, the last before its start, and the first as drawn."""
 
     first: Estimate
     drawn: Estimate
@@ -98,7 +98,7 @@ class KeptEstimates:
 
 @dataclass(frozen=True, slots=True)
 class IntervalCounts:
-    """How many true values were within the first interval of 90 % that was given, before it, and after it."""
+    """Number of true values within the first 90 % interval, before it, and after it."""
 
     within: int = 0
     before: int = 0
@@ -111,7 +111,7 @@ class IntervalCounts:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How starts, ends and costs were held to what was told of them first, since the daemon began."""
+    """Counts of true starts, ends and costs against their first estimates, since the daemon began."""
 
     start: IntervalCounts = field(default_factory=IntervalCounts)
     end: IntervalCounts = field(default_factory=IntervalCounts)

@@ -26,7 +26,7 @@ class Item:
 
 
 class Inbox:
-    """Keeps the order in which events came. `take` is for the loop's thread, the rest for any."""
+    """Event queue in order of arrival. `take` is for the loop's thread, the rest for any."""
 
     def __init__(self) -> None:
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
@@ -34,19 +34,19 @@ class Inbox:
         self._arrived = -_PACE
 
     def put(self, event: ev.Event, status: Json | None = None) -> None:
-        """Have an event handled, and acknowledge the status update that told of it."""
+        """Queue an event, with the acknowledgement of the status update behind it."""
         self._items.put(Item(event, status))
 
     def put_and_wait(self, event: ev.Event, seconds: float) -> bool:
-        """Have an event handled, and wait so long for it; whether what came of it is stored by then."""
+        """Queue an event and wait up to `seconds`; return whether its result is stored by then."""
         kept = threading.Event()
         self._items.put(Item(event, kept=kept))
         return kept.wait(seconds)
 
     def take(self, seconds: float) -> list[Item]:
-        """What is there, at most a batch; an empty inbox is waited for so long.
+        """Return the queued items, at most a batch; wait up to `seconds` while the inbox is empty.
 
-        Where jobs come one after the other, more of them are waited for; one that comes alone never waits.
+        While jobs come one after the other, it waits for more of them; a single one never waits.
         """
         items: list[Item] = []
         try:

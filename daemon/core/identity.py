@@ -1,4 +1,4 @@
-"""Who asks: a person with a role, as the rest of the daemon sees one. By what they are known is elsewhere."""
+"""Identity of a caller: a person with a role. The proof of identity is elsewhere."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with a role; without a name it is nobody in particular, whose jobs have the owner they say.
+    """A person with a role; one without a name is anonymous, and its jobs have the owner that they name.
 
-    `unix_user` is whom their jobs run as (empty: as the config says), `queues` are the only ones to which
-    they submit (none: to all that take their jobs).
+    `unix_user` is the account that runs their jobs (empty: as configured), `queues` are the only ones to
+    which they may submit (empty: any that accepts their jobs).
     """
 
     name: str
@@ -30,7 +30,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class UserRecord:
-    """What is kept of a user, and of the user's tokens; `made_at` is seconds since the epoch."""
+    """Stored record of a user and of the user's tokens; `made_at` is seconds since the epoch."""
 
     name: str
     role: Role
@@ -51,10 +51,10 @@ EVERYBODY = Person("", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
-    """Who submits a job: the name by which what they sent is known, and whom the job runs as.
+    """Submitter of a job: the name under which their uploads are stored, and the account that runs the job.
 
-    Without `sees_all`, jobs that are not their own are not there for them; without `raises`, their jobs have
-    no higher priority than their queue's.
+    Without `sees_all`, jobs of others do not exist for them; without `raises`, their jobs have no higher
+    priority than their queue's.
     """
 
     name: str = ""
@@ -68,5 +68,5 @@ NOBODY = Submitter()
 
 
 def stored_name(sha256: str, user: str) -> str:
-    """What a file of a user's with that hash is called here; of nobody's in particular, as its hash."""
+    """Name in the uploads folder of a user's file with that hash; the hash itself without a user."""
     return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256

@@ -1,7 +1,7 @@
-"""Work for single jobs on threads of its own: in order for each job, side by side for different ones.
+"""Work for single jobs on worker threads: in order for each job, side by side for different ones.
 
-Whatever a job can make slow (its processes, its files) is done here and not in the scheduling loop. Work that
-takes longer than it may is given up: its thread is written off and replaced, and whoever asks is told.
+Everything that a job can slow down (its processes, its files) runs here and not in the scheduling loop. Work
+that exceeds its time limit is given up: its thread is written off and replaced, and the owner is notified.
 """
 
 import threading
@@ -17,10 +17,10 @@ Work = Callable[[], None]
 
 
 class JobWorkers:
-    """So many threads, and the work that waits for them. From any thread."""
+    """Worker threads and their queued work. For any thread."""
 
     def __init__(self, threads: int, patience: float) -> None:
-        """`patience` is how many seconds a piece of work may take before `overdue` tells of it."""
+        """`patience` is the time limit of a piece of work in seconds, after which `overdue` reports it."""
         self._most = threads
         self._patience = patience
         self._changed = threading.Condition()
@@ -33,7 +33,7 @@ class JobWorkers:
         self._closed = False
 
     def hand(self, key: str, work: Work) -> None:
-        """Have this done, after what was handed over for the same key before."""
+        """Queue work behind earlier work for the same key."""
         with self._changed:
             if self._closed:
                 return
@@ -45,14 +45,14 @@ class JobWorkers:
             self._changed.notify()
 
     def waits(self, key: str) -> None:
-        """What is being done for a key has not begun yet: it has all of its patience before it."""
+        """Restart the time limit of a key's running work, which has not really begun yet."""
         me = threading.current_thread()
         with self._changed:
             if key in self._busy and self._busy[key][1] is me:
                 self._busy[key] = (time.monotonic(), me)
 
     def overdue(self) -> list[str]:
-        """Give up what has taken too long, with all that waits for the same key; the keys."""
+        """Give up work beyond its time limit and all queued work for the same keys; return these keys."""
         now = time.monotonic()
         with self._changed:
             late = [key for key, (since, _) in self._busy.items() if now - since > self._patience]
@@ -64,7 +64,7 @@ class JobWorkers:
         return late
 
     def close(self, patience: float) -> None:
-        """Drop what waits, and wait so many seconds for what is being done."""
+        """Drop queued work, and wait up to `patience` seconds for running work."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

@@ -1,6 +1,6 @@
-"""The daemon's log on standard error: a line an event, of libraries too, and no more than a disk can bear.
+"""The daemon's log on standard error: one line per event, of libraries too, in bounded amount.
 
-Whoever can make the daemon log (a client, a master, a job) could otherwise fill the disk.
+A client, a master or a job that makes the daemon log could otherwise fill the disk.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _MOST_KINDS = 1000
 
 @dataclass(slots=True)
 class _Kind:
-    """How many lines of a kind may still be written, by when; how many were not."""
+    """Number of lines of a kind that may still be written, until when, and number of dropped ones."""
 
     left: float
     at: float
@@ -47,7 +47,7 @@ class Throttle:
         self._kinds: dict[str, _Kind] = {}
 
     def __call__(self, _: Any, __: str, event: Event) -> Event:
-        """Let an event through, or raise structlog.DropEvent."""
+        """Return the event, or raise structlog.DropEvent."""
         # Texts of libraries come with values in them: what they have in common is how they begin.
         name = str(event.get("event", ""))[:24]
         with self._lock:
@@ -65,7 +65,7 @@ class Throttle:
         return event
 
     def suppressed(self) -> list[tuple[str, int]]:
-        """What was dropped and not told of yet, of kinds that may be written again; it is told of now."""
+        """Counts of dropped lines not reported yet, by kind that may be written again; resets them."""
         with self._lock:
             now = self._clock()
             found = []
@@ -100,7 +100,7 @@ def configure_logging(level: str, rate: float) -> Throttle:
 
 
 def _seen(_: Any, __: str, event: Event) -> Event:
-    """Texts with what could steer the reader's terminal as escapes; of values the renderer makes escapes."""
+    """Escape characters that could control the reader's terminal; the renderer escapes other values."""
     for name in ("event", "exception"):
         if isinstance(text := event.get(name), str):
             event[name] = visible(text)
@@ -108,13 +108,13 @@ def _seen(_: Any, __: str, event: Event) -> Event:
 
 
 def say_suppressed(throttle: Throttle) -> None:
-    """Tell of lines that were left out and that nothing told of since; to be called now and then."""
+    """Log the dropped lines not reported yet; to be called at intervals."""
     for text, count in throttle.suppressed():
         structlog.get_logger("log").warning("lines of one kind were left out", like=text, count=count)
 
 
 class _Bridge(logging.Handler):
-    """Gives what libraries log to structlog."""
+    """Forwards log records of libraries to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log a record."""
@@ -126,7 +126,7 @@ class _Bridge(logging.Handler):
 
 
 class _Stderr:
-    """Standard error; what cannot be written there (a full disk, a reader that is gone) stops nothing."""
+    """Standard error; a failed write (a full disk, a closed reader) is ignored."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):

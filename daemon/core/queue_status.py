@@ -1,4 +1,4 @@
-"""Queues as users see them: what holds for each, what it has, who waits there."""
+"""Status of queues for users: settings, resources in use, waiting jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,11 @@ from environment.resources import NOTHING, Resources
 
 @dataclass(frozen=True, slots=True)
 class QueueUse:
-    """What jobs in a queue, and in those below it, have and wait for.
+    """Resources and waiting jobs of a queue and of those below it.
 
-    `share` is the largest fraction of anything in the cluster that they hold, `used` the same with what they
-    have held of late. `waits` is the job that waits longest, since `waits_since` (seconds since the epoch).
+    `share` is the largest fraction of any resource of the cluster that their jobs hold, `used` the same with
+    recent use included. `waits` is the job that has waited longest, since `waits_since` (seconds since the
+    epoch).
     """
 
     held: Resources = NOTHING
@@ -28,11 +29,11 @@ class QueueUse:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """A queue: what it says of itself, what holds for it, and how it does.
+    """Status of a queue: its own settings, the ones that apply to it, and its use.
 
     `due` is the fraction of the cluster that is its own by weights alone, if all queues have enough to do.
-    `changed`: it is another than the config says. One that is not `known` was left out by a config when it
-    had jobs; it takes no others.
+    `changed`: it differs from the config. A queue that is not `known` was removed from the config while it
+    had jobs; it accepts no new ones.
     """
 
     queue: Queue

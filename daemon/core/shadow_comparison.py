@@ -1,9 +1,9 @@
-"""Two policies on the same decision: where they differ, and what each choice would have cost by itself.
+"""Two policies on the same decision: the difference, and the cost of each choice by itself.
 
-The estimate is a narrow one. A decision holds VMs that held nothing before; their price, for as long as the
-job ran (or is expected to), is what the decision costs. The shadow's choice is priced on the cluster that the
-acting policy made, and as if the job had run there just as long; what a shadow would have done with a cluster
-of its own is a question for the simulator.
+The estimate is a narrow one. A decision occupies VMs that were empty before; it costs their price for as long
+as the job ran (or is expected to). The shadow's choice is priced on the cluster that the acting policy made,
+and as if the job had run there just as long; the shadow's results on a cluster of its own are a question for
+the simulator.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from environment.types import Place
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a policy decided: executors by VM, or None when it waits, for that reason.
+    """A policy's decision: executors by VM, or None when it waits, with the reason.
 
     `price_per_hour` (dollars) is that of the VMs that held no executor before.
     """
@@ -48,7 +48,7 @@ class Comparison:
 class PricedComparison:
     """A comparison with the dollars of each side; None for one that waits, or while no duration is known.
 
-    `duration` (seconds) is the job's own once it has finished, else what its profile expects.
+    `duration` (seconds) is the job's own once it has finished, else the one that its profile expects.
     """
 
     comparison: Comparison
@@ -82,7 +82,7 @@ class ComparisonReport:
 
 
 def outcome_of(verdict: Verdict, policy: str) -> Outcome:
-    """What the verdict of that policy comes to."""
+    """Convert the policy's verdict to an outcome."""
     decision, view = verdict.decision, verdict.view
     if not isinstance(decision, Place):
         return Outcome(policy, None, decision.reason, 0.0)

@@ -14,9 +14,9 @@ DeliveryOutcome = Literal["delivered", "refused", "timeout", "unreachable", "giv
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """What VMs have cost on a day (UTC, 2026-11-22) of what they may, dollars.
+    """Cost of VMs on a day (UTC, 2026-11-22) beside its limit, dollars.
 
-    With `hold`, no VM is opened any more on a day on which they have cost more.
+    With `hold`, no further VM is opened on a day above the limit.
     """
 
     day: str
@@ -42,10 +42,11 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Part of a log: its text, where the next part begins (bytes), and whether nothing can follow.
+    """Part of a log: its text, the offset of the next part (bytes), and whether nothing can follow.
 
-    `source` says where it was read: in the folder of a driver on this host, a task's `sandbox`, or what was
-    `kept` of that; empty where nothing is there, and then `note` says why, or what is missing.
+    `source` is the place where it was read: in the folder of a driver on this host, a task's `sandbox`,
+    or the `kept` copy of that; empty where nothing is there, and then `note` gives the reason or the
+    missing part.
     """
 
     text: str
@@ -79,11 +80,11 @@ class ShadowStatus:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStatus:
-    """Who decides now, and since the start: decisions made, and how many had to be replaced.
+    """The acting policy, and since the start its decisions and the number of replaced ones.
 
-    `fallback` decides when the policy fails; `busy` is for how many seconds the policy has been at a decision
-    that took too long and was taken from it, 0 when it is not. `cut_short` counts the policy's decisions that
-    a time limit of its own ended, `guarded` those that a guard took in its place.
+    `fallback` decides when the policy fails; `busy` counts the seconds that the policy has spent on a
+    decision that took too long and was taken from it, 0 without one. `cut_short` counts the policy's
+    decisions that its own time limit ended, `guarded` those that a guard took in its place.
     """
 
     name: str
@@ -111,10 +112,10 @@ WITH_DRIVER = frozenset({"starting", "running", "relaunching"})
 
 @dataclass(frozen=True)
 class QueuePositions:
-    """Who of the queued jobs waits for whom.
+    """Order of the queued jobs.
 
-    `head` is the first that is decided about, by its id; empty when none is. The `paused` are not decided
-    about for now, since their launches never ran or nothing fits: they are before nobody.
+    `head` is the id of the first job to decide about; empty when there is none. No decision is made about the
+    `paused` jobs for now, since their launches never ran or nothing fits: they block no other job.
     """
 
     head: str = ""

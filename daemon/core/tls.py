@@ -12,10 +12,10 @@ log = structlog.get_logger("api")
 
 
 class Certificate:
-    """What connections are encrypted with. `context` and `refresh` are for one thread."""
+    """TLS certificate of the daemon's connections. `context` and `refresh` are for one thread."""
 
     def __init__(self, tls: Tls) -> None:
-        """Read it; ConfigError says what is wrong with which file."""
+        """Read the certificate; ConfigError names the faulty file and its fault."""
         self._cert = Path(tls.cert).expanduser()
         self._key = self._cert if tls.key is None else Path(tls.key).expanduser()
         self._read_at = self._changed_at()
@@ -25,7 +25,7 @@ class Certificate:
             raise ConfigError(self._why(error)) from error
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection."""
+        """TLS context for the next connection."""
         return self._context
 
     def refresh(self) -> None:

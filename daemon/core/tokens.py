@@ -1,7 +1,7 @@
-"""Tokens: 256 random bits with a prefix that scanners of secrets can look for, and an id to find them by.
+"""Tokens: 256 random bits with a prefix that secret scanners can look for, and an id for their lookup.
 
-Only the SHA-256 of a token is kept. A slow hash with a salt is for what people choose: it makes each guess
-dear. Nobody guesses one of 2^256, so a quick hash gives nothing away, and costs a request a microsecond.
+Only the SHA-256 of a token is stored. A slow, salted hash is for passwords that people choose: it makes each
+guess expensive. Nobody guesses one of 2^256, so a quick hash is safe, and costs a request a microsecond.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _NOBODYS = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What is kept of a token: its id, its SHA-256 (hex), since when, until when; seconds since the epoch."""
+    """Stored record of a token: id, SHA-256 (hex), validity; times in seconds since the epoch."""
 
     id: str
     sha256: str
@@ -30,7 +30,7 @@ class TokenRecord:
 
 
 def make_token(now: float, expires_at: float | None = None) -> tuple[str, TokenRecord]:
-    """A new token, which is shown once, and what is kept of it."""
+    """Make a token, which is shown only once, and its record."""
     number = secrets.token_hex(8)
     token = f"stoker_{number}_{secrets.token_urlsafe(32)}"
     return token, TokenRecord(number, _digest(token), now, expires_at)

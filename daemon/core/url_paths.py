@@ -25,7 +25,7 @@ def names_segment(path: str, segment: str) -> bool:
 
 
 def ambiguous(path: str) -> str:
-    """What a decoded path has that servers read in several ways; empty when all read it alike."""
+    """Feature of a decoded path that servers read in several ways; empty when all read it alike."""
     if not path.isprintable():
         return "a control character"
     if found := next((character for character in "%;\\" if character in path), ""):
@@ -34,6 +34,6 @@ def ambiguous(path: str) -> str:
 
 
 def _bare(segment: str) -> str:
-    """What a segment of a path may be taken for: without parameters, case, and all but letters and digits."""
+    """Reduce a path segment to its letters and digits in small letters, without parameters."""
     text = unicodedata.normalize("NFKC", segment.partition(";")[0]).casefold()
     return "".join(filter(str.isalnum, text))

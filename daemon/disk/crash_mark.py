@@ -18,13 +18,13 @@ _LARGEST = 1 << 12
 
 
 class RunningMark:
-    """The mark of this daemon, from `begin` until it is told to stop or has ended in order."""
+    """The mark of this daemon, from `begin` until a stop request or an orderly end."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir
 
     def begin(self) -> None:
-        """Log a warning where the daemon before ended without being told to, and leave a mark."""
+        """Log a warning where the daemon before ended without a stop request, and leave a mark."""
         left = _left(self._folder)
         if left is not None:
             pid, begun = left
@@ -38,7 +38,7 @@ class RunningMark:
             (self._folder / _NAME).write_text(said)
 
     def end(self) -> None:
-        """Leave no mark: what follows is no crash."""
+        """Remove the mark, so that a later stop does not count as a crash."""
         with contextlib.suppress(OSError):
             (self._folder / _NAME).unlink(missing_ok=True)
 

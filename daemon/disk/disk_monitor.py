@@ -1,7 +1,7 @@
-"""Whether the daemon's own disk can be written: what cannot be kept there is better not begun.
+"""Checks that the daemon's own disk is writable: without it, no launch can be recorded.
 
-Launches and records of drivers are files. With the jobs in a PostgreSQL the disk may fill up while the store
-is well; then decisions pause until there is room, instead of launching what fails at once.
+Launches and driver records are files. With the jobs in a PostgreSQL the disk may fill up while the store is
+well; then decisions pause until there is room, because launches would fail at once.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _ROOM = 64 << 10
 
 
 class DiskWatch:
-    """Tries now and then, on a thread of its own, as a disk that is stalled may keep who writes."""
+    """Probes the disk at intervals, on its own thread, since a stalled disk blocks writers."""
 
     def __init__(self, folder: Path, pause: float = _PAUSE) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class DiskWatch:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be written, in words; empty when it can."""
+        """Reason why the disk is not writable, in words; empty when it is."""
         began = self._began
         if began is not None and (took := time.monotonic() - began) > _HANGS:
             return f"{self._folder} does not take what is written, for {took:.0f} s now"

@@ -1,7 +1,7 @@
-"""The daemon's event log on disk: one line for each event and command, whole lines only, in files that end.
+"""The daemon's event log on disk: one line per event and command, whole lines only, in files of limited size.
 
-A disk that is full must not stop the queue: what cannot be written now is written later, in order. What the
-lines mean is in `environment.model.event_log`.
+A full disk must not stop the queue: lines that cannot be written now are written later, in order.
+`environment.model.event_log` defines the lines.
 """
 
 import os
@@ -13,18 +13,17 @@ _PATIENCE = 16 << 20
 
 
 class EventLog:
-    """An event log that is appended to; for one thread, but for `trouble`.
+    """An append-only event log; for one thread, except `trouble`.
 
-    The log is at `path`; when `full` it is to be turned, and what was written is kept as `NAME.1` (the
-    latest), `NAME.2`, ... before the path's ending. Each file but the very first begins with a line by which
-    it can be replayed alone.
+    The log is at `path`. A `full` log is rotated: earlier files are `NAME.1` (the latest), `NAME.2`, ...
+    before the path's ending. Each file but the very first begins with a line that allows its replay alone.
     """
 
     def __init__(self, path: Path, *, size: int, earlier: int, without: str = "it does not replay") -> None:
-        """Open the log, or make it; OSError when that cannot be.
+        """Open the log, or create it; OSError on failure.
 
-        It is full beyond `size` bytes, and `earlier` files are kept beside it. `without` says what becomes of
-        it when lines are lost.
+        It is full beyond `size` bytes, and `earlier` files are kept beside it. `without` describes the
+        consequence of lost lines.
         """
         self._without = without
         self._path = path
@@ -105,7 +104,7 @@ class EventLog:
         return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
 
     def _take_back(self, end: int) -> None:
-        """Leave no half line: what was written of these lines waits again."""
+        """Remove half-written lines from the file; they wait for the next write."""
         written = os.fstat(self._file).st_size - end
         if written:
             with self._path.open("rb") as file:

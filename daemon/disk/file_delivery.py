@@ -59,12 +59,12 @@ def plain_of(spec: JobSpec) -> dict[str, UploadedFile]:
 
 
 def key(secret: str, file: UploadedFile) -> str:
-    """What opens this file of the job with this secret, and nothing else."""
+    """Key that opens only this file of the job with this secret."""
     return hmac.new(secret.encode(), f"{file.sha256}/{file.name}".encode(), hashlib.sha256).hexdigest()
 
 
 def url(base: str, job_id: str, secret: str, file: UploadedFile) -> str:
-    """Where a driver of the job fetches the file; `base` is where the daemon's API is."""
+    """URL of the file for a driver of the job; `base` is the address of the daemon's API."""
     return f"{base}{PATH}{job_id}/{key(secret, file)}/{quote(file.name, safe='')}"
 
 
@@ -96,7 +96,7 @@ def copy_in(
 
 
 def _copy(source: Path, name: str, folder: int, account: UnixAccount | None) -> None:
-    """Copy a file, where nothing may be that somebody else has put there."""
+    """Copy a file into a folder, without following or overwriting other users' files."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)  # of an earlier try

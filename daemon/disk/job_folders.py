@@ -1,6 +1,6 @@
-"""What jobs leave on this host's disk: found, measured and removed. All of it is hostile.
+"""Job folders on this host's disk: finds, measures and removes them. Their content is hostile.
 
-Nothing here follows a link, leaves the folder that it was given, or goes as deep as a job may nest folders.
+Nothing here follows a link, leaves the given folder, or descends as deep as a job may nest folders.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Folders:
 
 
 def measure(folder: Path) -> int:
-    """Bytes on the disk of what is in a folder, or of as much of it as is looked at."""
+    """Bytes on the disk used by a folder's content, at least by the part that is examined."""
     total = 0
     left = _MOST
     pending = [(folder, 0)]
@@ -111,7 +111,7 @@ def _is_folder(name: str, parent: int) -> bool:
 
 
 def _take(name: Path | str, parent: int | None) -> None:
-    """Give this process the rights on a folder that its maker may have taken away; a link gets none."""
+    """Restore this process's rights on a folder, which its maker may have removed; a link gets none."""
     found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         Path(f"/proc/self/fd/{found}").chmod(0o700)

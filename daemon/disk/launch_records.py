@@ -1,7 +1,8 @@
-"""What the daemon writes down of launches, in a folder that no job has any business in.
+"""The daemon's records of launches, in a folder that no job may use.
 
-`records/JOB/launch.json` has the secret and the driver's ports, `records/JOB/driver/` what the driver's
-supervisor writes. All of it is read as if a job had been there, since one that runs as the daemon's user can.
+`records/JOB/launch.json` has the secret and the driver's ports, `records/JOB/driver/` the output of the
+driver's supervisor. All records are read as if a job had changed them, since one that runs as the daemon's
+user can.
 """
 
 import contextlib
@@ -25,18 +26,18 @@ _LEGACY = "in-the-job-folder"
 
 
 class RecordsError(ValueError):
-    """What stands in a job's records is not what the daemon wrote there."""
+    """A job's records differ from those that the daemon wrote."""
 
 
 class LaunchLostError(ValueError):
-    """Executors were told where their driver would be, and nobody knows any more where that was."""
+    """The address of the driver was given to executors and is now lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What driver and executors of one job must agree on; `ports`: driver, block manager, UI.
+    """Values shared by driver and executors of one job; `ports`: driver, block manager, UI.
 
-    `by_job`: the key of its application follows from the job's id, too; of an earlier version it does not.
+    `by_job`: its application's key also depends on the job's id; False for a record of an earlier version.
     """
 
     secret: str
@@ -57,7 +58,7 @@ class LaunchRecords:
         _take_over(self._jobs, self._records)
 
     def records(self, job_id: str) -> Path:
-        """Where the supervisor of the job's driver on this host writes."""
+        """Folder of the supervisor of the job's driver on this host."""
         if (self._records / job_id / _LEGACY).exists():
             return self._jobs / job_id / "driver"
         return self._records / job_id / "driver"
@@ -67,10 +68,10 @@ class LaunchRecords:
         return [path.parent.name for path in self._records.glob("*/launch.json")]
 
     def of(self, job_id: str, secret: str = "", *, by_job: bool = True) -> LaunchRecord:
-        """The job's launch, a new one if it has none, with that secret if it has one already.
+        """The job's launch, a new one if it has none; `secret` is the secret of a new one, if given.
 
-        RecordsError when what is written of it is not what was written. OSError or ValueError when there is
-        no room for it, or no port.
+        RecordsError when the record was altered. OSError or ValueError when there is no disk space for it, or
+        no free port.
         """
         kept = self.kept(job_id)
         if kept is not None:
@@ -114,7 +115,7 @@ class LaunchRecords:
         raise ValueError(f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}")
 
     def release(self, job_id: str) -> None:
-        """Its ports need not be kept any more."""
+        """Release the job's reserved ports."""
         for holder in self._held.pop(job_id, ()):
             holder.close()
 
@@ -134,7 +135,7 @@ class LaunchRecords:
 
 
 def _hold(host: str, port: int) -> socket.socket | None:
-    """Bind a port, so that only who knows of it can have it too; None when somebody has it already."""
+    """Reserve a port by binding it, so that only a process that knows of it shares it; None when in use."""
     holder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         holder.bind((host, port))
@@ -147,9 +148,9 @@ def _hold(host: str, port: int) -> socket.socket | None:
 
 
 def _take_over(jobs: Path, records: Path) -> None:
-    """Make the folder of records; in it, what an earlier version kept of its jobs in their own folders.
+    """Create the records folder and copy an earlier version's records from the jobs' own folders.
 
-    Its drivers may still run, under supervisors that go on writing there: `_LEGACY` says so.
+    Its drivers may still run, with supervisors that continue to write there: `_LEGACY` marks them.
     """
     if records.exists():
         return

@@ -1,8 +1,8 @@
-"""What the daemon keeps of the logs of tasks that have ended, since VMs go and their folders with them.
+"""Copies of ended tasks' logs, since VMs disappear together with their folders.
 
 In `records/JOB/logs/TASK/`, which no job can write: `stdout.FIRST` and `stderr.FIRST`, where FIRST is the
-offset at which what is kept of them begins; `events/`, the event log of a driver on the cluster; `why`, where
-something could not be had. It goes with the job's other records.
+offset of the first stored byte; `events/`, the event log of a driver on the cluster; `why`, when a file could
+not be read. The copies are removed with the job's other records.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _WHY = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class KeptLog:
-    """A stream of which this is kept: from the offset `first` to `end`."""
+    """A stored stream: from the offset `first` to `end`."""
 
     path: Path
     first: int
@@ -41,9 +41,9 @@ class KeptLogs:
         self._records = data_dir / "records"
 
     def keep(self, job_id: str, task_id: str, sandbox: Sandbox, *, executors: int, events: bool) -> None:
-        """Keep the ends of a task's logs, the shorter the more `executors` its job has; `events` too.
+        """Store the ends of a task's logs, shorter if its job has more `executors`; `events` too.
 
-        What was kept of them while it ran gives way. OSError when they cannot be had, or not be kept.
+        They replace a copy from while it ran. OSError when they cannot be read or stored.
         """
         folder = self._folder(job_id, task_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class KeptLogs:
             _write(folder / "why", why.encode(errors="replace")[:_WHY])
 
     def find(self, job_id: str, task_id: str, stream: str) -> KeptLog | None:
-        """What is kept of a stream; None when nothing is."""
+        """Stored end of a stream; None when there is none."""
         with contextlib.suppress(OSError):
             for path in self._folder(job_id, task_id).iterdir():
                 name, _, first = path.name.partition(".")
@@ -77,7 +77,7 @@ class KeptLogs:
         return None
 
     def why(self, job_id: str, task_id: str) -> str:
-        """Why something of a task could not be kept; empty when nothing was noted."""
+        """Reason why a file of a task could not be stored; empty when none was noted."""
         with contextlib.suppress(OSError):
             return read_tail(self._folder(job_id, task_id), "why", _WHY).decode(errors="replace")
         return ""

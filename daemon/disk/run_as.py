@@ -1,7 +1,7 @@
-"""As whom jobs run on the daemon's host, and which files they may name.
+"""The account that runs jobs on the daemon's host, and the files that they may name.
 
-With root, jobs run as another user where one can be had, who cannot read what belongs to the daemon. All that
-is the daemon's is closed to others then, but for the way to the folders of jobs.
+With root, jobs run as another user if one exists, and that user cannot read the daemon's files. All of the
+daemon's files are closed to others then, except the path to the jobs' folders.
 """
 
 import getpass
@@ -31,10 +31,10 @@ _PASSAGE = 0o711
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """`account` is whom jobs run as, None for the daemon's own user; `own` is what belongs to the daemon.
+    """`account` runs jobs, None for the daemon's own user; `own` are the daemon's files.
 
-    `needed` is what a job must be able to read besides its folder, `jobs` where those folders are. With
-    `root`, a user's jobs may run as root.
+    `needed` are the files that a job must be able to read besides its folder, `jobs` the parent of the job
+    folders. With `root`, a user's jobs may run as root.
     """
 
     account: UnixAccount | None
@@ -46,10 +46,10 @@ class RunAs:
     files: UserFiles = field(default_factory=UserFiles)
 
     def of(self, unix_user: str, *, here: bool = True) -> "RunAs":
-        """The rights of jobs that run as this user (empty: as all whose users have none).
+        """Rights of jobs that run as this user (empty: the rights of jobs without a user of their own).
 
         ValueError when jobs cannot run as that user. With `here`, their driver or executors are processes of
-        this host; elsewhere Mesos' agents take another user's part.
+        this host; elsewhere Mesos' agents switch to the user.
         """
         if not unix_user:
             return self
@@ -84,7 +84,7 @@ class RunAs:
     def check_all(
         self, references: Sequence[tuple[str, Callable[[OpenFile], None] | None]], asker: str = ""
     ) -> None:
-        """As `check`, for all files of a job that `asker` submits."""
+        """Run `check` for all files of a job that `asker` submits."""
         here = [(reference, path, judge) for reference, judge in references if (path := _here(reference))]
         if not here:
             return
@@ -143,11 +143,11 @@ def _why(error: Exception) -> str:
 
 
 def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> RunAs:
-    """Who runs jobs, and which files they may name; closes what is the daemon's when that is another user.
+    """Account that runs jobs and files that they may name; closes the daemon's files to another account.
 
-    `needed` is what a job must be able to read besides its folder: Spark, Java, Python.
+    `needed` are the files that a job must be able to read besides its folder: Spark, Java, Python.
 
-    ConfigError when `run_as` names somebody who cannot run jobs here.
+    ConfigError when `run_as` names an account that cannot run jobs here.
     """
     rights = own_rights(config, data_dir)
     account = _account(config.run_as, data_dir, needed)
@@ -159,7 +159,7 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> RunAs:
 
 
 def own_rights(config: Config, data_dir: Path) -> RunAs:
-    """As `rights_of`, for jobs that run as the daemon's own user."""
+    """Rights for jobs that run as the daemon's own user; see `rights_of`."""
     key = None if config.tls is None else config.tls.key or config.tls.cert
     users = config.users
     secrets = (config.token_file, config.mesos.secret_file, key, users and users.file)
@@ -172,7 +172,7 @@ def own_rights(config: Config, data_dir: Path) -> RunAs:
 
 @lru_cache(maxsize=1024)
 def _cannot(account: UnixAccount, enter: tuple[Path, ...], needed: tuple[Path, ...]) -> str:
-    """As `cannot`; asked once of a user, not of each job."""
+    """Cached `cannot`: one check per user, not per job."""
     return cannot(account, enter=enter, read=needed)
 
 
@@ -216,7 +216,7 @@ def _is_own(name: str) -> bool:
 
 
 def _open(data_dir: Path, account: UnixAccount, needed: Sequence[Path]) -> str:
-    """Let the user pass to jobs' folders and nowhere else; why it cannot run jobs, or nothing."""
+    """Open the path to jobs' folders, and nothing else, to the user; return why it cannot run jobs, or ""."""
     jobs = data_dir / "jobs"
     before = data_dir.stat().st_mode & 0o777
     jobs.mkdir(mode=_PASSAGE, exist_ok=True)

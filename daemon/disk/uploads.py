@@ -1,9 +1,9 @@
-"""Files that clients send for their jobs, kept by what is in them: taken in parts, checked and removed.
+"""Files that clients upload for their jobs, stored by content: received in parts, checked and removed.
 
-Under the data folder, `uploads/NAME` is a whole file and `uploads/NAME.part` what has come of one. The name
-is the file's SHA-256; where it is a user's, one that follows from both: each user has those files alone that
-they have sent, as who knows a hash need not know the file. Nobody but the daemon reads them there: how
-drivers get them is in `file_delivery.py`.
+Under the data folder, `uploads/NAME` is a whole file and `uploads/NAME.part` the received part of one. The
+name is the file's SHA-256, for a user's file one derived from both: each user has only the files that they
+sent, as knowledge of a hash does not prove knowledge of the file. Only the daemon reads them there:
+`file_delivery.py` passes them to drivers.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ _LOCKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What is there of a file: so many bytes, and whether that is all of it."""
+    """State of a file's upload: bytes received, and whether it is complete."""
 
     sha256: str
     received: int
@@ -63,7 +63,7 @@ class Uploads:
         self._used: int | None = None
 
     def status(self, sha256: str, user: str = "") -> Upload | None:
-        """What is there of a file of a user's, which is kept for now; None when nothing is."""
+        """State of a user's upload, which is kept for now; None when there is none."""
         name = stored_name(sha256, user)
         self._touch(name)
         # In this order: when all of it has come, the one becomes the other.
@@ -73,10 +73,10 @@ class Uploads:
         return None
 
     def put(self, sha256: str, size: int, offset: int, data: bytes, user: str = "") -> Upload:
-        """Take the part of a user's file of `size` bytes that begins at `offset`; with the last it is there.
+        """Store the part of a user's file of `size` bytes that begins at `offset`; the last completes it.
 
-        RejectedError when it is too large, does not follow what is there, is not what its hash says, or
-        cannot be kept; nothing of the part is then.
+        RejectedError when it is too large, does not follow the received part, differs from its hash, or
+        cannot be stored; then nothing of the part remains.
         """
         self._check_size(size)
         if offset + len(data) > size:
@@ -116,7 +116,7 @@ class Uploads:
                     self._count((self._folder / name).stat().st_size)
 
     def look(self, file: UploadedFile, user: str = "") -> Path:
-        """Where a file of the user's is, which is kept no longer for that; ValueError as of `use`."""
+        """Path of a user's file, without prolonging its storage; ValueError as in `use`."""
         path = self._folder / stored_name(file.sha256, user)
         if not path.is_file():
             raise _not_sent(file)
@@ -132,9 +132,9 @@ class Uploads:
             self._check_room(missing, next(there_already))
 
     def path(self, file: UploadedFile, owner: str = "") -> Path:
-        """Where the daemon has this file of a job of the owner's; ValueError when it is not there (any more).
+        """Path of this file of a job of the owner's; ValueError when it is missing (or removed).
 
-        Not for who asks: it is theirs by `use`, which was asked when the job was taken.
+        It does no access check: `use` did, when the job was accepted.
         """
         for name in dict.fromkeys((stored_name(file.sha256, owner), file.sha256)):
             if (path := self._folder / name).is_file():
@@ -144,9 +144,9 @@ class Uploads:
     def sweep(
         self, needed: Callable[[], Collection[str]], age: float | None = None, *, dry_run: bool = False
     ) -> tuple[int, int]:
-        """Remove what nobody touched for `age` days (None: by the rules) and is not needed: files, bytes.
+        """Remove files untouched for `age` days (None: by the rules) and not needed; return files and bytes.
 
-        `needed` gives the names of files that jobs still need. With `dry_run`, only say what would go.
+        `needed` returns the names of files that jobs still need. With `dry_run`, only count them.
         """
         old = [entry.name for entry in self._entries() if self._is_old(Path(entry.path), age)]
         kept = needed() if old else ()

@@ -1,4 +1,4 @@
-"""What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
+"""Prometheus metrics: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
 
 import time
 from collections import Counter

@@ -1,7 +1,7 @@
-"""What the API says of itself in /openapi.json, made so that generators of clients take all of it.
+"""The API's description in /openapi.json, shaped so that client generators accept all of it.
 
-That is: every schema has a name of its own that is one word, a union stands flat under a name, and each
-operation says what it wants to be shown (a token, a session's cookie, or nothing).
+Every schema has a unique name of one word, a union is a named schema at the top level, and each operation
+states its credentials (a token, a session's cookie, or none).
 """
 
 from collections.abc import Mapping
@@ -83,20 +83,20 @@ def _as_routed(method: str, path: str) -> tuple[str, str]:
 
 
 def _wanted(rule: Rule) -> list[dict[str, list[str]]]:
-    """What a request has to show, one of these; an empty one stands for nothing in its headers."""
+    """Credentials of a request, one of these; an empty one stands for none in the headers."""
     if rule.entry == "person":
         return _SHOWN
     return [{}, *_SHOWN] if rule.entry == "by_id" else []
 
 
 def _tag(path: str) -> str:
-    """What the operation is about: jobs of /v1/jobs/..."""
+    """The subject of the operation: jobs for /v1/jobs/..."""
     steps = path.strip("/").split("/")
     return steps[1] if len(steps) > 1 else "operations"
 
 
 def _word(name: str) -> str:
-    """The name of what is answered, and with Input of what is given, where those are not the same."""
+    """Schema name of one word: plain for answers, with Input for requests that differ from the answer."""
     return name.removesuffix("-Output").replace("-", "")
 
 

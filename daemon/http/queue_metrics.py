@@ -1,4 +1,4 @@
-"""What Prometheus is told of queues: those that take jobs, each by its path, as far as there are few."""
+"""Prometheus metrics of queues: those that accept jobs, each by its path, as far as there are few."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ OTHERS = "(others)"
 
 
 def of_queues(status: QueuesStatus) -> Iterator[Metric]:
-    """Who has what and who waits, by queue; nothing where there are no queues."""
+    """Resources and waiting jobs by queue; nothing where there are no queues."""
     leaves = [each for each in status.queues if each.leaf]
     if not leaves:
         return

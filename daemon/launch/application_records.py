@@ -1,8 +1,8 @@
-"""What is kept of applications whose driver is elsewhere, or asks for executors itself: where it is, secrets.
+"""Application records for drivers that run elsewhere or ask for executors themselves: address, key, secret.
 
-It is in the job store, since whichever daemon leads has to know it, on whichever host. Of an application that
-is over the key is kept, so that its driver can be told why, and its secret is not. How it becomes rows is in
-`store/rows/applications.py`.
+They are in the job store, since any leading daemon, on any host, needs them. The key of an application that
+is over is kept, so that its driver can get a reason, and its secret is not. `store/rows/applications.py`
+converts them to rows.
 """
 
 import hmac
@@ -17,7 +17,7 @@ from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRecord:
-    """What executors need to join a driver; `key` is what it shows to speak for its job."""
+    """Values that executors need to join a driver; `key` authorizes the driver to speak for its job."""
 
     key: str = field(repr=False)
     secret: str = field(default="", repr=False)
@@ -46,18 +46,18 @@ class ApplicationRecords:
     """The records of all applications; from any thread. All methods raise StoreError when the store does."""
 
     def __init__(self, store: Store | None, launches: LaunchRecords) -> None:
-        """`launches` are this host's. Without a store nothing is kept: who does not lead needs none."""
+        """`launches` are this host's. Without a store nothing is stored: only a leader needs one."""
         self._store = store
         self._launches = launches
 
     def keep(self, job_id: str, record: ApplicationRecord) -> None:
-        """Keep what is known of an application."""
+        """Store the record of an application."""
         if self._store is not None:
             text = seal(json.dumps(asdict(record)))
             self._store.applications.keep(job_id, text, has_secret=bool(record.secret))
 
     def kept(self, job_id: str) -> ApplicationRecord | None:
-        """The job's application; None when it has none. RecordsError when that cannot be read any more."""
+        """The job's application; None when it has none. RecordsError when its record is unreadable."""
         text = None if self._store is None else self._store.applications.kept(job_id)
         try:
             return None if text is None else unseal(_record, text)
@@ -65,9 +65,9 @@ class ApplicationRecords:
             raise RecordsError("the record of its application is not what the daemon wrote") from error
 
     def key_of(self, job_id: str) -> str:
-        """The key by which the driver of a job speaks for it; empty when there is none.
+        """Key that authorizes a job's driver; empty when there is none.
 
-        RecordsError when what is written of it is not what was written.
+        RecordsError when the job's records were altered.
         """
         launch = self._launches.kept(job_id)
         if launch is not None:
@@ -76,7 +76,7 @@ class ApplicationRecords:
         return "" if known is None else known.key
 
     def name(self, job_id: str, launch: LaunchRecord) -> str:
-        """What the driver of this launch calls its application; empty when it has not said so."""
+        """Application id that the driver of this launch reported; empty before it has."""
         known = self.kept(job_id)
         return known.application_id if known and known.key == launched_key(job_id, launch) else ""
 
@@ -87,7 +87,7 @@ class ApplicationRecords:
             self.keep(job_id, ApplicationRecord(known.key, known.secret))
 
     def launch_elsewhere(self, job_id: str) -> LaunchRecord:
-        """The launch of a job whose driver is on the cluster, where it goes on whichever host leads."""
+        """Launch of a job with a driver on the cluster; it continues under any leading host."""
         launch = self._launches.kept(job_id)
         if launch is None:
             known = self.kept(job_id)
@@ -119,7 +119,7 @@ class ApplicationRecords:
             self.keep(job_id, replace(record, secret=""))
 
     def with_secret(self) -> list[str]:
-        """The jobs whose application was not forgotten."""
+        """Ids of the jobs with a stored application secret."""
         return [] if self._store is None else self._store.applications.with_secret()
 
 

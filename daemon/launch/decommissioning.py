@@ -1,10 +1,10 @@
-"""Has drivers give executors up that are to go, where the drivers do not ask about that by themselves.
+"""Tells drivers to decommission their leaving executors, where the drivers do not ask for that themselves.
 
-Those with our part of Spark in them learn it from what their heartbeat is answered, see `applications.py`.
-All others that Stoker starts have a page for it beside their UI (`KeyFilter.java`), which is asked from here,
-on threads of its own and until the executors are gone: one that has heard it already heeds it no more.
+Drivers with our part of Spark learn it from the answers to their heartbeats, see `applications.py`. All
+others that Stoker starts have a page for it beside their UI (`KeyFilter.java`), which is called from here, on
+worker threads, until the executors are gone; a driver ignores a repeated call.
 
-Spark gives up at once to move blocks where no other executor is. So drivers wait until there is one.
+Spark gives up at once moving blocks if there is no other executor. So drivers wait until there is one.
 """
 
 import time
@@ -40,7 +40,7 @@ def are_late(since: Iterable[float], now: float) -> bool:
 
 @dataclass(slots=True)
 class _DepartingExecutors:
-    """The executors of a job that are to go, and when its driver is told (again), in monotonic seconds."""
+    """Leaving executors of a job, and when its driver is notified next, in monotonic seconds."""
 
     record: JobRecord
     numbers: dict[int, float] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class _DepartingExecutors:
 
 
 class Decommissioning:
-    """Tells drivers which executors are to go. For the loop's thread; never waits."""
+    """Notifies drivers of their leaving executors. For the loop's thread; never waits."""
 
     def __init__(self, ui: Callable[[JobRecord], DriverUi | None], now: Callable[[], float]) -> None:
         """`ui` says where the UI of a job's driver is, from any thread; None where it has none now."""
@@ -74,7 +74,7 @@ class Decommissioning:
                     leaving.due = 0.0
 
     def tend(self) -> None:
-        """Have those drivers told whose time it is."""
+        """Notify the drivers that are due."""
         now = time.monotonic()
         for job_id in self._crew.overdue():
             log.warning("a driver takes too long to hear which executors are to go", job=job_id)
@@ -90,7 +90,7 @@ class Decommissioning:
                 self._crew.hand(job_id, partial(self._tell, leaving, numbers, alone=alone))
 
     def close(self) -> None:
-        """Tell nobody any more; the next daemon does."""
+        """Notify nobody more; the next daemon does."""
         self._crew.close(_LAST_PATIENCE)
 
     def _gone(self, job_id: str, number: int) -> None:
@@ -128,9 +128,9 @@ class Decommissioning:
 
 
 def tell(ui: DriverUi, numbers: Iterable[int], *, alone: bool) -> bool:
-    """Have a driver give executors up; False when it does not yet, as none would take their blocks.
+    """Ask a driver to decommission executors; False when it waits, as no other executor can take blocks.
 
-    When they go `alone`, it does all the same. httpx.HTTPError or ValueError when it does not answer so.
+    With `alone` it does not wait for one. httpx.HTTPError or ValueError for another answer.
     """
     url = f"{ui.site}/stoker/decommission"
     headers = {"Authorization": f"Bearer {ui.key}", "Connection": "close"}

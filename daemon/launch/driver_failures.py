@@ -1,7 +1,7 @@
-"""Why a job failed, as its reason says it: the last error of its driver, fit for everybody who sees jobs.
+"""Failure reasons of jobs: the last error of the driver, safe to show to all users.
 
-A driver prints what it likes, secrets of its own among it. Which line it is says `last_words`, where it was
-printed `launcher` and `failed_drivers` know.
+A driver prints anything, including its own secrets. `last_words` picks the line; `launcher` and
+`log_collector` read the output.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _LONGEST = 300
 
 
 def ended(code: int, said: str = "") -> str:
-    """Why a driver that ended with this code did so, and what `failure_line` found."""
+    """Reason for a driver's end with this code, followed by the text that `failure_line` found."""
     return f"its driver exited with code {exit_words(code)}{said}"
 
 
@@ -28,12 +28,12 @@ def failure_line(
     secrets: Sequence[str] = (),
     code: int | None = None,
 ) -> str:
-    """What a reason says, behind the exit code, of what a driver printed last; empty when that is nothing.
+    """Part of a failure reason after the exit code: the driver's last error; empty when there is none.
 
-    It is a single line in which nothing is hidden from its reader, cut where it is long. Neither `secrets`
-    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.util.secret_masking`
-    finds. Of a driver that a signal ended (by its exit `code`) only an error is told: it had no time to say
-    why.
+    It is a single line without hidden characters, cut where it is long. It contains neither `secrets` nor the
+    values that the job's `spec` has under names that sound secret, nor those that `conf.util.secret_masking`
+    finds. For a driver that a signal ended (by its exit `code`) only an error is reported: it had no time to
+    explain.
     """
     if spec is not None:
         secrets = (*secrets, *secrets_in({**spec.conf, **spec.env}, spec.args))

@@ -1,7 +1,7 @@
-"""The event logs of jobs, found under a data folder and copied to where Spark's history server reads them.
+"""Event logs of jobs: found under a data folder and copied to the folder of Spark's history server.
 
-A driver on this host wrote its own into the job's folder, as whoever jobs run as; that of a driver on the
-cluster was kept in the records. All were written by jobs: what is copied is regular files, so many bytes.
+A driver on this host wrote its log into the job's folder, as the account that runs jobs; the log of a driver
+on the cluster is in the records. All were written by jobs: only regular files of limited size are copied.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ class SparkEventLog:
 
 @dataclass(frozen=True, slots=True)
 class CopiedLogs:
-    """What came of copying: logs by the id under which their applications are shown, and those left out."""
+    """Result of copying: logs by the application id under which they are shown, and those left out."""
 
     logs: dict[str, SparkEventLog]
     left_out: tuple[SparkEventLog, ...]
 
 
 def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[SparkEventLog]:
-    """The event logs that are there, of one job or of all, the newest first; what cannot be read is not."""
+    """Event logs of one job or of all, newest first; unreadable ones are skipped."""
     wanted = job_id or "*"
     found: list[SparkEventLog] = []
     for folder in (*data_dir.glob(f"jobs/{wanted}/driver*"), *data_dir.glob(f"records/{wanted}/logs/*")):
@@ -55,9 +55,9 @@ def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[SparkEven
 def copy_event_logs(
     logs: list[SparkEventLog], to: Path, most: int, progress: Callable[[int, int], None] = lambda *_: None
 ) -> CopiedLogs:
-    """Copy logs, at most `most` bytes of all; what fits no more, or cannot be read, is left out.
+    """Copy logs, at most `most` bytes in total; further or unreadable ones are left out.
 
-    Two applications of one id become two. `progress` takes how many were copied, and how many there are.
+    Two applications of one id become two. `progress` gets the number of copied logs and of all logs.
     """
     copied: dict[str, SparkEventLog] = {}
     left_out: list[SparkEventLog] = []
@@ -84,7 +84,7 @@ def _logs_in(folder: Path, job_id: str) -> Iterator[SparkEventLog]:
 
 
 def _copy(log: SparkEventLog, to: Path, shown: str, most: int) -> int:
-    """Copy one log, or nothing of it; its bytes. ValueError when it cannot be."""
+    """Copy one log, or nothing of it; return its bytes. ValueError on failure."""
     opened = [(name, open_beneath(log.folder, name)) for name in log.files]
     try:
         size = sum(os.fstat(file).st_size for _, file in opened)

@@ -1,8 +1,7 @@
-"""Drivers on the daemon's host, as the scheduling loop sees them: started, looked at, found again, ended.
+"""Drivers on the daemon's host, as the scheduling loop sees them: started, checked, found again, ended.
 
-The loop only says what is wanted. What is done about it is done on threads of its own, since a job can make
-it slow, and comes back as events. How a driver becomes a process is the launcher's business, what its end
-means the cluster model's.
+The loop only requests. Worker threads do the work, since a job can make it slow, and its results come back as
+events. The launcher turns a driver into a process; the cluster model decides the consequences of its end.
 """
 
 import contextlib
@@ -50,7 +49,7 @@ _LOOK = "a look at all drivers"  # no job's id
 
 
 def sweep(launcher: Launcher, store: Store) -> None:
-    """End drivers here that a leader elsewhere has given up; not for a daemon whose loop runs."""
+    """End drivers here that a leader on another host has given up; for a daemon without a running loop."""
     for job_id in launcher.launched():
         job = store.job(job_id)
         if job is None or not job.driver_on:
@@ -66,9 +65,9 @@ def sweep(launcher: Launcher, store: Store) -> None:
 
 
 class HostDrivers:
-    """The drivers that run here, and what is remembered for launches of jobs that go on.
+    """The drivers that run here, and the state for further launches of jobs.
 
-    For one thread, the loop's; the threads at work here share `_running` and what is below it under a lock.
+    For one thread, the loop's; the worker threads share `_running` and the fields below it under a lock.
     """
 
     def __init__(
@@ -83,13 +82,13 @@ class HostDrivers:
         *,
         requeue: bool,
     ) -> None:
-        """`put` takes events, from any thread; `tasks` knows those of a job by its id.
+        """`put` accepts events, from any thread; `tasks` returns a job's tasks by its id.
 
-        `holds_until` is asked, from any thread, before anything is done to a driver: at which `boot_seconds`
-        that must be done; what is too late waits. `retries_left` says how often a job's driver would be
-        started again after it failed.
+        `holds_until` is called, from any thread, before each action on a driver: it returns the
+        `boot_seconds` by which the action must be done; a late action waits. `retries_left` returns how often
+        a failed driver of a job would be started again.
 
-        With `requeue`, jobs whose driver is on a host that is gone start afresh.
+        With `requeue`, jobs with a driver on a host that is gone start afresh.
         """
         self._launcher = launcher
         self._store = store
@@ -118,7 +117,7 @@ class HostDrivers:
         self._looking = False
 
     def spec(self, job_id: str) -> JobSpec:
-        """What the user submitted; ValueError when the store does not know, StoreError when it is silent."""
+        """Submitted spec of a job; ValueError when the store has none, StoreError when the store fails."""
         if job_id not in self._specs:
             spec = self._store.spec(job_id)
             if spec is None:
@@ -150,7 +149,7 @@ class HostDrivers:
         self._hand(job_id, lambda: self._give_way(job_id))
 
     def tend(self) -> None:
-        """Have what is due done: late starts, further tries, a look at who runs. Never waits."""
+        """Start due work: late starts, retries, a check of running drivers. Never waits."""
         late, self._late = self._late, {}
         for job in late.values():
             self.start(job)
@@ -192,7 +191,7 @@ class HostDrivers:
                 self._late.pop(job.job.id, None)
 
     def forget(self, known: Callable[[str], object | None]) -> None:
-        """Forget the secrets of jobs that are over and `known` no more: their drivers were told to end."""
+        """Delete the secrets of ended jobs that are no longer `known`; their drivers were stopped."""
         for job_id in [job_id for job_id in self._over if known(job_id) is None]:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
@@ -219,7 +218,7 @@ class HostDrivers:
         self._put(ev.DriverEnded(self._now(), job.job.id, None, message, requeue=again))
 
     def _hand(self, job_id: str, work: Callable[[], None]) -> None:
-        """Have this done, after what was handed over for the job before."""
+        """Queue work behind earlier work for the job."""
         self._crew.hand(job_id, lambda: self._when_allowed(job_id, work))
 
     # ---- on threads of their own -------------------------------------------------------------------
@@ -232,7 +231,7 @@ class HostDrivers:
         work()
 
     def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
-        """Start a driver; what comes of that is an event, or another try."""
+        """Start a driver; the result is an event, or another try."""
         if job.id in self._over:
             return  # it was ended while it waited for another try
         try:
@@ -255,7 +254,7 @@ class HostDrivers:
                 self._put(ev.DriverStarted(self._now(), job.id))
 
     def _give_way(self, job_id: str) -> None:
-        """Have a driver end that runs; one that has ended by itself is told of as ever."""
+        """End a running driver; a driver that has ended by itself is reported as usual."""
         try:
             ended = self._launcher.driver_status(job_id).state == "ended"
         except OSError:
@@ -288,7 +287,7 @@ class HostDrivers:
         self._later(job_id, pause, message, again)
 
     def _begin_afresh(self, job_id: str, why: str) -> None:
-        """Give a launch up that the host has failed, for another one with other ports."""
+        """Replace a launch that failed because of the host, with other ports."""
         count = self._fresh_starts[job_id] = self._fresh_starts.get(job_id, 0) + 1
         if count > FRESH_STARTS:
             self._failed(job_id, f"this host failed its driver {times(count)}; the last time: {why}")
@@ -315,7 +314,7 @@ class HostDrivers:
         self._put(ev.DriverEnded(self._now(), job_id, None, why))
 
     def _look(self) -> None:
-        """Look at all drivers that run; the ends of those that have ended become events."""
+        """Check all running drivers; ends become events."""
         try:
             with self._lock:
                 running = sorted(self._running)
@@ -375,7 +374,7 @@ class HostDrivers:
 
 
 def _reason(status: DriverStatus) -> str:
-    """Why a driver is not there any more, where its exit code does not tell."""
+    """Reason for a driver's disappearance without an exit code."""
     match status.state:
         case "lost":
             return "its driver vanished: nobody saw how it ended"

@@ -1,4 +1,4 @@
-"""What a job's specification comes to for Spark, and whether it could run at all, whatever the cluster."""
+"""Converts a job's spec to a Spark application, and checks that it could run on some cluster."""
 
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +21,16 @@ from framework.spark.treatments import by_current_names
 
 
 def driver_of(spec: JobSpec, config: Config) -> Driver:
-    """Where the job's driver runs: where the job says, or else the config."""
+    """Driver settings of a job: its own, or else the config's."""
     return spec.driver or config.driver
 
 
 def application_of(
     spec: JobSpec, paths: Mapping[str, str] | None = None, packed: Mapping[str, str] | None = None
 ) -> Application:
-    """What is to be run; `paths` are those of uploaded files, by how the job names them.
+    """Spark application of a spec; `paths` are those of uploaded files, by their names in the job.
 
-    `packed` are those of uploaded archives, where they are elsewhere.
+    `packed` are those of uploaded archives, where they differ.
     """
     at = paths or {}
 
@@ -70,11 +70,11 @@ class LaunchCheck:
     def check(
         self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
     ) -> None:
-        """Raise ValueError when the job could not be launched, whatever the cluster.
+        """Raise ValueError when the job could not be launched on any cluster.
 
-        Its uploaded files are kept for it from now on. But where it is said which its user `sends` before it
-        is submitted, by hash and in bytes, nothing is: those are not looked for, and have to be such as are
-        taken (RejectedError).
+        Its uploaded files are kept for it from now on. With `sends`, the files that its user will upload
+        before submitting (bytes by hash), nothing is kept: those files are not looked up, but must be
+        acceptable (RejectedError).
         """
         here = driver_of(spec, self.config).on == "host" or self.config.mesos.master == "embedded"
         rights = self.rights.of(submitter.unix_user, here=here)
@@ -137,7 +137,7 @@ class LaunchCheck:
             raise ValueError(str(error)) from error
 
     def _home_jars(self, spec: JobSpec) -> list[str] | None:
-        """What lies among the jars of the driver's Spark; None where nobody here can look."""
+        """Names of the jars of the driver's Spark; None where this host cannot list them."""
         home = self.homes.there if driver_of(spec, self.config).on == "cluster" else self.homes.here
         try:
             return [path.name for path in Path(home(spec.spark).home, "jars").iterdir()]

@@ -1,8 +1,8 @@
-"""From a job's specification to the processes of Spark: whose Spark, which ports, which secret, which folder.
+"""Launches a job: chooses its Spark, ports, secret and folder, and starts its Spark processes.
 
 Under the data folder every job has a folder in `jobs`, for a driver on this host: `driver/` with its logs and
-Spark's event log. What the daemon writes down of it is in `records`, where no job has any business:
-`launch.json` (the secret and the driver's ports), and `driver/` with what its supervisor writes.
+Spark's event log. The daemon's records are in `records`, which no job may use: `launch.json` (the secret and
+the driver's ports), and `driver/` with the output of its supervisor.
 """
 
 import contextlib
@@ -76,10 +76,10 @@ class Launcher:
         url_here: str = "",
         store: Store | None = None,
     ) -> None:
-        """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's.
+        """`driver_host` is the address of this host's drivers; without `rights`, jobs have the daemon's.
 
-        `url` is where agents reach the daemon's API; empty: nowhere. `url_here` is where this host does. In
-        the `store` is what other hosts have to know once they lead; who leads has one.
+        `url` is the daemon's API address for agents; empty: none. `url_here` is the one for this host.
+        `store` holds the values that other hosts need once they lead; a leader has one.
         """
         self.uploads = uploads or Uploads(data_dir / "uploads", config.uploads)
         self._url = url
@@ -106,7 +106,7 @@ class Launcher:
         return self._jobs / job_id
 
     def driver_size(self, spec: JobSpec) -> Resources | None:
-        """What the job's driver takes from the cluster; None when it runs on this host."""
+        """Resources of the job's driver on the cluster; None when it runs on this host."""
         driver = self._driver(spec)
         return Resources.of(driver.cpus, driver.memory) if driver.on == "cluster" else None
 
@@ -125,7 +125,7 @@ class Launcher:
     def check(
         self, spec: JobSpec, submitter: Submitter = NOBODY, sends: Mapping[str, int] | None = None
     ) -> None:
-        """Raise ValueError when the job could not be launched, whatever the cluster; see `LaunchCheck`."""
+        """Raise ValueError when the job could not be launched on any cluster; see `LaunchCheck`."""
         self._launch_check.check(spec, submitter, sends)
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
@@ -250,7 +250,7 @@ class Launcher:
         return status
 
     def ui(self, job_id: str, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverUi | None:
-        """Where the UI of a driver that was launched is; None when it was not."""
+        """Address of a launched driver's UI; None without a launch."""
         try:
             launch = None if self._driver(spec).on == "client" else self.applications.launch(job_id)
             if launch is None:
@@ -264,7 +264,7 @@ class Launcher:
         return DriverUi(endpoint.host, endpoint.ui_port, ui_key(launch.secret))
 
     def _groups(self, job_id: str) -> tuple[str, ...]:
-        """A control group for the job's driver and all that comes of it, where one can be had."""
+        """Control group for the job's driver and its processes, where available."""
         with contextlib.suppress(OSError):
             mounts, own = (Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup"))
             tracker = make_tracker(f"stoker-{self._here_id.partition('@')[0]}-{job_id}", mounts, own)
@@ -272,11 +272,11 @@ class Launcher:
         return ()
 
     def driver_status(self, job_id: str) -> DriverStatus:
-        """How the driver on this host is doing; OSError when that cannot be read now."""
+        """Status of the driver on this host; OSError when it is unreadable now."""
         return driver_status(self._launches.records(job_id))
 
     def host_trouble(self, job_id: str, status: DriverStatus) -> str:
-        """Why a driver that has ended did so, if that is this host's fault and not the job's; else empty."""
+        """Reason for a driver's end that is this host's fault and not the job's; else empty."""
         if status.host_failed or not status.exit_code:
             return status.message
         if status.exit_code == _NOT_WRITTEN and not os.path.lexists(self.folder(job_id) / "driver/events"):
@@ -287,7 +287,7 @@ class Launcher:
         return ""
 
     def failure(self, job_id: str, spec: JobSpec | None, code: int | None = None) -> str:
-        """What a reason says of a driver that failed on this host with this code; see `failure_line`."""
+        """Failure reason for a driver that failed on this host with this code; see `failure_line`."""
         tails = {"stderr": b"", "stdout": b""}
         for stream in tails:
             with contextlib.suppress(OSError):
@@ -297,7 +297,7 @@ class Launcher:
     def failure_in(
         self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None
     ) -> str:
-        """What a reason says of the ends of what the job's driver printed; see `failure_line`."""
+        """Failure reason found in the ends of the driver's output; see `failure_line`."""
         secrets: tuple[str, ...] = ()
         with contextlib.suppress(OSError, ValueError, StoreError):
             if launch := self.applications.launch(job_id):
@@ -336,7 +336,7 @@ class Launcher:
         self.applications.forget(job_id)
 
     def _asking(self, job: Job, launch: LaunchRecord, *, here: bool) -> DynamicAllocation | None:
-        """How a driver that is started here asks for executors while it runs; None when it does not."""
+        """Dynamic allocation settings of a driver started here; None when it asks for no executors."""
         if job.dynamic is None:
             return None
         tls, url = self._config.tls, self._url_here if here else self._url
@@ -374,15 +374,15 @@ class Launcher:
 
 
 def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:
-    """What the job's executors take; of one whose executors have all come to their end, what it asked for.
+    """Resources of a job's executors; if all have ended, the resources that the job asked for.
 
-    Of one whose driver asks for executors while it runs, what each of them will take.
+    Where the driver asks for executors while it runs, the size of each.
     """
     return (job.size,) if job.dynamic is not None else sizes_of(tasks) or job.asked
 
 
 def _runs(tasks: Sequence[ExecutorRecord], driver: Driver) -> bool:
-    """Whether the driver can have said who it is: one that is a task and never ran has not."""
+    """Whether the driver can have identified itself: a driver task that never ran has not."""
     if driver.on != "cluster":
         return True
     return any(task.number is None and not task.ended and task.running_at is not None for task in tasks)

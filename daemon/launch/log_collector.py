@@ -1,7 +1,7 @@
-"""Reads what tasks have printed when they end, on threads of its own: to keep it, and to say why one failed.
+"""Reads the output of ended tasks, on worker threads: to store it, and to give the reason of a failure.
 
-The end of a driver on the cluster that failed is passed on to the scheduling loop with the last error that
-it printed, or without, when its agent takes too long to tell.
+The end of a failed driver on the cluster is passed on to the scheduling loop with the last error in its
+output, or without, when its agent takes too long to answer.
 """
 
 import threading
@@ -50,9 +50,9 @@ class LogKeeper:
         *,
         far: bool = False,
     ) -> None:
-        """`sandbox_of` raises OSError for a task whose sandbox cannot be looked into; `emit` takes events.
+        """`sandbox_of` raises OSError for a task with an unreadable sandbox; `emit` accepts events.
 
-        Where VMs are `far`, and may go with all that is on them, logs of tasks that run are kept too.
+        Where VMs are `far`, and may disappear with all their files, logs of running tasks are stored too.
         """
         self._far = far
         self._next = time.monotonic() + _REFRESH
@@ -89,7 +89,7 @@ class LogKeeper:
         return self._far and time.monotonic() >= self._next
 
     def refresh(self, tasks: Sequence[ExecutorRecord]) -> None:
-        """Keep the logs of some of these tasks that run, of others the next time: a VM may go any time."""
+        """Store logs of some of these running tasks, of others next time: a VM may disappear any time."""
         self._next = time.monotonic() + _REFRESH
         running = [task for task in tasks if task.state == "running"]
         for number in range(min(len(running), _AT_A_TIME)):
@@ -99,13 +99,13 @@ class LogKeeper:
         self._refreshed += _AT_A_TIME
 
     def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
-        """Keep the logs of these tasks, which have ended, if they ran."""
+        """Store the logs of these ended tasks, if they ran."""
         for task in tasks:
             if task.running_at is not None or task.state == "failed":
                 self._crew.hand(task.task_id, partial(self._keep, task))
 
     def tend(self) -> None:
-        """Hold nothing back for too long. Never waits."""
+        """Release ends that were held back too long. Never waits."""
         now = time.monotonic()
         with self._lock:
             late = [task_id for task_id, (until, _, _) in self._held.items() if until < now]
@@ -117,7 +117,7 @@ class LogKeeper:
             self._crew.hand(task_id, partial(self._note, task_id, why))
 
     def close(self) -> None:
-        """Begin nothing more; what is held back is told again to the next daemon."""
+        """Begin nothing more; the next daemon receives the pending ends again."""
         self._crew.close(_LAST_PATIENCE)
 
     def _let_go(self, task_id: str, why: str) -> None:
@@ -128,11 +128,11 @@ class LogKeeper:
             self._emit(replace(event, message=f"{event.message}{why}"), status)
 
     def _why(self, task_id: str, code: int | None) -> str:
-        """What a reason says of a driver that failed with this code, behind the words of its agent."""
+        """Failure reason for a driver with this code, to follow the agent's message."""
         return f"{'' if code is None else meaning_of(code)}{self._said(task_id, code)}"
 
     def _said(self, task_id: str, code: int | None) -> str:
-        """What a reason says of what the driver printed; empty when that cannot be had."""
+        """Part of a reason with the driver's output; empty when it is unavailable."""
         job_id = task_id.partition(".")[0]
         try:
             task = next(task for task in self._store.executors(job_id) if task.task_id == task_id)

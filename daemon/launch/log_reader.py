@@ -1,7 +1,7 @@
-"""What drivers and executors printed: where it is, and how a part of it is read.
+"""Output of drivers and executors: locates it and reads parts of it.
 
-A driver on this host writes into its job's folder; whatever is a Mesos task, into its sandbox on the agent,
-the end of which is kept here when the task has ended (`disk/log_archive.py`).
+A driver on this host writes into its job's folder, a Mesos task into its sandbox on the agent; the end of an
+ended task's output is stored here (`disk/log_archive.py`).
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ _AGAIN = {"Retry-After": "5"}
 
 
 class Sandboxes:
-    """Where tasks of Mesos are looked into; from any thread. `folder` has those of an embedded Mesos."""
+    """Locates the sandboxes of Mesos tasks; for any thread. `folder` has those of an embedded Mesos."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -33,7 +33,7 @@ class Sandboxes:
         self.link: MasterLink
 
     def of(self, task: ExecutorRecord) -> Sandbox:
-        """The sandbox of a task; OSError when nobody knows where it is."""
+        """Sandbox of a task; OSError when its location is unknown."""
         framework_id = self.link.framework_id
         if framework_id is None:
             raise FileNotFoundError("no master knows the framework now")
@@ -74,7 +74,7 @@ class Logs:
         return _chunk(data, offset, limit, over=job.ended, source="driver")
 
     def _nothing_here(self, job: JobRecord) -> str:
-        """Why a driver that is not on the cluster has no log here; empty where it has printed nothing."""
+        """Reason why a driver outside the cluster has no log here; empty where it has printed nothing."""
         if not self._launcher.is_here(job.driver_on):
             return f"its driver ran on {job.driver_on.partition('@')[2]}, and its log is there"
         if not (self._launcher.folder(job.job.id) / "driver").is_dir():

@@ -1,9 +1,9 @@
 """The Spark UI of a job's driver behind the API: read only, bounded, and as little trusted as the job.
 
-Whoever wrote the job decides what its driver answers. So a page runs in a browser's sandbox, as of no site at
-all; nothing of ours (token, cookies) is sent to it but the key that its UI asks for, none of its headers but
-the type of what it sends comes back, and it sends nobody elsewhere.
-How a path may be read is in `core/url_paths.py`.
+The author of the job controls the driver's answers. So a page runs in a browser's sandbox, without an origin;
+nothing of ours (token, cookies) is sent to it except the key that its UI asks for, only the content type of
+its headers comes back, and it redirects nobody elsewhere.
+`core/url_paths.py` defines safe paths.
 """
 
 from urllib.parse import quote, unquote, urlsplit
@@ -40,9 +40,9 @@ class SparkUi:
         self._under_way = 0
 
     async def get(self, ui: DriverUi, prefix: str, path: str, query: str) -> Response:
-        """What a driver's UI has at `path`, decoded as a server does; its links lead below `prefix` again.
+        """Answer of a driver's UI at `path`, decoded as by a server; its links lead below `prefix` again.
 
-        RejectedError when it does not answer, has too much to say, or is asked to change something.
+        RejectedError when it does not answer, its answer is too large, or the request would change something.
         """
         if names_segment(path, "kill"):
             raise RejectedError(403, "The driver's UI is read only", "`stoker kill` ends a job")
@@ -93,7 +93,7 @@ async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
 
 
 def _below(prefix: str, site: str, location: str) -> str:
-    """Where a redirect leads, as a path of ours; ValueError when that is not the same UI."""
+    """Target of a redirect, as a path of ours; ValueError when it is not the same UI."""
     if not (location.isascii() and location.isprintable()):
         raise ValueError("it sends its visitors to an address that is none")
     parts = urlsplit(location)

@@ -1,8 +1,8 @@
-"""Who of several daemons leads: elections by a file's lock, by a lease in the store, and by ZooKeeper.
+"""Leader election among several daemons: by a file's lock, by a lease in the store, and by ZooKeeper.
 
-An election is tried until it is won, watched as long as it holds, and given up. Whoever elects, to lead is to
-begin a term in the store (`terms.py`), so that never two write. What a daemon does while it leads or waits is
-in `leader_or_standby.py`.
+A daemon tries an election until it wins, watches it while it holds, and resigns. With any of them, the leader
+begins a term in the store (`terms.py`), so that never two write. `leader_or_standby.py` runs a leading or
+waiting daemon.
 """
 
 import contextlib
@@ -43,11 +43,11 @@ class Election(Protocol):
         """Watch for so long, or until the lead is lost; why it is, empty while nothing speaks against it."""
 
     def resign(self) -> None:
-        """Let another one lead."""
+        """Give up the lead."""
 
 
 def election_on(store: Store, config: Leader) -> Election:
-    """How the leader is found on this store; StoreBusyError when this daemon could never be it."""
+    """Make the election for this store; StoreBusyError when this daemon could never lead."""
     if config.zookeeper:
         store.lock(shared=True)
         return ZooKeeperElection(config.zookeeper, store, config.lease)
@@ -58,7 +58,7 @@ def election_on(store: Store, config: Leader) -> Election:
 
 
 class _StoreElection:
-    """Whoever holds a term of the store leads."""
+    """Election by a term of the store: its holder leads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -66,7 +66,10 @@ class _StoreElection:
         self.state = ""
 
     def lost(self, seconds: float) -> str:
-        """Never: whose term is over finds out by the store, and until then does nothing without it."""
+        """Wait; the lead is never lost here, as the store rejects writes after the term's end.
+
+        Until then the daemon does nothing without the store.
+        """
         time.sleep(seconds)
         return ""
 
@@ -78,7 +81,7 @@ class _StoreElection:
 
 
 class FileElection(_StoreElection):
-    """Whoever has the lock on the store's file leads; nobody can take it from a process that lives."""
+    """Election by a lock on the store's file, which cannot be taken from a living process."""
 
     def won(self, url: str) -> Term | None:
         """Try to take the lock."""
@@ -102,7 +105,7 @@ class FileElection(_StoreElection):
 
 
 class LeaseElection(_StoreElection):
-    """Whoever has the lease in the store leads, for as long as its loop goes on to renew it."""
+    """Election by the lease in the store, for as long as the leader's loop renews it."""
 
     def __init__(self, store: Store, seconds: float) -> None:
         """With leases of so many seconds."""
@@ -112,7 +115,7 @@ class LeaseElection(_StoreElection):
 
     @property
     def lapsed(self) -> bool:
-        """Whether the term that was won is not renewed any more."""
+        """Whether the won term was not renewed in time."""
         return self._term is not None and not self._term.holds
 
     def won(self, url: str) -> Term | None:
@@ -134,7 +137,7 @@ class LeaseElection(_StoreElection):
         return None
 
     def look(self) -> None:
-        """See how the lease stands, so that it need not be waited for once it is our turn."""
+        """Observe the lease, so that its expiry is known by the time of our turn."""
         with contextlib.suppress(StoreError):
             self._vigil.over()
 
@@ -146,10 +149,10 @@ class LeaseElection(_StoreElection):
 
 
 class ZooKeeperElection:
-    """Whoever has ZooKeeper's lock and the store's lease leads.
+    """Election by ZooKeeper's lock together with the store's lease.
 
-    A connection in doubt is a lead that is lost, and so is a lease that lapsed: where the loop hangs, others
-    must come by the lock, which ZooKeeper would not take from a process that lives.
+    A connection in doubt or an expired lease means that the lead is lost: where the loop hangs, others must
+    get the lock, which ZooKeeper would not take from a living process.
     """
 
     def __init__(self, address: str, store: Store, seconds: float) -> None:
@@ -187,7 +190,7 @@ class ZooKeeperElection:
         return self._lease.lost(seconds)
 
     def resign(self) -> None:
-        """Give both up."""
+        """Give up the lock and the lease."""
         self._lease.resign()
         self._end_session()
 
@@ -213,7 +216,7 @@ class _Session:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the lock may have gone to another: nobody knows while there is no connection."""
+        """Whether another daemon may have the lock: unknown without a connection."""
         return self._doubt.is_set()
 
     def locked(self) -> bool:

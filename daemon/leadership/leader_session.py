@@ -1,7 +1,7 @@
-"""What the scheduling loop is sure of before it tells the world anything: it leads, and all is on disk.
+"""Guards the scheduling loop's outside actions: the daemon leads, and all changes are on disk.
 
-Until then it waits here, and here it is told to stop.
-Terms themselves are in `terms.py`, how a leader is found in `election.py`.
+Until both are certain the loop waits here, and here it is told to stop. `terms.py` defines terms,
+`election.py` elects the leader.
 """
 
 import threading
@@ -27,7 +27,7 @@ _SAVE_AGAIN = 1.0
 
 
 class LeaderSession:
-    """One term as the loop lives through it: from its first beat until it is deposed or told to stop.
+    """One term of the loop: from its first beat until it is deposed or stopped.
 
     `beat`, `renew`, `sure`, `await_certainty` and `save` are for the loop's thread, the rest for any.
     """
@@ -47,7 +47,7 @@ class LeaderSession:
 
     @property
     def silent(self) -> float:
-        """For how many seconds the loop has been at one thing."""
+        """Seconds since the loop's last beat."""
         return time.monotonic() - self._alive_at
 
     def end(self) -> None:
@@ -67,7 +67,7 @@ class LeaderSession:
         self._alive_at = time.monotonic()
 
     def renew(self) -> None:
-        """Go on leading, unless another daemon does; what keeps the loop from coming here ends its term."""
+        """Renew the term, unless another daemon leads; a loop that is blocked elsewhere loses its term."""
         try:
             self._term.renew()
         except DeposedError as error:
@@ -76,9 +76,9 @@ class LeaderSession:
             self._note(error)
 
     def sure(self) -> bool:
-        """Renew what is due, and wait until it is certain that this daemon leads; False when it is not.
+        """Renew the term if due, and wait until this daemon certainly leads; False when it does not.
 
-        Before each deed: many of them together may take longer than a lease holds.
+        Called before each action: many of them together may outlast a lease.
         """
         self.renew()
         return self.await_certainty()
@@ -121,7 +121,7 @@ class LeaderSession:
             return True
 
     def ends_of(self, job_ids: Sequence[str]) -> Mapping[str, str]:
-        """How jobs have ended, however long it takes to read that; nothing when stopping."""
+        """End states of jobs, however long the read takes; empty when stopping."""
         while not self._over.is_set():
             try:
                 return self._store.ends_of(job_ids)

@@ -31,7 +31,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GoodBackup:
-    """What a good copy holds: jobs, of which schema, in how many bytes."""
+    """Contents of a good copy: number of jobs, schema, and size in bytes."""
 
     jobs: int
     schema: int
@@ -41,9 +41,9 @@ class GoodBackup:
 def back_up(
     store: Path, target: Path, *, replace: bool = False, progress: Callable[[int, int], None] | None = None
 ) -> GoodBackup:
-    """Copy the store as it is now, whoever writes to it meanwhile; on disk and checked when this returns.
+    """Copy the store as it is now, whether or not a daemon writes; on disk and checked on return.
 
-    The copy is one file that only its owner can read. `progress` is told bytes copied and bytes in all.
+    The copy is one file that only its owner can read. `progress` receives bytes copied and bytes in all.
     """
     _check_source(store)
     if target.exists() and not replace:
@@ -104,7 +104,7 @@ def check(path: Path) -> GoodBackup:
 
 
 def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path | None]:
-    """Put a copy in the store's place while no daemon runs; what it holds, and where the old store is now.
+    """Put a copy in the store's place while no daemon runs; its contents, and the place of the old store.
 
     Jobs that are submitted from then on get numbers that no job had that left a trace here.
     """

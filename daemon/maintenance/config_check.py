@@ -50,7 +50,7 @@ Verdict = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
-    """What was found out about a key of the config: `error` keeps a daemon from working as it says."""
+    """A finding about a key of the config: `error` stops a daemon from working as configured."""
 
     key: str
     verdict: Verdict
@@ -153,7 +153,7 @@ def _secret(name: str | None) -> str:
 
 
 def _users(config: Config, folder: Path) -> str:
-    """Who may ask, as far as the config and its file say; those of the store `stoker doctor` looks at."""
+    """Users of the config and its file; `stoker doctor` checks those of the store."""
     section = config.users
     if section is None:
         return "none: whoever is let in may do everything"
@@ -256,7 +256,7 @@ def _cluster(config: Config, folder: Path) -> str:
 
 
 def _budget(config: Config, folder: Path) -> str:
-    """What VMs may cost on a day, against what those would that are always there."""
+    """The daily budget, against the cost of the VMs that are always there."""
     if config.budget is None:
         return "none"
     per_day = config.budget.per_day
@@ -280,7 +280,7 @@ def _webhook(name: str, webhook: Webhook) -> str:
 
 
 def _telemetry(telemetry: Telemetry | None) -> str:
-    """Where traces go, and as whom; nothing is sent there."""
+    """The receiver of traces and its headers; sends nothing."""
     if telemetry is None:
         return "none"
     target = target_of(telemetry)
@@ -293,7 +293,7 @@ def _telemetry(telemetry: Telemetry | None) -> str:
 
 
 def _queues(config: Config, folder: Path) -> str:
-    """What is guaranteed to queues, against what is there and the order by which they would get it."""
+    """Guarantees to queues, against the cluster's capacity and the order that would grant them."""
     if not config.queues:
         return "none: jobs may name any queue"
     if config.mesos.master == "embedded":

@@ -1,7 +1,7 @@
-"""Looks a job store through, and what stands beside it: what is wrong, what to do, and what can be mended.
+"""Examines a job store and the files beside it: faults, advice, and repairs.
 
-Looking changes nothing and may be done beside a running daemon. Mending needs to be alone. The data folder
-and other things that are no rows are in `host_checks.py`, what is found in `doctor_report.py`.
+An examination changes nothing and may run beside a running daemon. Repairs need to be alone. `host_checks.py`
+checks the data folder and other parts outside the rows; `doctor_report.py` defines the findings.
 """
 
 import time
@@ -36,7 +36,7 @@ _RESTORE = "restore a backup: `stoker restore FILE`"
 
 
 class Doctor:
-    """One examination. With `repair`, what can be mended is; StoreError when that cannot be now."""
+    """One examination. With `repair`, it repairs faults; StoreError when it cannot do so now."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Doctor:
         progress: Callable[[str, int], None] | None = None,
         provider: Callable[[], Provider] | None = None,
     ) -> None:
-        """`progress` is told what is looked at, and how much of it was; `provider` makes one elsewhere."""
+        """`progress` receives the check's name and its count so far; `provider` makes the provider of VMs."""
         self._provider = provider
         self._url = url
         self._exam = Examination(data_dir, repair=repair, progress=progress)
@@ -157,7 +157,7 @@ class Doctor:
         look_at_folders(self._exam, numbers)
 
     def _rows(self, database: Database, table: sa.Table, key: sa.Column[Any]) -> Iterator[tuple[Any, Any]]:
-        """All rows, each with its key, in pages: nobody who writes is kept waiting."""
+        """All rows, each with its key, in pages, so that no writer waits."""
         last, seen = None, 0
         while True:
             query = sa.select(table).order_by(key).limit(_PAGE)

@@ -1,6 +1,6 @@
-"""What an examination by the doctor finds: what was looked at, what is wrong, and what of that was mended.
+"""Report of the doctor: checks done, faults found, faults repaired.
 
-What is looked at is in `doctor.py` (the store), `host_checks.py` and `users/examining.py`.
+`doctor.py` (the store), `host_checks.py` and `user_checks.py` do the checks.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """Something that is not as it should be, and what to do about it; `mended` when that was done."""
+    """A fault and the advice for it; `mended` when it was repaired."""
 
     check: str
     what: str
@@ -25,7 +25,7 @@ class DoctorFinding:
 
 @dataclass(slots=True)
 class DoctorReport:
-    """What was looked at (checks, with the number of things in each), and what was found."""
+    """Checks done, with the number of things in each, and findings."""
 
     looked_at: dict[str, int] = field(default_factory=dict)
     findings: list[DoctorFinding] = field(default_factory=list)
@@ -37,10 +37,10 @@ class DoctorReport:
 
 
 class Examination:
-    """One that is going on, and its report so far. With `repair`, what can be mended is."""
+    """An examination under way, and its report so far. With `repair`, it repairs faults."""
 
     def __init__(self, data_dir: Path, *, repair: bool, progress: Callable[[str, int], None] | None) -> None:
-        """`progress` is told what is looked at, and how much of it was."""
+        """`progress` receives the check's name and its count so far."""
         self.data_dir = data_dir
         self.repair = repair
         self.report = DoctorReport()

@@ -1,6 +1,6 @@
-"""What the doctor looks at that is no job store: the data folder, who provides VMs, the Sparks of this host.
+"""The doctor's checks outside the job store: data folder, provider of VMs, Spark installations.
 
-The rows of the store are in `doctor.py`; users in `users/examining.py`.
+`doctor.py` checks the rows of the store, `user_checks.py` the users.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def _move(data_dir: Path, names: Iterable[str]) -> None:
 
 
 def look_at_permissions(exam: Examination) -> None:
-    """Whether others may read or write what holds secrets."""
+    """Check whether other users may read or write files with secrets."""
     private = [exam.data_dir, *exam.data_dir.glob("stoker.db*"), *exam.data_dir.glob("events*.jsonl")]
     exam.count("permissions", len(private))
     for path in private:
@@ -83,7 +83,7 @@ def look_at_event_logs(exam: Examination) -> None:
 
 
 def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None) -> None:
-    """Whether it lists its VMs; what becomes of those is the daemon's business."""
+    """Check that the provider lists its VMs; the daemon handles those."""
     if provider is None:
         return
     exam.progress("VMs of the provider", 0)
@@ -95,7 +95,7 @@ def look_at_provider(exam: Examination, provider: Callable[[], Provider] | None)
 
 
 def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
-    """Add to a report which of the Sparks that the config names are not what it says."""
+    """Add to a report the configured Spark installations that do not match the config."""
     names = homes.names()
     report.looked_at["Sparks"] = len(names)
     if homes.default not in names:
@@ -107,7 +107,7 @@ def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
 
 
 def _is_wrong(homes: SparkHomes, name: str) -> str:
-    """What is wrong with a Spark on this host; one that is on the agents alone is theirs."""
+    """Fault of a Spark installation on this host; those on the agents alone are not checked."""
     try:
         homes.here(name)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""What is kept of jobs that are over, and for how long: removed in small steps, the oldest first.
+"""Retention of finished jobs: removes them in small steps, oldest first.
 
 A step takes milliseconds of the store, and pauses between steps leave it to others. Folders go before rows,
-so that what is interrupted is found again. Jobs that are not over, or of which anything runs, stay.
+so that an interrupted removal is found again. Jobs that are not over, or with running parts, stay.
 """
 
 import threading
@@ -39,7 +39,7 @@ _SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PruningResult:
-    """What came of it: jobs that went, bytes of theirs that were measured, and what could not be removed."""
+    """Result of a removal: removed jobs, their measured bytes, and failures."""
 
     jobs: int = 0
     size: int = 0
@@ -50,7 +50,7 @@ class PruningResult:
 
 
 class Pruner:
-    """Removes what the rules say; for one thread."""
+    """Removes jobs by the retention rules; for one thread."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Pruner:
         self._stuck: set[str] = set()
 
     def step(self, now: float) -> PruningResult:
-        """Remove some of what is to go at that time (seconds); neither job nor trouble when nothing is."""
+        """Remove some of the jobs due at that time (seconds); neither job nor trouble when none are due."""
         gone: list[EndedJobs] = []
         troubles: list[str] = []
         for job in next(self.due(now), ()):

@@ -1,6 +1,6 @@
-"""What a daemon has recorded of jobs that are over, as measured runs: its store, and Spark's event logs.
+"""A daemon's records of finished jobs as measured runs: its store, and Spark's event logs.
 
-Reads only. Who asks is `profile run`, for the jobs that it has submitted, and `profile ingest`, for all.
+Reads only. `profile run` uses it for the jobs that it has submitted, and `profile ingest` for all.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ class History:
                 yield self._measured(record, others, record.job.id, 0), record
 
     def steps(self) -> list[TrajectoryStep]:
-        """Every decision that is kept, with what followed, in order of time."""
+        """Every stored decision with its consequences, in order of time."""
         steps = [
             _step(record, explanation)
             for record in self._records()
@@ -139,7 +139,7 @@ def _opened(stack: contextlib.ExitStack, folder: Path, name: str) -> BinaryIO:
 def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
     """The jobs that have finished as a workload that can be simulated; the first arrives at 0.
 
-    Their durations are what they took where they were. ValueError when none has finished.
+    Their durations are the measured ones of their placements. ValueError when none has finished.
     """
     finished = [(run, record.job) for run, record in runs if run.state == "finished"]
     if not finished:

@@ -1,4 +1,4 @@
-"""What is wrong with users, for the start, `stoker config check` and `stoker doctor`."""
+"""Faults of users, for the start, `stoker config check` and `stoker doctor`."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ def lacks_admin(section: UsersSection, token: str | None, users: Iterable[UserRe
 
 
 def doubtful_proxies(section: UsersSection) -> str:
-    """Whom the header is believed of that may be others than a proxy; empty when there is nobody."""
+    """Trusted networks of the header that may contain hosts other than a proxy; empty without any."""
     if section.header is None:
         return ""
     for network in section.header.proxies:
@@ -43,7 +43,7 @@ def doubtful_proxies(section: UsersSection) -> str:
 
 
 def look_at_users(report: DoctorReport, config: Config, folder: Path, url: str) -> None:
-    """Add to a report what is wrong with the users of the config (of that folder) and of the store."""
+    """Add to a report the faults of the users of the config (of that folder) and of the store."""
     section = config.users
     if section is None:
         return
@@ -78,7 +78,7 @@ def _of_store(url: str) -> dict[str, UserRecord]:
 
 
 def cannot_run(users: Iterable[UserRecord], rights: RunAs, *, here: bool) -> Iterator[str]:
-    """Whose jobs will be refused since they cannot run as the user's Unix user, and why."""
+    """Users with jobs that will be rejected since their Unix user cannot run them, and the reason."""
     for user in users:
         try:
             rights.of(user.unix_user, here=here)

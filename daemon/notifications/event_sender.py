@@ -1,7 +1,7 @@
-"""Follows what happens, in order, and has each event of some kinds told again and again until it is taken.
+"""Reads events in order, and sends those of some kinds again and again until they are accepted.
 
-What is told, and to whom, says who inherits it: `webhook_sender.py` for webhooks, `telemetry/tracer.py` for
-traces. Who runs them, and keeps how far they are, is in `notification_service.py`.
+Subclasses define the messages and the receivers: `webhook_sender.py` for webhooks, `trace_sender.py` for
+traces. `notification_service.py` runs them and stores their progress.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _AGAIN = 2.0
 
 
 class EventTransport(Protocol):
-    """What has connections to a receiver."""
+    """Connections to a receiver."""
 
     async def close(self) -> None:
         """Let go of them."""
@@ -54,9 +54,9 @@ class EventTransport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """From where followers know what happened, on threads of whose, and when they may tell it.
+    """Source of events for senders: the store, the threads that read it, and the right to send.
 
-    `may_tell` says whether it is certain that no other daemon leads, `first_pause` is in seconds.
+    `may_tell` returns whether it is certain that no other daemon leads, `first_pause` is in seconds.
     """
 
     store: Store
@@ -88,14 +88,14 @@ class EventSender(ABC):
     @property
     @abstractmethod
     def kinds(self) -> Collection[Kind]:
-        """The kinds of events that are told."""
+        """Kinds of events that are sent."""
 
     @abstractmethod
     async def tell(self, event: NumberedEvent) -> None:
         """Tell an event of these kinds, until it is taken or too old."""
 
     async def run(self) -> None:
-        """Tell what happens until cancelled, or until another daemon leads."""
+        """Send events until cancelled, or until another daemon leads."""
         while True:
             self.news.clear()
             page = await self._patiently(lambda: self._store.events.read(_PAGE, after=self.done))
@@ -108,7 +108,7 @@ class EventSender(ABC):
                 await self.news.wait()
 
     async def _tell_if_possible(self, event: NumberedEvent) -> None:
-        """Tell it; what cannot be told for no fault of the receiver's keeps nobody from the rest."""
+        """Send an event; a failure that is not the receiver's does not stop the events after it."""
         try:
             await self.tell(event)
         except DeposedError:
@@ -120,9 +120,9 @@ class EventSender(ABC):
     async def _bring(
         self, send: Callable[[float], Awaitable[PostOutcome]], until: float, **told: object
     ) -> PostOutcome | None:
-        """Have it sent at a time, until it is taken, or will not be, or is too old; what came of it at last.
+        """Send until the event is accepted, rejected for good, or too old; return the last outcome.
 
-        `told` says in a log what that is.
+        `told` describes the event in the log.
         """
         pause, outcome = self._first_pause, None
         while (now := time.time()) <= until:
@@ -171,7 +171,7 @@ class EventSender(ABC):
         return self._patiently(lambda: self._store.executors(job.job.id))
 
     async def _patiently(self, read: Callable[[], Result]) -> Result:
-        """What the store has, however long it takes."""
+        """Read from the store, however long it takes."""
         loop = asyncio.get_running_loop()
         while True:
             try:

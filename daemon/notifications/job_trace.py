@@ -1,10 +1,10 @@
-"""The trace of a job that is over, made of what is stored of it, so that no restart and no crash breaks one.
+"""The trace of a finished job, made from the store, so that no restart and no crash breaks one.
 
 A job is a trace. Below it are accept (from the request to the disk), held (before its turn could come), and
 for each of its tries queue (until its executors have places), launch (until all run) and run; besides, decide
 (the round of decisions that placed it), boot (a VM of a pool that it waited for), executor (a task, as long
-as it holds resources) and bill (from the job's end until nothing of it costs anything). How spans are told is
-in `otlp.py`.
+as it holds resources) and bill (from the job's end until nothing of it costs anything). `otlp.py` encodes
+the spans.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,10 +23,10 @@ _MOST_EXECUTORS, _MOST_DECISIONS = 1000, 100
 
 @dataclass(frozen=True, slots=True)
 class PastJob:
-    """What is known of a job that is over.
+    """Stored facts about a finished job.
 
     `tasks` are in order of launch, `decisions` the oldest first; `leases` are those of its executors' VMs.
-    `accepted` is when its request came and when it was on disk, where that is known; `settled` says whether
+    `accepted` has the times of its request and of its write to disk, where known; `settled` means that
     nothing of it costs anything more.
     """
 
@@ -40,7 +40,7 @@ class PastJob:
 
 
 class _Try(NamedTuple):
-    """When it waited, perhaps was launched, perhaps ran; why it failed, and whose fault that was."""
+    """One try: since when it waited, its launch and start if any, its end, its error, its fault."""
 
     since: float
     placed: float | None
@@ -101,7 +101,7 @@ def _over(past: PastJob) -> float:
 
 
 def _waits(past: PastJob) -> Iterator[Span]:
-    """What was before its turn could come."""
+    """Spans before the job's turn could come."""
     if past.accepted:
         yield Span("accept", *past.accepted)
     if (released := past.record.released_at) is not None:

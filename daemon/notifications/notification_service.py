@@ -1,7 +1,7 @@
-"""The couriers of all webhooks, and who traces jobs, in a thread; how far each is, kept in the store.
+"""Runs the senders of all webhooks, and the tracer, in a thread; stores the progress of each in the store.
 
-What happened is read from the store, so that nothing is lost with a daemon that is killed: whoever leads next
-goes on where this one was, and tells at most what was told in the last moment once more.
+Events are read from the store, so that nothing is lost with a daemon that is killed: the next leader
+continues where this one was, and sends at most the events of the last moment once more.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class NotificationService:
 
     @property
     def _names(self) -> Sequence[str]:
-        """Of all who are told."""
+        """Names of all receivers."""
         return [*self._webhooks, *((TRACER,) if self._telemetry else ())]
 
     def traces(self) -> TracingStatus | None:
@@ -173,7 +173,7 @@ class NotificationService:
             loop.close()
 
     async def _always(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
-        """Tell until another daemon is to; what goes wrong is begun anew where it was kept."""
+        """Send until another daemon leads; after an error, restart from the stored progress."""
         while True:
             try:
                 await self._all(loop, readers)
@@ -229,7 +229,7 @@ class NotificationService:
                 await asyncio.sleep(_KEEP)
 
     def _take_up(self) -> tuple[dict[str, int], int]:
-        """How far each was, and the last event that there is: one that is new is told what comes after it."""
+        """Progress of each receiver, and the last event's number: a new receiver starts after it."""
         last = self._store.events.last()
         found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
         kept = {name: int(found.get(name, last)) for name in self._names}

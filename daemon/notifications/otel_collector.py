@@ -1,6 +1,6 @@
-"""An OpenTelemetry collector: where it is, what it is shown, and one request to it with what came of that.
+"""An OpenTelemetry collector: its address, its credentials, and one request to it with the outcome.
 
-What is sent is in `otlp.py`, when it is sent again in `trace_sender.py`.
+`otlp.py` makes the body; `trace_sender.py` retries.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _TOKEN, _TEXT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"), re.compile(r"[\x20-\
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A collector as config and environment have it; what traces say of whom they are."""
+    """A collector as config and environment define it, with the resource attributes of traces."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
@@ -46,13 +46,13 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Where that is, without what may be a secret of it."""
+        """The collector's scheme and host, without parts that may be secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
 
 
 def target_of(telemetry: Telemetry, environ: Mapping[str, str] = os.environ) -> Target:
-    """What the config says, and what it leaves out as the variables of OpenTelemetry say; ConfigError."""
+    """The collector from the config, completed from the variables of OpenTelemetry; ConfigError."""
     return Target(
         _url(telemetry, environ),
         _headers(telemetry, environ),
@@ -125,7 +125,7 @@ class OtelCollector:
         self._client = httpx.AsyncClient(verify=trust, trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  # all of it has one
 
     async def send(self, body: bytes) -> PostOutcome:
-        """Send a body of JSON; what came of it."""
+        """Send a body of JSON; return the outcome."""
         headers = {
             **self._target.headers,
             "Content-Type": "application/json",
@@ -177,7 +177,7 @@ async def _read(answer: httpx.Response) -> bytes:
 
 
 def _object(said: object) -> dict[str, object]:
-    """What a JSON object holds; nothing, where it is none."""
+    """Fields of a JSON object; empty for any other value."""
     if isinstance(said, bytes):
         try:
             said = json.loads(said)

@@ -1,6 +1,6 @@
-"""Spans in the words of OTLP: https://opentelemetry.io/docs/specs/otlp, its JSON over HTTP.
+"""Spans in OTLP: https://opentelemetry.io/docs/specs/otlp, its JSON over HTTP.
 
-What spans a job has is in `job_trace.py`.
+`job_trace.py` defines the spans of a job.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _INTERNAL, _ERROR = 1, 2
 
 
 class SpanEvent(NamedTuple):
-    """Something that happened in the course of a span: when (seconds since the epoch), what, in words."""
+    """An event in the course of a span: time (seconds since the epoch), name, text."""
 
     at: float
     name: str
@@ -44,7 +44,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TraceSpans:
-    """The spans of one trace, all below `root`. Of the same name it has the same ids, whoever sends it."""
+    """The spans of one trace, all below `root`. Its name determines its ids, whichever daemon sends it."""
 
     name: str
     root: Span
@@ -61,7 +61,7 @@ class TraceSpans:
 
 
 def body(trace: TraceSpans, resource: Mapping[str, Value], version: str) -> bytes:
-    """The request that exports a trace; `resource` says of whom it is, `version` is ours."""
+    """The request that exports a trace; `resource` describes its source, `version` is ours."""
     root = trace.span_id(trace.root)
     spans = [_span(trace, trace.root, ""), *(_span(trace, span, root) for span in trace.spans)]
     scope = {"name": "stoker", "version": version}

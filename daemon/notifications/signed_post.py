@@ -1,6 +1,6 @@
-"""One request to a webhook: how it is signed, sent within its time, and what came of it.
+"""One request to a webhook: signature, sending within its time, and outcome.
 
-When one is sent, and sent again, is in `webhook_sender.py`.
+`webhook_sender.py` decides when to send and to retry.
 """
 
 import asyncio
@@ -24,9 +24,10 @@ _LONGEST_WHY = 200
 
 @dataclass(frozen=True, slots=True)
 class PostOutcome:
-    """What came of a request, and why it was not taken; empty when it was.
+    """Outcome of a request, and the reason for a failure; empty for a success.
 
-    What is `final` will not be taken if it is sent again; `pause` is how many seconds the receiver asks for.
+    A `final` outcome will not change if the request is sent again; `pause` is the seconds that the receiver
+    asks to wait.
     """
 
     came: DeliveryOutcome
@@ -41,7 +42,7 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
 
 
 def secret_of(name: str, webhook: Webhook) -> str:
-    """With what its requests are signed; ConfigError when that is not there, or too short."""
+    """The key that signs a webhook's requests; ConfigError when it is missing or too short."""
     if webhook.secret_file is not None:
         key = f"webhooks.{name}.secret_file"
         secret = secret_in(webhook.secret_file, key)

@@ -1,6 +1,6 @@
-"""Has a collector told of each job that is over: its trace, again and again until it is taken or too old.
+"""Sends the trace of each finished job to a collector, again and again until accepted or too old.
 
-How it follows what happens is in `webhooks/follower.py`, and nothing is lost with a daemon that is killed.
+`event_sender.py` reads the events, so that nothing is lost with a daemon that is killed.
 """
 
 from collections import OrderedDict

@@ -1,7 +1,7 @@
-"""Tells one webhook what happens, in order, again and again until it is taken or too old.
+"""Sends events to one webhook in order, again and again until it accepts them or they are too old.
 
-How it follows what happens is in `event_sender.py`, how a request is made in `signed_post.py`; who runs the
-couriers, and keeps how far they are, in `notification_service.py`.
+`event_sender.py` reads the events, `signed_post.py` makes the requests, `notification_service.py` runs the
+senders and stores their progress.
 """
 
 import time

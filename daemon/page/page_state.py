@@ -1,7 +1,7 @@
-"""The cluster and the jobs as the page shows them, and what has changed of them since a moment ago.
+"""The cluster and the jobs as the page shows them, and their changes since a moment ago.
 
-One scene serves all who look. What it costs is what changes: a job's row is made when the store has written
-the job, a VM's when the loop's picture of it is another. Who is told of it, and how, is in `stream.py`.
+One scene serves all readers. Its cost is that of the changes: a job's row is made when the store has written
+the job, a VM's when the loop's snapshot of it changes. `stream.py` sends the scene.
 """
 
 import json
@@ -51,7 +51,7 @@ _COSTS_EVERY = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """What has changed from one look to the next."""
+    """Changes from one look to the next."""
 
     number: int
     jobs: Sequence[JobRow] = ()
@@ -88,7 +88,7 @@ class PageScene:
         self._estimates: Mapping[str, Estimate] | None = None
 
     def begin(self) -> None:
-        """Read what there is; RejectedError, StoreError."""
+        """Read the current state; RejectedError, StoreError."""
         self._scheduler.cluster()  # where another daemon leads, there is nothing to be read for
         self._store.news.begin()
         self._read(OPEN_JOB, MOST_OPEN)
@@ -102,7 +102,7 @@ class PageScene:
             self._forget()
 
     def look(self) -> Difference | None:
-        """What has changed since the last look; None when nothing has. RejectedError."""
+        """Changes since the last look; None without any. RejectedError."""
         news = self._store.news.take()
         cluster = self._scheduler.cluster()
         rows = {job_id: job_row(record) for job_id, record in news.items()}
@@ -247,7 +247,7 @@ class PageScene:
         return shown
 
     def _part(self, name: str, text: str, permit: Permit) -> str:
-        """A part, without what is for those alone who see everybody's jobs: money, and others in the line."""
+        """A part for a user that may see less: without money, and without other users' jobs in the line."""
         shown = self._shown(permit)
         if shown is None:
             return text
@@ -288,7 +288,7 @@ class _Own(Container[str]):
 
 
 def _told(permit: Permit, row: JobRow) -> str:
-    """A row, without the ids of others' jobs in what the daemon words."""
+    """A row with the ids of other users' jobs hidden in the daemon's texts."""
     text = permit.told(row.text, {row.id})
     if text == row.text:
         return text

@@ -1,7 +1,7 @@
-"""The routes of the page: itself at `/`, its files, sessions, what changes as it does, and the last hours.
+"""The routes of the page: the page at `/`, its files, sessions, live changes, and the last hours.
 
-All else that it shows it asks of the rest of the API. What a browser may do with it is said here: it runs no
-script but ours, asks nobody but this server, and stands in nobody's frame.
+The page requests everything else from the rest of the API. The headers restrict the browser: it runs only our
+scripts, requests only this server, and shows the page in no frame.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ def add_page(
 
     @app.get("/v1/timeline")
     def timeline(query: Annotated[schemas.TimelineQuery, Query()]) -> schemas.TimelineBody:
-        """Show what VMs did in the last hours, and who decided it."""
+        """Show the work of VMs in the last hours, and the decisions behind it."""
         until = time.time()
         since = until - 3600 * query.hours
         lately = store.lately.since(since, query.limit, schemas.MOST_DECISIONS)
@@ -89,7 +89,7 @@ def add_page(
 
     @app.get("/v1/bill/today")
     def today() -> schemas.TodayBody:
-        """Show what VMs cost today, beside what they would have cost by other reckonings."""
+        """Show the cost of VMs today, beside the cost by other reckonings."""
         until, cluster = scheduler.charge(), scheduler.cluster()
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
@@ -128,7 +128,7 @@ def _add_files(app: FastAPI, found: "Mapping[str, _PageFile]", index: cluster_sc
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        """Show a browser what can be asked."""
+        """Show the API's documentation in a browser."""
         return found["docs.html"].answer(request)
 
     @app.get("/page/{name}", include_in_schema=False)
@@ -157,7 +157,7 @@ def _add_sessions(app: FastAPI, doorkeeper: Authenticator, sessions: Sessions) -
 
     @app.delete("/v1/session", status_code=204)
     async def end(request: Request) -> Response:
-        """End the session whose cookie comes along."""
+        """End the session of the request's cookie."""
         sessions.end(request.headers)
         response = Response(status_code=204, headers=_UNSEEN)
         response.delete_cookie(COOKIE, **_cookie(request))
@@ -171,7 +171,7 @@ def _cookie(request: Request) -> dict[str, Any]:
 
 
 class _PageFile:
-    """A file that is in memory, and is sent again to those only who have another."""
+    """A file in memory, sent only to browsers that cache a different version."""
 
     def __init__(self, name: str, body: bytes) -> None:
         self._body = body

@@ -1,6 +1,6 @@
-"""What the page is told of a job and of a VM: rows of JSON, made once for all who look.
+"""Rows of JSON for jobs and VMs on the page, made once for all readers.
 
-Texts are masked and printable as in the API's bodies; that they are hostile is the page's to know.
+Texts are masked and printable as in the API's bodies; the page treats them as hostile.
 """
 
 import json
@@ -38,7 +38,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as the page lists it: its row, and what of it decides who is shown it, and where."""
+    """A job as the page lists it: its row, and the values that decide its readers and its place."""
 
     id: str
     owner: str
@@ -72,7 +72,7 @@ def vm_row(vm: VmStatus, shown: Callable[[str], bool] | None = None) -> str:
 
 
 def policy_part(status: PolicyStatus) -> Mapping[str, Any]:
-    """Who decides, and how that goes."""
+    """The acting policy, with its statistics."""
     shadow = status.shadow
     return {
         "name": _said(status.name),
@@ -106,7 +106,7 @@ def pools_part(pools: Sequence[PoolStatus]) -> Sequence[Mapping[str, Any]]:
 
 
 def estimate_part(estimates: Mapping[str, Estimate], line: Sequence[str]) -> Mapping[str, Sequence[float]]:
-    """Of these who wait: from when to when each starts (since the epoch), from what to what it costs."""
+    """Intervals of these waiting jobs: the start (since the epoch) and the cost, low and high."""
     return {
         job_id: (*map(round, (found.start.low, found.start.high)), found.cost.low, found.cost.high)
         for job_id in line
@@ -115,7 +115,7 @@ def estimate_part(estimates: Mapping[str, Estimate], line: Sequence[str]) -> Map
 
 
 def budget_part(budget: BudgetStatus | None) -> Mapping[str, Any] | None:
-    """What VMs have cost today of what they may."""
+    """Today's cost of VMs beside its limit."""
     if budget is None:
         return None
     return {
@@ -127,7 +127,7 @@ def budget_part(budget: BudgetStatus | None) -> Mapping[str, Any] | None:
 
 
 def dumped(value: object) -> str:
-    """As JSON in one line; JSON has neither infinity nor what is no number."""
+    """The value as JSON in one line; JSON lacks infinity and NaN."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:

@@ -32,7 +32,7 @@ class TimelineQuery(Query):
 
 
 class TimelineTask(Body):
-    """What a VM did for a job."""
+    """A task on a VM, for one job."""
 
     task_id: Said
     """The task's id in Mesos."""
@@ -83,7 +83,7 @@ class TimelineDecision(Body):
 
 
 class TimelineBody(Body):
-    """What happened on the VMs in the last hours."""
+    """Events on the VMs in the last hours."""
 
     since: float
     """From when."""
@@ -100,7 +100,7 @@ class TimelineBody(Body):
 
 
 class TodayBody(Body):
-    """What VMs cost today (UTC), and what they would have cost otherwise."""
+    """Cost of VMs today (UTC), beside the cost under other ways of charging."""
 
     day: str
     """Today, such as 2026-11-22."""
@@ -121,7 +121,7 @@ class TodayBody(Body):
 
 
 class SessionWish(DocumentedModel):
-    """What a session begins with."""
+    """Start of a session."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,7 +141,7 @@ class SessionBody(Body):
 
 
 def timeline_body(found: RecentActivity, since: float, until: float) -> TimelineBody:
-    """The answer for what was found."""
+    """The answer for the found activity."""
     return TimelineBody(
         since=since,
         until=until,

@@ -1,7 +1,8 @@
-"""Server-sent events: a snapshot of the scene, then what changes, to all who listen, at most twice a second.
+"""Server-sent events: a snapshot of the scene, then the changes, to all listeners, at most twice a second.
 
 There is one producer, and it rests while nobody listens. It keeps the last differences; a listener has no
-buffer of its own but its place among them. Who falls behind them, or comes back too late, gets a snapshot.
+buffer of its own but its place among them. A listener that falls behind them, or returns too late, gets a
+snapshot.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ class _StreamState:
 
 
 class SnapshotStream:
-    """What `/v1/stream` answers. For one thread, the event loop's."""
+    """The answer to `/v1/stream`. For one thread, the event loop's."""
 
     def __init__(self, scheduler: Scheduler, store: Store, page: str = "") -> None:
         """`page` says which page this daemon has: one that is open may be that of another."""
@@ -79,9 +80,9 @@ class SnapshotStream:
         self._state.changed.set()
 
     async def listen(self, permit: Permit, last: str) -> AsyncIterator[bytes]:
-        """What is to be sent to somebody who has heard all up to `last`.
+        """Messages for a listener that has received all up to `last`.
 
-        RejectedError when there are too many, or nothing can be told here; StoreError.
+        RejectedError when there are too many listeners, or this daemon cannot answer; StoreError.
         """
         self._check(permit)
         await self._produce()

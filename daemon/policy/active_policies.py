@@ -1,6 +1,6 @@
-"""Who decides and who looks on, as configured, as switched while the daemon runs, and as kept over restarts.
+"""Acting policy and shadow: as configured, as switched at run time, and as stored over restarts.
 
-How decisions are made in time is in `deciding`, what a shadow does in `shadow`.
+`policy_runner.py` limits the time of decisions, `shadow_policy.py` runs the shadow.
 """
 
 import json
@@ -42,9 +42,9 @@ class PolicySwitch:
         meanwhile: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Take what was set last, unless the config says something else since; PolicyError for no policy.
+        """Restore the last choice, unless the config has changed since; PolicyError for an invalid policy.
 
-        `meanwhile` is called about every second while a decision takes its time.
+        `meanwhile` is called about every second during a long decision.
         """
         self._config = config
         self._meanwhile = meanwhile
@@ -57,7 +57,7 @@ class PolicySwitch:
         self._lock = Lock()
 
     def acting(self) -> PolicyRunner:
-        """Who decides now, before the eyes of the shadow; those that were switched off end."""
+        """Runner of the acting policy, watched by the shadow; closes runners that were switched off."""
         with self._lock:
             deciders, shadow = self._deciders, self._shadow
             retired, self._retired = self._retired, []
@@ -74,30 +74,30 @@ class PolicySwitch:
             deciders.observe(job)
 
     def close(self) -> None:
-        """Let all threads end."""
+        """End all threads."""
         for each in (*self._retired, self._deciders, self._shadow):
             if each is not None:
                 each.close()
 
     def chosen(self) -> tuple[str, dict[str, Any]]:
-        """Who decides now: name and options."""
+        """Name and options of the acting policy."""
         with self._lock:
             config = self._deciders.config
         return config.name, config.options
 
     def status(self) -> PolicyStatus:
-        """Who decides, who looks on, and how that went so far."""
+        """Status of the acting policy and of the shadow."""
         with self._lock:
             shadow = None if self._shadow is None else self._shadow.status()
             return replace(self._deciders.status(), shadow=shadow)
 
     def trouble(self) -> str:
-        """That the acting policy fails again and again, in words; empty when it does not."""
+        """Repeated failure of the acting policy, in words; empty when it works."""
         with self._lock:
             return self._deciders.trouble
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
-        """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
+        """Switch the acting policy from the next round on; RejectedError when it cannot be made or stored."""
         self.check_allowed(name)
         try:
             chosen = PolicyChoice(name=name, **options)
@@ -113,7 +113,7 @@ class PolicySwitch:
         return self.status()
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
-        """Let another policy look on, or none; RejectedError when it cannot be made or kept."""
+        """Switch the shadow policy, or turn it off; RejectedError when it cannot be made or stored."""
         if name is not None:
             self.check_allowed(name)
         try:
@@ -169,7 +169,7 @@ class PolicySwitch:
         return Shadow(chosen, self._store.comparisons.add, seconds, sizes)
 
     def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
-        """What was chosen last, unless the config says something else, or no longer allows it."""
+        """Last chosen policy, unless the config names another one or no longer allows it."""
         kept = json.loads(self._store.get(key) or "{}")
         if "chosen" not in kept or kept["configured"] != _plain(configured):
             return configured

@@ -1,8 +1,8 @@
-"""Who decides, and rounds of decisions that end in time, whatever a policy does.
+"""Runs the acting policy in rounds of decisions that end in time, even when the policy hangs.
 
 A policy is foreign code: it may raise, return nonsense, or not return. So it decides in a thread of its own
-(`_Thinker`), for which the scheduling loop waits no longer than its time budget; then, and whenever it fails,
-the fallback decides. Only a policy that holds Python's interpreter lock for ever is beyond this.
+(`_Thinker`), and the scheduling loop waits no longer than its time budget; after a timeout or a failure, the
+fallback decides. Only a policy that holds Python's interpreter lock for ever is beyond this.
 """
 
 import time
@@ -65,9 +65,10 @@ class PolicyRunner:
         now: Callable[[], float] = time.time,
         sizes: Sizes | None = None,
     ) -> None:
-        """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision.
+        """Make the policies; PolicyError on failure. `seconds` is the budget of one decision.
 
-        `memory` has what policies of a name have learned; `meanwhile` is called now and then until they do.
+        `memory` has the learned state of policies by name; `meanwhile` is called at intervals while waiting
+        for a decision.
         """
 
         def thinker(config: PolicyChoice) -> _Thinker:
@@ -91,7 +92,7 @@ class PolicyRunner:
         self._explained_wait = ("", "")
 
     def close(self) -> None:
-        """Let the threads end; one whose policy never returns is left behind."""
+        """End the threads; one with a policy that never returns is left behind."""
         self._acting.close()
         if self._second is not None:
             self._second.close()
@@ -103,7 +104,7 @@ class PolicyRunner:
             self._second.observe(ended)
 
     def status(self) -> PolicyStatus:
-        """Who decides and how that went so far."""
+        """Status of the acting policy and its results so far."""
         return PolicyStatus(
             self.config.name,
             self.config.options,
@@ -119,7 +120,7 @@ class PolicyRunner:
 
     @property
     def trouble(self) -> str:
-        """That the policy fails again and again, in words; empty when it does not."""
+        """Repeated failure of the policy, in words; empty when it works."""
         if self.failing < _FAILS:
             return ""
         instead = "jobs wait" if self._second is None else f"{self._second.name} decides instead"
@@ -129,7 +130,7 @@ class PolicyRunner:
     def decide(
         self, view: ClusterView, requests: Sequence[PlacementRequest]
     ) -> tuple[Decided, tuple[Explanation, ...]]:
-        """Decide about the queue until it is empty or the policy waits; what to keep, and why."""
+        """Decide about the queue until it is empty or the policy waits; return event and explanations."""
         explanations: list[Explanation] = []
 
         def explained() -> Iterator[Verdict]:
@@ -188,9 +189,9 @@ class PolicyRunner:
 
 @dataclass(slots=True)
 class _Batch:
-    """Decisions asked of a policy: its thread writes, the loop reads; `lock` guards what follows it.
+    """Decisions asked of a policy: its thread writes, the loop reads; `lock` guards the fields after it.
 
-    Once abandoned, nothing is added any more.
+    An abandoned batch gets no more verdicts.
     """
 
     view: ClusterView
@@ -204,7 +205,7 @@ class _Batch:
     abandoned: bool = False
 
     def add(self, verdict: Verdict) -> bool:
-        """Take a verdict that came in time; tell whether another is wanted."""
+        """Add a verdict that came in time; return whether another is wanted."""
         with self.lock:
             if self.abandoned:
                 return False
@@ -213,7 +214,7 @@ class _Batch:
             return not verdict.faults and len(self.verdicts) < self.limit
 
     def late(self, seconds: float) -> float:
-        """How many seconds are left of the budget; when none are, the batch is abandoned."""
+        """Seconds left of the budget; abandons the batch when none are left."""
         with self.lock:
             left = self.began + seconds - time.monotonic()
             self.abandoned = left <= 0 and not self.done.is_set()
@@ -221,7 +222,7 @@ class _Batch:
 
     @property
     def left(self) -> tuple[ClusterView, WaitingRequests]:
-        """What the verdicts so far left of view and queue."""
+        """View and queue that remain after the verdicts so far."""
         last = self.verdicts[-1] if self.verdicts else None
         if last is None or not isinstance(last.decision, Place):
             return self.view, self.queue
@@ -232,7 +233,7 @@ class _Batch:
 
 
 class _Thinker:
-    """A policy in a thread of its own; while it is busy with what was abandoned, it is asked nothing new."""
+    """A policy in a thread of its own; it gets no new work while it is busy with an abandoned batch."""
 
     def __init__(
         self,
@@ -259,7 +260,7 @@ class _Thinker:
 
     @property
     def busy(self) -> float:
-        """For how many seconds it has been at a decision that nobody waits for any more; 0 when it is not."""
+        """Seconds spent so far on an abandoned decision; 0 when there is none."""
         overdue = self._overdue
         if overdue is None or overdue.done.is_set():
             return 0.0
@@ -267,22 +268,22 @@ class _Thinker:
 
     @property
     def cut_short(self) -> int:
-        """How many of its decisions its own safety stop has ended."""
+        """Number of decisions ended by the policy's own time limit."""
         return self._policy.cut_short if isinstance(self._policy, TimedPolicy) else 0
 
     @property
     def guarded(self) -> int:
-        """How many decisions its guard has taken in its place."""
+        """Number of decisions made by the policy's guard."""
         return self._policy.guarded if isinstance(self._policy, GuardedPolicy) else 0
 
     def close(self) -> None:
-        """Let the thread end as soon as the policy is done; wait a while for what it has learned."""
+        """End the thread once the policy is done; wait a while for its learned state."""
         self._inbox.put(None)
         if self._memory is not None and isinstance(self._policy, Keeper):
             self._thread.join(_LAST_WORDS)
 
     def observe(self, ended: EndedJob) -> None:
-        """A job is over; the policy is told before it decides again."""
+        """Pass an ended job to the policy before its next decision."""
         if isinstance(self._policy, Observer):
             self._inbox.put(ended)
 
@@ -345,7 +346,7 @@ def _named(policy: str, fault: str) -> str:
 
 
 def _failed(batch: _Batch, fault: str) -> Verdict:
-    """The verdict on what the batch's verdicts left, about which the policy decided nothing."""
+    """Verdict for a policy's failure on the view and queue that the batch's verdicts left."""
     view, queue = batch.left
     wait = Wait(f"the decision could not be executed: {fault}")
     return Verdict(queue[0], view, wait, (fault,))

@@ -1,6 +1,6 @@
-"""What policies have learned, kept in the job store over restarts and over changes of the policy.
+"""Learned state of policies, stored over restarts and over changes of the policy.
 
-A policy that learns has `state` and `restore`; what is in a state is its own business.
+A policy that learns has `state` and `restore`; the content of a state is the policy's own.
 """
 
 import base64
@@ -27,7 +27,7 @@ class Memory:
         self._kept_at = time.monotonic()
 
     def recall(self, policy: Keeper) -> None:
-        """Give the policy what one of its name had learned."""
+        """Restore the policy from the stored state of its name."""
         try:
             kept = self._store.get(self._key)
             if kept is not None:
@@ -37,7 +37,7 @@ class Memory:
             log.error("cannot read what it had learned, and begins afresh", policy=self._name, why=why)
 
     def keep(self, policy: Keeper, *, at_once: bool = False) -> None:
-        """Store what the policy has learned, if it is time to."""
+        """Store the policy's learned state if it is due."""
         if not at_once and time.monotonic() < self._kept_at + PAUSE:
             return
         self._kept_at = time.monotonic()

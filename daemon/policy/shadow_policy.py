@@ -1,8 +1,8 @@
 """A policy that decides beside the acting one and never acts.
 
-It is shown the same views and requests, thinks in a thread of its own, and what it makes of them is kept for
-comparison. When it is slow it misses decisions; when it fails, that is counted here. The acting policy
-notices neither. What is compared, and at what price, is in `shadow_comparison`.
+It gets the same views and requests and decides in a thread of its own; its decisions are stored for
+comparison. A slow shadow misses decisions; its failures are counted here. The acting policy notices neither.
+`shadow_comparison` defines the comparison and its prices.
 """
 
 import time
@@ -45,7 +45,7 @@ class Shadow:
         seconds: float,
         sizes: Sizes | None = None,
     ) -> None:
-        """Make the policy; PolicyError when that cannot be. `keep` stores comparisons.
+        """Make the policy; PolicyError on failure. `keep` stores comparisons.
 
         A decision that takes more than `seconds` is a fault and not compared.
         """
@@ -65,18 +65,18 @@ class Shadow:
         Thread(target=self._run, name=f"shadow {config.name}", daemon=True).start()
 
     def watch(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
-        """Take note of a decision, unless too many wait already."""
+        """Queue a decision for the shadow, unless too many wait already."""
         if self._inbox.qsize() < _BACKLOG:
             self._inbox.put((verdict, queue, policy))
         else:
             self._missed += 1
 
     def close(self) -> None:
-        """Let the thread end as soon as the policy is done with what it has been shown."""
+        """End the thread once the policy has decided on everything queued."""
         self._inbox.put(None)
 
     def status(self) -> ShadowStatus:
-        """How it has been doing since it was set."""
+        """Status of the shadow since it was set."""
         return ShadowStatus(
             self.config.name,
             self.config.options,
@@ -102,7 +102,7 @@ class Shadow:
         self._flush()
 
     def _next(self, flush_at: float) -> _Seen | None:
-        """Wait for the next decision; what is pending is kept in time, whether one comes or not."""
+        """Wait for the next decision; pending comparisons are stored in time, even when none comes."""
         if self._pending:
             try:
                 return self._inbox.get(timeout=max(flush_at - time.monotonic(), 0.0))

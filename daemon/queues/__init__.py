@@ -1,4 +1,4 @@
-"""The queues of the daemon: as configured, as changed while it runs, at the door, and as users see them.
+"""The daemon's queues: configuration, changes at run time, admission of jobs, and status for users.
 
-What they mean for who goes first is in `environment.sharing`.
+`environment.queues` decides their effect on the order of jobs.
 """

@@ -1,6 +1,6 @@
-"""The queues as configured, as changed while the daemon runs, and as kept over restarts.
+"""Queues as configured, changed while the daemon runs, and stored over restarts.
 
-What a queue may be is said in `conf.schema.sharing`, who may enter one in `admission.py`.
+`conf.schema.sharing` defines valid queues, `queue_admission.py` admits jobs to them.
 """
 
 import json
@@ -36,9 +36,9 @@ _NAME: TypeAdapter[str] = TypeAdapter(QueueName)
 
 
 class LiveQueues:
-    """What queues there are now. Every method may be called from any thread and raises RejectedError only.
+    """The present queues. Every method may be called from any thread and raises RejectedError only.
 
-    A change holds over restarts until the config says something else of that queue than it said then.
+    A change holds over restarts until the config's settings of that queue change.
     """
 
     def __init__(self, config: Config, store: Store, changed: Callable[[], None] = lambda: None) -> None:
@@ -56,15 +56,15 @@ class LiveQueues:
 
     @property
     def own(self) -> tree.Own:
-        """What each queue says of itself, by path."""
+        """Own settings of each queue, by path."""
         return self._own
 
     def queues(self) -> Queues:
-        """What holds for each; without any, a job may name what it likes."""
+        """Effective settings of each queue; when empty, a job may name any queue."""
         return NO_QUEUES if self._sharing is None else self._sharing.queues
 
     def sharing(self) -> Sharing | None:
-        """How the cluster is shared; None where it is not."""
+        """Sharing rules of the cluster; None where it is not shared."""
         return self._sharing
 
     def is_changed(self, path: str) -> bool:
@@ -72,12 +72,12 @@ class LiveQueues:
         return path in self._changes
 
     def put(self, path: str, queue: QueueSettings) -> bool:
-        """Let a queue say this of itself; whether it is new."""
+        """Replace a queue's own settings; return whether it is new."""
         with self._lock:
             return self._put(path, queue)
 
     def patch(self, path: str, values: Mapping[str, Any]) -> bool:
-        """Let it say this beside what it says already, or no more where that is None; whether it is new."""
+        """Merge values into a queue's own settings (None removes one); return whether the queue is new."""
         with self._lock:
             there = self._own.get(path)
             merged = _merged({} if there is None else tree.plain(there), values)
@@ -88,7 +88,7 @@ class LiveQueues:
             return self._put(path, queue)
 
     def remove(self, path: str) -> None:
-        """Let there be no such queue any more."""
+        """Remove a queue."""
         with self._lock:
             if path == DEFAULT_QUEUE:
                 detail = f"{path} is always there: jobs that name no queue are in it"
@@ -103,7 +103,7 @@ class LiveQueues:
         log.info("removed", queue=path)
 
     def spent(self, day: str, found: Iterable[tuple[str, str, float]]) -> tuple[Spent, ...]:
-        """What queues and users were charged on a day, of dollars by queue and owner of jobs."""
+        """Charges of queues and users on a day, from dollars by queue and owner of jobs."""
         if self._sharing is None:
             return ()
         sums: dict[Scope, float] = {}
@@ -113,7 +113,7 @@ class LiveQueues:
         return tuple(Spent(day, *scope, dollars) for scope, dollars in sums.items())
 
     def tell_strays(self, jobs: Iterable[JobRecord]) -> None:
-        """Say which of these jobs, taken up, are in no queue that there is; they go on all the same."""
+        """Log which of these restored jobs are in missing queues; they go on all the same."""
         if not (queues := self.queues()):
             return
         strays = Counter(j.job.queue for j in jobs if not j.ended and j.job.queue not in queues.leaves)
@@ -161,7 +161,7 @@ class LiveQueues:
             raise RejectedError(409, "The queue has jobs", f"{path} {what}: it has {jobs} not over; {listed}")
 
     def _keep(self, own: tree.Own, path: str, chosen: QueueSettings | None) -> None:
-        """Have other queues from now on, of which one was changed; nothing is when that cannot be."""
+        """Store and apply a tree of queues with one changed queue; on failure nothing changes."""
         try:
             specs = _checked(own)
         except ConfigError as error:
@@ -180,14 +180,14 @@ class LiveQueues:
         self._changed()
 
     def _have(self, specs: Mapping[str, QueueSpec], changes: dict[str, dict[str, Any]]) -> None:
-        """These are the queues from now on."""
+        """Apply these queues from now on."""
         if self._configured and not specs:  # all were removed, but a job cannot name what it likes for that
             specs = {DEFAULT_QUEUE: QueueSpec()}
         self._changes, self._own = changes, tree.own(specs)
         self._sharing = sharing_of(self._order, specs)
 
     def _take_up(self) -> None:
-        """Change what an earlier daemon was told to, as far as the config says what it said then."""
+        """Repeat an earlier daemon's changes, as far as the config still has the values that it had then."""
         kept: dict[str, dict[str, Any]] = json.loads(self._store.get(_FACT) or "{}")
         changes: dict[str, dict[str, Any]] = {}
         own = dict(self._configured)
@@ -246,14 +246,14 @@ NO_QUEUES = Queues()
 
 
 def no_queue(path: str, found: Collection[str]) -> RejectedError:
-    """That there is no such queue, and which there are."""
+    """Error for a missing queue, which names the existing ones."""
     there = tree.named(list(found), path)
     detail = f"there is no queue {path[:300]}; there are {there}" if there else "there are no queues"
     return RejectedError(404, "No such queue", detail)
 
 
 def _checked(own: tree.Own) -> Mapping[str, QueueSpec]:
-    """These queues as a tree; ConfigError when they do not go together."""
+    """Build a tree of these queues; ConfigError when they do not go together."""
     return build(SharingFile, {"queues": tree.nested(own)}, "the tree").queues
 
 

@@ -1,6 +1,6 @@
-"""What queues and users have held of late, kept over restarts: without it a fair order begins anew with each.
+"""Recent use of queues and users, stored over restarts: without it fair order would begin anew each time.
 
-What counts of it, and for how long, is said in `environment.queues.shares`.
+`environment.queues.shares` decides how, and for how long, past use counts.
 """
 
 import math
@@ -25,17 +25,17 @@ _KEPT_AS: TypeAdapter[_Kept] = TypeAdapter(_Kept)
 
 
 class PastUse:
-    """When to keep it again; for the loop's thread."""
+    """Schedules the storing of past use; for the loop's thread."""
 
     def __init__(self) -> None:
         self._next, self._last = time.monotonic() + EVERY, ""
 
     def come_due(self) -> None:
-        """Keep it with whatever is kept next: the daemon is about to end."""
+        """Store it with the next write: the daemon is about to end."""
         self._next = -math.inf
 
     def facts(self, standings: Callable[[], Standings | None]) -> dict[str, str]:
-        """What to keep of it now: mostly nothing."""
+        """Facts to store now: mostly none."""
         if time.monotonic() < self._next:
             return {}
         self._next = time.monotonic() + EVERY
@@ -50,7 +50,7 @@ class PastUse:
 
 
 def kept(standings: Standings) -> str:
-    """What is kept of a moment, of those who have had most; empty where there is nothing to remember."""
+    """Encode the past use of the queues and users with the most of it; empty where there is none."""
     step, half_life = standings.step, standings.sharing.half_life
     pasts = [(scope, use.past_at(step, half_life)) for scope, use in standings.every()]
     had = [(standings.part(past), scope, past) for scope, past in pasts]
@@ -65,7 +65,7 @@ def kept(standings: Standings) -> str:
 
 
 def taken_up(text: str | None, now: float) -> tuple[PastUsage, ...]:
-    """What an earlier daemon kept; nothing of what cannot be read."""
+    """Decode an earlier daemon's past use; empty where it is unreadable."""
     if not text:
         return ()
     try:

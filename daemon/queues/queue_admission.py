@@ -1,6 +1,6 @@
-"""What a job passes at the door of its queue: that takes jobs, its user may, it could run, there is room.
+"""Admission checks of a job's queue: it accepts jobs, the user is allowed, the job could run, there is room.
 
-Who goes first of those within, and who waits for which limit, is the cluster model's business.
+The cluster model decides the order within queues, and the limits that jobs wait for.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ PAUSE = "30"
 
 
 def check(queues: Queues, spec: JobSpec) -> None:
-    """Raise RejectedError when the queue that a job names takes none such, whatever the cluster."""
+    """Raise RejectedError when the job's queue accepts no such job on any cluster."""
     if not queues:
         return
     queue = queues.get(spec.queue)
@@ -48,19 +48,19 @@ def check_priority(queues: Queues, spec: JobSpec) -> None:
 
 
 def spot_of(queues: Queues, spec: JobSpec) -> SpotUse:
-    """Which VMs a job may use: what it says, or its queue where that is stricter."""
+    """Permitted VMs of a job: its own setting, or its queue's where that is stricter."""
     if not queues:
         return spec.spot
     return stricter(queues.line(spec.queue)[-1].spot, spec.spot) or spec.spot
 
 
 def priority_of(queues: Queues, spec: JobSpec) -> int:
-    """How a job stands beside others: as it says, or else as its queue does."""
+    """Priority of a job: its own, or else its queue's."""
     return queues.line(spec.queue)[-1].priority if spec.priority is None else spec.priority
 
 
 def never(queues: Queues, spec: JobSpec, needs: Resources) -> str:
-    """Why a job that needs so much at least could run in its queue at no time; empty when it could."""
+    """Reason why a job with this minimum need could never run in its queue; empty when it could."""
     if not queues:
         return ""
     for queue in reversed(queues.line(spec.queue)):
@@ -71,7 +71,7 @@ def never(queues: Queues, spec: JobSpec, needs: Resources) -> str:
 
 
 def too_dear(queues: Queues, spec: JobSpec, needs: Iterable[tuple[Resources, int]], vms: Iterable[Vm]) -> str:
-    """Why no VMs are cheap enough for its queue to have so much of each size; empty when some are.
+    """Reason why no VMs are cheap enough for its queue at these sizes; empty when some are.
 
     An executor costs its share of its VM's price, as its job is charged.
     """
@@ -93,7 +93,7 @@ def too_dear(queues: Queues, spec: JobSpec, needs: Iterable[tuple[Resources, int
 
 
 class QueueAdmission:
-    """Who may wait yet in queues that bound how many do. Every method may be called from any thread."""
+    """Admits jobs to queues with a limit on waiting jobs. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -102,11 +102,11 @@ class QueueAdmission:
         self._coming: Counter[tuple[str, str | None]] = Counter()
 
     def note(self, waiting: Waiting) -> None:
-        """So many wait now."""
+        """Set the counter of waiting jobs."""
         self._waiting = waiting
 
     def enter(self, queues: Queues, spec: JobSpec) -> RejectedError | None:
-        """Let a job in; why not, when it cannot be."""
+        """Admit a job; return the reason when it is rejected."""
         if not queues:
             return None
         number = spec.count or 1
@@ -117,7 +117,7 @@ class QueueAdmission:
         return None
 
     def full(self, queues: Queues, spec: JobSpec) -> RejectedError | None:
-        """Why a job could not be let in now; None when it could."""
+        """Rejection that a job would get now; None when it would be admitted."""
         with self._lock:
             return self._full(queues, spec, spec.count or 1) if queues else None
 
@@ -134,7 +134,7 @@ class QueueAdmission:
         return None
 
     def leave(self, path: str, user: str, number: int = 1) -> None:
-        """So many jobs that were let in wait by now, or came to nothing."""
+        """Discount admitted jobs that are now counted as waiting, or were never submitted."""
         with self._lock:
             for place in _places(path, user):
                 self._coming[place] -= number
@@ -150,13 +150,13 @@ def _places(path: str, user: str) -> list[tuple[str, str | None]]:
 
 
 def _bounds(queue: Queue) -> Iterator[tuple[Most, str, str]]:
-    """What bounds a queue, each with whom it bounds, in words, and its key in the config."""
+    """Bounds of a queue, each with its subject in words, and its key in the config."""
     yield queue.most, f"queue {queue.path}", "most"
     yield queue.most_per_user, f"each user of queue {queue.path}", _PER_USER
 
 
 def _beyond(most: Most, needs: Resources, key: str) -> str:
-    """How the bound is less than what is needed, in words; empty when it is not."""
+    """How the bound is below the need, in words; empty when it is not."""
     for name, bound in most.resources.items():
         if needs.get(name) > thousandths(bound):
             said = f"{key}.{'memory' if name == 'mem' else name}"

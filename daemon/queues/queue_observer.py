@@ -1,7 +1,7 @@
-"""How the scheduling loop sees queues now and then, and what it tells of them besides.
+"""Observes queues at intervals for the scheduling loop, and collects events and facts about them.
 
-What is seen is said in `queue_snapshot.py`, who waits in `waiting.py`, what is remembered over restarts in
-`past_usage.py`, whose allowance is used up in `spending_limits.py`.
+`queue_snapshot.py` makes snapshots, `waiting_counts.py` counts waiting jobs, `past_usage.py` stores past use,
+`spending_limits.py` detects used-up allowances.
 """
 
 import time
@@ -16,12 +16,12 @@ from environment.model.cluster_model import ClusterModel
 
 
 class QueueWatch:
-    """Watched by the thread that owns the model; what was seen, anybody may read."""
+    """Used by the thread that owns the model; the last snapshot may be read from any thread."""
 
     def __init__(
         self, book: WaitingBook, now: Callable[[], float], read: Callable[[str], str | None]
     ) -> None:
-        """`book` says who waits; `read` gives facts of the store by their keys."""
+        """`book` counts waiting jobs; `read` returns facts of the store by their keys."""
         self._book, self._past_use, self._allowances = book, PastUse(), SpendingLimits(now, read)
         self._next_look = 0.0
         #: How queues were seen last; None where the cluster is not shared.
@@ -30,7 +30,7 @@ class QueueWatch:
         self.waits_since: float | None = None
 
     def look(self, model: ClusterModel) -> None:
-        """See how queues and the order are, now and then: it goes through the first who wait."""
+        """Take a snapshot of queues and order at intervals: it passes over the first waiting jobs."""
         if (began := time.monotonic()) < self._next_look:
             return
         self.sight = sight_of(model, self._book)
@@ -40,7 +40,7 @@ class QueueWatch:
         self._next_look = next_look(began, time.monotonic())
 
     def take_news(self, model: ClusterModel) -> tuple[list[HistoryEvent], dict[str, str]]:
-        """What has happened since it was taken last, and facts for the store."""
+        """Return events since the last call, and facts for the store."""
         happened, told = self._allowances.take_news()
         return happened, {**self._past_use.facts(model.standings), **told}
 

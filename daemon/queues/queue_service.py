@@ -1,4 +1,4 @@
-"""What the API asks of queues: how they do, and that they be others; see `contract.QueueOffice`."""
+"""Queue operations of the API: status, changes, removal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ class QueueService:
     """Answers for the queues. Every method may be called from any thread and raises RejectedError only."""
 
     def __init__(self, live: LiveQueues, sight: Callable[[], QueueSnapshot | None]) -> None:
-        """`sight` is what is seen of them now."""
+        """`sight` returns the latest snapshot of the queues."""
         self._live = live
         self._sight = sight
 
@@ -28,7 +28,7 @@ class QueueService:
         return QueuesStatus(tuple(self._statuses().values()), () if sharing is None else sharing.order)
 
     def one(self, path: str) -> QueueStatus:
-        """One of them."""
+        """Status of one queue."""
         statuses = self._statuses()
         if path not in statuses:
             raise no_queue(path, list(statuses))
@@ -43,17 +43,17 @@ class QueueService:
             raise RejectedError(422, "No such queue", detail)
 
     def put(self, path: str, settings: QueueSettings) -> tuple[QueueStatus, bool]:
-        """Let a queue say this of itself; the queue, and whether it is new."""
+        """Set a queue's own settings; return the queue, and whether it is new."""
         new = self._live.put(path, settings)
         return self.one(path), new
 
     def patch(self, path: str, values: Mapping[str, Any]) -> tuple[QueueStatus, bool]:
-        """Let it say this beside what it says; the queue, and whether it is new."""
+        """Merge values into a queue's own settings; return the queue, and whether it is new."""
         new = self._live.patch(path, values)
         return self.one(path), new
 
     def remove(self, path: str) -> QueueStatus:
-        """Let there be no such queue any more; the queue as it was."""
+        """Remove a queue; return it as it was."""
         there = self.one(path)
         self._live.remove(path)
         return there

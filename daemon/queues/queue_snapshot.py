@@ -1,6 +1,6 @@
-"""What is seen of queues and of the order at a moment: shares, who waits, who is before whom, and why.
+"""Snapshot of queues and order: shares, waiting jobs, positions in the order, and the reasons for them.
 
-Made by the scheduling loop of what its model holds, now and then; everything else is worked out by who asks.
+The scheduling loop makes it from its model at intervals; everything else is derived on request.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,10 +29,10 @@ _NOTICEABLE = 1.05
 
 @dataclass(frozen=True)
 class QueueSnapshot:
-    """A moment of queues and order; `first` are the jobs that are placed first, in order, by their ids.
+    """Snapshot of queues and order; `first` are the ids of the first jobs in order.
 
-    `waiting` is how many wait in each queue, with those below it, `longest` which of them waits for longest
-    and since when (seconds); `stray` are queues that are not there, but have jobs that wait.
+    `waiting` is the number of waiting jobs in each queue, with those below it, `longest` the job that has
+    waited longest and since when (seconds); `stray` are missing queues that still have waiting jobs.
     """
 
     standings: Standings
@@ -50,11 +50,11 @@ class QueueSnapshot:
         return ShareLimits(self.standings.sharing.queues)
 
     def place(self, job_id: str) -> int | None:
-        """How many jobs are before this one in the order; None where it is not among the first."""
+        """Number of jobs before this one in the order; None where it is not among the first."""
         return self._places.get(job_id)
 
     def why(self, record: JobRecord) -> str:
-        """Why a job that waits is not the first; empty for the first, and where none is known."""
+        """Reason why a waiting job is not the first; empty for the first, and where none is known."""
         if (place := self.place(record.job.id)) == 0 or not self.first:
             return ""
         job = record.job
@@ -86,7 +86,7 @@ class QueueSnapshot:
         return frozenset((*self.waiting, *self.standings.uses))
 
     def uses(self) -> dict[str, QueueUse]:
-        """What each queue has, by path; those that are not there are among them where they have jobs."""
+        """Use of each queue, by path, including missing queues that have jobs."""
         queues = self.standings.sharing.queues
         held = (path for path in self.standings.uses if path not in queues)
         stray = {path for path in held if self.standings.of((path, None)).held} | set(self.stray)
@@ -109,13 +109,13 @@ class QueueSnapshot:
 
 
 def next_look(began: float, ended: float) -> float:
-    """When to look again after a look, on the same clock, seconds: the dearer it was, the later."""
+    """Time of the next snapshot on the same clock, seconds: the longer one took, the later."""
     least, most = _BETWEEN
     return ended + min(max(_TIMES * (ended - began), least), most)
 
 
 def sight_of(model: ClusterModel, book: WaitingBook) -> QueueSnapshot | None:
-    """What is to be seen now; None where the cluster is not shared. For the thread that owns the model."""
+    """Take a snapshot; None where the cluster is not shared. For the thread that owns the model."""
     if (standings := model.standings()) is None:
         return None
     requests = (request for request in model.requests() if not request.joins)

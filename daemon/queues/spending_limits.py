@@ -1,7 +1,6 @@
-"""Queues and users that have used up what they may cost, an hour or a day: each is told of once a day (UTC).
+"""Queues and users that have spent their hourly or daily limit: each is reported once a day (UTC).
 
-That their jobs wait then is `environment.queues.limits`' business; what all VMs together may cost is
-`daemon.scheduler.budget`'s.
+`environment.queues.limits` makes their jobs wait; `daemon.scheduler.budget` limits the cost of all VMs.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ _KEPT_AS: TypeAdapter[_Told] = TypeAdapter(_Told)
 
 
 class SpendingLimits:
-    """For the scheduling loop."""
+    """Detects spent limits; for the scheduling loop."""
 
     def __init__(self, now: Callable[[], float], read: Callable[[str], str | None]) -> None:
         """`now` is in seconds, `read` has the store's facts."""
@@ -37,7 +36,7 @@ class SpendingLimits:
         self._news: list[HistoryEvent] = []
 
     def observe(self, standings: Standings) -> None:
-        """See who has used it up by now; StoreError when it cannot be read who was told of."""
+        """Report newly spent limits; StoreError when the earlier reports cannot be read."""
         now = self._now()
         day = day_of(now)
         if self._told is None:
@@ -59,7 +58,7 @@ class SpendingLimits:
             self._news.append(HistoryEvent(now, None, "budget spent", said))
 
     def take_news(self) -> tuple[list[HistoryEvent], dict[str, str]]:
-        """What is new since, and the fact that it is told."""
+        """Return the events since the last call, and the fact that records their report."""
         news, self._news = self._news, []
         if not news or self._told is None:
             return [], {}
@@ -67,7 +66,7 @@ class SpendingLimits:
 
 
 def _used_up(standings: Standings) -> Iterator[tuple[Scope, str, str]]:
-    """Which queues and users, by what limit, in words."""
+    """Yield queues and users with a spent limit, with the limit, in words."""
     for queue in standings.sharing.queues:
         for most, of_users in ((queue.most, False), (queue.most_per_user, True)):
             if most.dollars_per_day is None and most.dollars_per_hour is None:
@@ -87,7 +86,7 @@ def _of(standings: Standings, scope: Scope, most: Most) -> Iterator[tuple[str, s
 
 
 def _taken_up(text: str | None) -> _Told:
-    """Of whom an earlier daemon told; of nobody where that cannot be read."""
+    """Decode an earlier daemon's reports; empty where they are unreadable."""
     try:
         return _KEPT_AS.validate_json(text) if text else ("", set())
     except ValidationError as error:

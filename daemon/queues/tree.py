@@ -1,6 +1,6 @@
-"""A tree of queues as what each says of itself, by path, and as the config has it.
+"""A tree of queues, as own settings by path and in the config's form.
 
-A change of one queue is a change of one value here; what is right of all together, `conf.schema` says.
+A change of one queue changes one value here; `conf.schema` validates them all together.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,18 +16,18 @@ _NAMED = 10
 
 
 def own(queues: Mapping[str, QueueSpec]) -> dict[str, QueueSettings]:
-    """What each queue of a tree says of itself."""
+    """Own settings of each queue of a tree."""
     return {path: settings(queue) for path, queue in paths(queues)}
 
 
 def settings(queue: QueueSettings) -> QueueSettings:
-    """What it says of itself alone."""
+    """Own settings of a queue alone."""
     said = {name: getattr(queue, name) for name in QueueSettings.model_fields}
     return QueueSettings.model_construct(**said)
 
 
 def nested(queues: Own) -> dict[str, Any]:
-    """The tree of these queues as a config has it; without those of which one above is not there."""
+    """Tree of these queues in the config's form; without queues that lack a parent."""
     top: dict[str, Any] = {}
     inner = {"": top}
     for path, queue in queues.items():
@@ -38,7 +38,7 @@ def nested(queues: Own) -> dict[str, Any]:
 
 
 def plain(queue: QueueSettings) -> dict[str, Any]:
-    """What a queue says beyond what holds of any, as JSON has it."""
+    """Settings of a queue that differ from the defaults, in JSON form."""
     return queue.model_dump(mode="json", exclude_defaults=True, include=set(QueueSettings.model_fields))
 
 

@@ -1,6 +1,6 @@
-"""How many jobs wait in each queue, of which users, and which of them for longest.
+"""Counts of waiting jobs by queue and user, and the longest waiting one.
 
-Which of them is next is the cluster model's business.
+The cluster model decides which job is next.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from environment.model.messages.records import JobRecord
 
 
 class WaitingBook:
-    """The jobs that wait as a whole. `note` and `longest` are for one thread, `waiting` is for any."""
+    """The waiting jobs as a whole. `note` and `longest` are for one thread, `waiting` is for any."""
 
     def __init__(self) -> None:
         #: Since when, by queue and job, of those whom nothing holds; in the order in which they came to wait.
@@ -22,7 +22,7 @@ class WaitingBook:
         self._counts: Counter[tuple[str, str | None]] = Counter()
 
     def note(self, records: Iterable[JobRecord]) -> None:
-        """These have changed, or are new."""
+        """Record changed or new jobs."""
         for record in records:
             job, queued = record.job, record.state == "queued"
             if queued and not record.held:
@@ -42,7 +42,7 @@ class WaitingBook:
                         del self._counts[path, user]
 
     def waiting(self, path: str, user: str | None = None) -> int:
-        """How many wait in a queue and below it, of a user or of all."""
+        """Number of jobs waiting in a queue and below it, of a user or of all."""
         return self._counts.get((path, user), 0)
 
     def longest(self) -> Mapping[str, tuple[str, float]]:

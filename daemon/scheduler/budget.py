@@ -1,7 +1,7 @@
-"""What VMs have cost today, and whether that is more than they may: said, and acted on where it is to be.
+"""The day's cost of VMs against the budget: reports an excess and, where configured, stops openings.
 
-A day is one of UTC. What is charged is told by the cluster model; what was charged before this daemon led is
-in the store. What it means that openings are held back is the model's business.
+A day is one of UTC. The cluster model reports charges; the store holds the charges from before this daemon
+led. The model applies the stop of openings.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ FACT = "budget"
 
 
 class BudgetWatch:
-    """Adds up what a day costs. For the scheduling loop; `status` and `trouble` are for any thread."""
+    """Sum of a day's cost. For the scheduling loop; `status` and `trouble` are for any thread."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BudgetWatch:
         self._held = ""
 
     def begin(self) -> None:
-        """Take up what the store knows of today; StoreError when it cannot be read."""
+        """Load today's charges from the store; StoreError when it cannot be read."""
         self._day = day_of(self._now())
         self._said = self._read(FACT) or ""
         self._dollars = self._spent(self._day) if self._rules else 0.0
@@ -65,7 +65,7 @@ class BudgetWatch:
                 self._dollars += charge.dollars
 
     def look(self) -> list[OpeningsHeld]:
-        """What the model is to be told now: that openings are held back, or not any more; or nothing."""
+        """Events for the model: openings are stopped, or resumed; empty without a change."""
         today = day_of(self._now())
         if today > self._day:
             self._day, self._dollars = today, 0.0
@@ -80,7 +80,7 @@ class BudgetWatch:
         return [OpeningsHeld(self._now(), why)]
 
     def _tell(self, status: BudgetStatus | None) -> None:
-        """Say what is new since it was told last."""
+        """Report changes since the last report."""
         over = status is not None and status.over
         held = f"{self._day} held" if status is not None and over and status.hold else ""
         day, _, was_held = self._said.partition(" ")
@@ -96,12 +96,12 @@ class BudgetWatch:
         self._said = held or (self._day if over or day == self._day else "")
 
     def take_news(self) -> tuple[list[HistoryEvent], dict[str, str]]:
-        """What happened to the budget since, and the fact that it is told."""
+        """Return and clear the events of the budget, with the fact to store that they were reported."""
         news, self._news = self._news, []
         return news, {FACT: self._said} if news else {}
 
     def status(self) -> BudgetStatus | None:
-        """What was spent today of what may be; None without a budget."""
+        """Today's cost beside the limit; None without a budget."""
         rules = self._rules
         if rules is None:
             return None

@@ -1,4 +1,4 @@
-"""What other threads are shown of the cluster: made by the scheduling loop of what its model holds."""
+"""Cluster snapshot for other threads, made by the scheduling loop from its model."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from environment.types import Vm
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """As of the last event: the VMs that are there and pools of others, what is owed, who waits for whom.
+    """As of the last event: the VMs, the pools of unopened ones, the charges due, the positions of jobs.
 
-    `due` is what running jobs owe beyond their records, in dollars, by job id and task id.
+    `due` has the charges of running jobs beyond their records, in dollars, by job id and task id.
     """
 
     vms: tuple[VmStatus, ...] = ()
@@ -33,9 +33,9 @@ class ClusterSnapshot:
 def picture_of(
     model: ClusterModel, now: float, earlier: ClusterSnapshot, *, ordered: bool = False
 ) -> ClusterSnapshot:
-    """What there is now, in seconds since the epoch; for the thread that owns the model.
+    """Snapshot at `now`, in seconds since the epoch; for the thread that owns the model.
 
-    Where jobs are `ordered` by shares, who is first takes milliseconds to find; `queues.sight` tells it.
+    Where jobs are `ordered` by shares, finding the head takes milliseconds; `queues.sight` reports it.
     """
     head = "" if ordered else model.head()
     standing = QueuePositions(head, frozenset((*model.paused(), *model.aside(), *model.held())))
@@ -104,7 +104,7 @@ def _vms(model: ClusterModel, leases: Mapping[str, Lease], notes: Mapping[str, s
 
 
 def _terms(lease: Lease | None, *, reached: bool) -> dict[str, Any]:
-    """What there is to say of a VM of a pool beside what there is of all, and of one out of reach."""
+    """Fields of a pool's VM beyond those of all VMs; and of a VM out of reach."""
     if lease is None:
         return {} if reached else {"state": "unreachable"}
     boot, pool = (lease.vm.terms.boot, lease.vm.terms.pool) if lease.vm.terms else (0.0, "")

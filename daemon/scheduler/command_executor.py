@@ -1,6 +1,6 @@
-"""What the scheduling loop's commands do to the world: drivers and VMs begin and end, the rest is Mesos'.
+"""Executes the scheduling loop's commands: starts and ends drivers and VMs, passes the rest to Mesos.
 
-What is said is decided in the cluster model and stored before it comes here.
+The cluster model decides the commands, and they are stored before they come here.
 """
 
 from collections.abc import Iterable

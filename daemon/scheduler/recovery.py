@@ -1,6 +1,6 @@
-"""What an earlier daemon left in the store: jobs, tasks, VMs, charges and time, as one event for the model.
+"""State of an earlier daemon in the store: jobs, tasks, VMs, charges and time, as one event for the model.
 
-Here it is read; who takes it up, and in which order, is in `loop.py`.
+This module reads it; `loop.py` applies it, in order.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class RecoveredState(NamedTuple):
     restored: ev.Restored
 
     def tell(self, *, closes_vms: bool) -> None:
-        """Say in the log what was taken up."""
+        """Log the restored state."""
         if self.jobs:
             log.info("taken up", jobs=len(self.jobs), tasks=sum(not task.ended for task in self.tasks))
         if (leases := self.restored.leases) and not closes_vms:

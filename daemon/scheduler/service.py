@@ -1,6 +1,6 @@
-"""The scheduler as the API asks it: answers from the store and the last picture, or an event for the loop.
+"""The scheduler as the API asks it: answers from the store and the last snapshot, or an event for the loop.
 
-See `contract.Scheduler`. What the loop does is in `loop.py`.
+See `scheduler_interface.Scheduler`. `loop.py` runs the loop.
 """
 
 import math
@@ -75,11 +75,11 @@ class Service:
                 yield admissions
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
-        """What a submission would be; see `Scheduler.trial`."""
+        """Jobs that a submission would become; see `Scheduler.trial`."""
         return self._parts.submissions.intake.trial(submitted, sends)
 
     def warnings(self, kind: str) -> Sequence[str]:
-        """What a submission is told besides; see `Scheduler.warnings`."""
+        """Warnings for a submission; see `Scheduler.warnings`."""
         return self._parts.submissions.intake.warnings(kind)
 
     def kill(self, job_id: str) -> JobRecord:
@@ -117,7 +117,7 @@ class Service:
         return record
 
     def _ask(self, event: ev.KillRequested | ev.DecommissionAsked, record: JobRecord) -> JobRecord:
-        """Have the loop handle what a user asked for; the job's record once that is stored."""
+        """Run a user's request through the loop; return the job's record once the change is stored."""
         job_id = record.job.id
         if not self._inbox.put_and_wait(event, KILL_PATIENCE):
             what = "ended" if isinstance(event, ev.KillRequested) else "asked to give executors up"
@@ -139,7 +139,7 @@ class Service:
         return now
 
     def budget(self) -> BudgetStatus | None:
-        """What VMs have cost today; see `Scheduler.budget`."""
+        """Today's cost of VMs; see `Scheduler.budget`."""
         return self._parts.saver.budget.status()
 
     def cluster(self) -> ClusterStatus:
@@ -158,15 +158,15 @@ class Service:
         )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
-        """What running jobs owe beyond their records, as of the last event."""
+        """Charges of running jobs beyond their records, as of the last event."""
         return self._loop.snapshot.due
 
     def standing(self) -> QueuePositions:
-        """Who of the queued jobs waits for whom, as of the last event."""
+        """Positions of the queued jobs, as of the last event."""
         return self._loop.snapshot.standing
 
     def sight(self) -> QueueSnapshot | None:
-        """What is seen of queues and of the order, as of a moment ago."""
+        """Snapshot of queues and of their order, as of a moment ago."""
         return self._parts.queues.watch.sight
 
     def estimates(self) -> Mapping[str, Estimate]:
@@ -182,11 +182,11 @@ class Service:
         return self._parts.forecasts.estimates.coverage()
 
     def mended(self, drawn: JobForecast) -> JobForecast:
-        """What was drawn, as it is told; see `Scheduler.mended`."""
+        """The corrected forecast; see `Scheduler.mended`."""
         return self._parts.forecasts.estimates.mended(drawn)
 
     def policy(self) -> PolicyStatus:
-        """Who decides."""
+        """The acting policy."""
         return self._parts.policies.status()
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:

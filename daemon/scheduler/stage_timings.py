@@ -1,9 +1,9 @@
-"""How long each stage of a job's way takes, and how executors end, for Prometheus.
+"""Seconds that each stage of a job takes, and the ends of executors, for Prometheus.
 
 Stages are accept (from the request to the disk), queue (from when it began to wait, or to wait again, until
-its executors have places), order (who is next), decide (one round of decisions), launch (an executor, until
-it runs), boot (a VM, until its agent is there) and run (from start to end). What else Prometheus is told is
-in `metrics.py`.
+its executors have places), order (finding the next job), decide (one round of decisions), launch (an
+executor, until it runs), boot (a VM, until its agent is there) and run (from start to end). `metrics.py`
+has the other metrics.
 """
 
 import time
@@ -29,7 +29,7 @@ class Stages:
     """Since the start of a term. `observe` is for the loop; `timed`, `collect` for any thread."""
 
     def __init__(self, began: float) -> None:
-        """What came before that time (seconds) was told by an earlier daemon."""
+        """Events before `began` (seconds) were counted by an earlier daemon."""
         self._began = began
         self._told: OrderedDict[tuple[Stage | None, str, float], None] = OrderedDict()
         self._seconds = Histogram(
@@ -58,7 +58,7 @@ class Stages:
             self._seconds.labels(stage).observe(time.monotonic() - began)
 
     def observe(self, changes: Changes) -> None:
-        """These records are stored; what they say of stages is counted once."""
+        """Count the stages of these stored records, each once."""
         for job in changes.jobs:
             self._stage("queue", job.job.id, job.waits_since, job.placed_at)
             if job.ended:
@@ -84,6 +84,6 @@ class Stages:
         return True
 
     def collect(self) -> Iterator[Metric]:
-        """What there is to tell."""
+        """Metrics of the stages."""
         yield from self._seconds.collect()
         yield from self._ended.collect()

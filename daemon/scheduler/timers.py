@@ -1,7 +1,7 @@
-"""What comes due by itself, at each tick: events that nobody sends, put between those that somebody did.
+"""Events that come due by themselves at each tick, placed between the events of others.
 
 A clock that has moved, an embedded Mesos that has ended, time that has passed, room to be sought, VMs to be
-charged for, a budget that is spent. When a tick is, and what follows from it, is in `loop.py`.
+charged for, a budget that is spent. `loop.py` defines the ticks and acts on the events.
 """
 
 import time
@@ -30,14 +30,14 @@ class Timers:
         self._next_charge = 0.0
 
     def first(self) -> list[ev.Event]:
-        """What comes before all that others have sent since: the clock has moved."""
+        """Events before all that others have sent since: the clock has moved."""
         if moved := self._clock.look(idle=self._model.idle):
             self.keep_time()
             return [ev.ClockMoved(self._clock.now(), moved)]
         return []
 
     def events(self, *, decides_again: bool) -> list[ev.Event]:
-        """What comes after it; `decides_again`: nothing was decided for a while, and can be by now."""
+        """Events after those of others; `decides_again`: decisions were paused, and can resume."""
         due = self._gone_with_mesos()
         if decides_again:
             due.append(ev.PolicyChanged(self._clock.now()))
@@ -47,14 +47,14 @@ class Timers:
         return [*due, *self._charges(), *self._budget.look()]
 
     def keep_time(self) -> None:
-        """Store what a later daemon needs to go on from this one's time."""
+        """Store the time for a later daemon to continue from."""
         try:
             self._store.put("clock", self._clock.kept)
         except StoreError as error:  # a daemon that starts without it asks the store's clock
             log.warning("the daemon's time is not kept", why=str(error))
 
     def _gone_with_mesos(self) -> list[ev.Event]:
-        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
+        """Events for the lost tasks and VMs of an embedded Mesos that has ended: no other source has them."""
         if self._vms.watch is None or not self._vms.watch.took_its_tasks():
             return []
         if self._vms.provisioner is not None:
@@ -64,7 +64,7 @@ class Timers:
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
 
     def _charges(self) -> list[ev.ChargesDue]:
-        """Who is to be charged now: some of those who were not for long, once a second."""
+        """Charging event for some of the VMs that were not charged for long, once a second."""
         if time.monotonic() < self._next_charge:
             return []
         self._next_charge = time.monotonic() + 1.0

@@ -1,7 +1,7 @@
-"""What the HTTP API needs of who looks after Spark applications that ask for executors themselves.
+"""The HTTP API's interface to Spark applications that ask for executors themselves.
 
-`applications.py` is the one implementation. The rest of what the API needs is in
-`framework/providers/interface.py`.
+`submission/applications.py` is the one implementation. `http/server/scheduler_interface.py` defines the rest
+of the API's interface.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,9 +18,9 @@ Admit = Callable[[JobSpec, str], tuple[JobSpec, Submitter]]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A Spark driver that asks for executors: who and where it is, and what its properties say.
+    """A Spark driver that asks for executors: its identity, address and properties.
 
-    `secret` is what its executors show it; None where that is known already.
+    `secret` authenticates its executors; None where that is known already.
     """
 
     application_id: str
@@ -35,7 +35,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredApplication:
-    """What a driver is answered: its job, the key to speak for it, seconds between signs of life."""
+    """Answer to a driver's registration: its job, its key, and seconds between heartbeats."""
 
     id: str
     key: str = field(repr=False)
@@ -46,11 +46,11 @@ class RegisteredApplication:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a driver is told when it gives a sign of life.
+    """Answer to a driver's heartbeat.
 
-    `stop` says why it is to end, `waits` why its executors are not there yet; executors that are `lost` are
-    numbers with what is known of it, those to `decommission` are to be given up: if `alone`, also where no
-    other executor is there to take their blocks.
+    `stop` says why the driver has to end, `waits` why its executors are not there yet. `lost` executors are
+    numbers with the known facts. The driver has to give up those to `decommission`: if `alone`, also where
+    no other executor is there to take their blocks.
     """
 
     stop: str | None = None
@@ -69,7 +69,7 @@ class ServedSpark:
 
 
 class WantedExecutors(Protocol):
-    """How many executors of a resource profile a driver wants in all, and what each is to have."""
+    """Number and size of the executors of a resource profile that a driver wants in all."""
 
     @property
     def id(self) -> int:
@@ -92,12 +92,12 @@ class Goodbye(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Its application has stopped its context, and what becomes of its process nobody knows yet."""
+        """The application has stopped its context; the end of its process is unknown yet."""
         ...
 
     @property
     def exit_code(self) -> int | None:
-        """With what its process ends, where that is known."""
+        """Exit code of the process, where that is known."""
         ...
 
     @property
@@ -112,13 +112,13 @@ class Goodbye(Protocol):
 
 
 class ApplicationDoor(Protocol):
-    """What drivers say that ask for executors themselves; every method raises `RejectedError` only.
+    """Endpoint for drivers that ask for executors themselves; every method raises `RejectedError` only.
 
-    All but the first know the job by its id and want the `key` that the driver was answered.
+    All methods but the first identify the job by its id and require the `key` that the driver received.
     """
 
     def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
-        """Make a job for a driver that is there, once `admit` has said whose it is."""
+        """Create a job for a running driver, once `admit` has determined its owner."""
         ...
 
     def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
@@ -134,7 +134,7 @@ class ApplicationDoor(Protocol):
         ...
 
     def heartbeat(self, job_id: str, key: str | None) -> Orders:
-        """Note that a driver lives; what it is to do."""
+        """Record that a driver is alive, and return its orders."""
         ...
 
     def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:

@@ -1,8 +1,7 @@
-"""What all bodies of the HTTP API are made of, and what several of them hold: texts and intervals.
+"""Base classes of all bodies of the HTTP API, and their shared fields: texts and intervals.
 
-Times are seconds since the epoch, money is dollars, memory MiB. What stands below a field describes it in
-`/openapi.json`. Bodies about jobs are in `job_schemas`, others in the `..._schemas` of their own; what may be
-asked for is in `queries`.
+Times are seconds since the epoch, money is dollars, memory MiB. The text below a field describes it in
+`/openapi.json`. `jobs.py` defines the bodies about jobs, `queries.py` the query parameters.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The bodies of the HTTP API's answers about what VMs have cost, and how they are made. Money is dollars."""
+"""Bodies of the HTTP API about the cost of VMs, and the functions that make them. Money is dollars."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -16,7 +16,7 @@ _Day = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01
 
 
 class BillQuery(Query):
-    """Which bill: by what, and of which days."""
+    """Parameters of a bill: the division, and the days."""
 
     by: By = "kind"
     """By what the bill is divided."""
@@ -29,7 +29,7 @@ class BillQuery(Query):
 
 
 class BillLine(Body):
-    """What was paid, and for what."""
+    """An amount paid, by kind."""
 
     key: Said
     """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
@@ -52,7 +52,7 @@ class BillLine(Body):
 
 
 class BudgetBody(Body):
-    """What VMs have cost today of what they may."""
+    """Cost of VMs today, beside the limit."""
 
     day: Said
     """Today (UTC)."""
@@ -65,7 +65,7 @@ class BudgetBody(Body):
 
 
 class BillBody(Body):
-    """What VMs have cost from opened to closed, whether somebody used them or not."""
+    """Cost of VMs from opened to closed, used or idle."""
 
     by: By
     """By what it is divided."""

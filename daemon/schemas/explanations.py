@@ -1,7 +1,6 @@
-"""The bodies of the HTTP API's answers about why jobs are where they are, and how they are made.
+"""Bodies of the HTTP API that explain the state of jobs, and the functions that make them.
 
-Times are seconds since the epoch, memory is MiB. What there is to explain is in
-`environment.decisions.explain`.
+Times are seconds since the epoch, memory is MiB. `environment.decisions.explain` defines the explanations.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from environment.model.messages.states import JobState
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: what a policy cannot choose at all has no score."""
+    """None for infinity, which JSON lacks: a VM that a policy cannot choose has no score."""
     return value if value is None or isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""How the bodies about jobs, in `job_schemas`, are made from records: what is secret is masked."""
+"""Makes the bodies about jobs, defined in `jobs.py`, from records; secrets are masked."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -89,7 +89,7 @@ _FILES = ("py_files", "files", "jars", "archives", "repositories")
 
 
 def masked(spec: JobSpec) -> JobSpec:
-    """The spec without what is nobody's business: see `conf.util.secret_masking`."""
+    """The spec with its secrets masked: see `conf.util.secret_masking`."""
     shown = {
         "app": masked_text(spec.app),
         "args": masked_arguments(spec.args),
@@ -101,7 +101,7 @@ def masked(spec: JobSpec) -> JobSpec:
 
 
 def group_body(found: GroupSum, due: float) -> GroupBody:
-    """A group, of which jobs that run owe so much beyond what is stored, dollars."""
+    """A group, with the charges of its running jobs beyond the store (`due`, dollars)."""
     return GroupBody(
         id=found.id,
         state=found.state,
@@ -120,7 +120,7 @@ def log_body(chunk: LogChunk) -> LogBody:
 
 
 def estimate_of(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
-    """What is expected of a job, as long as it waits."""
+    """Estimate for a job while it waits."""
     if estimate is None or record.state != "queued":
         return None
     return estimate_body(estimate)

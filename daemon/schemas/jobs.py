@@ -1,6 +1,6 @@
-"""The bodies of the HTTP API about jobs, their executors, groups and logs.
+"""Bodies of the HTTP API about jobs, their executors, groups and logs.
 
-They are made from records in `job_bodies`. What users submit is `conf.schema.JobSpec`.
+`job_bodies` makes them from records. Users submit a `conf.schema.JobSpec`.
 """
 
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ class DecommissionBody(DocumentedModel):
 
 
 class AfterBody(Body):
-    """What a job comes after."""
+    """A predecessor of a job."""
 
     job: str
     """The id of a job, or of an array."""
@@ -52,7 +52,7 @@ class AttemptBody(Body):
 
 
 class EstimateBody(Body):
-    """What is expected of a job that waits, if nobody else comes."""
+    """Estimate for a waiting job, if no other job arrives."""
 
     at: float
     """When it was made, seconds since the epoch."""
@@ -65,9 +65,9 @@ class EstimateBody(Body):
 
 
 class CameBody(Body):
-    """Where what came is beside what was told: within it, before (less) or after (more).
+    """Outcome beside the estimate: within it, before (less) or after (more).
 
-    Starts and ends that are 2 seconds beside it are within.
+    Starts and ends up to 2 seconds beside it are within.
     """
 
     start: Where | None
@@ -79,14 +79,14 @@ class CameBody(Body):
 
 
 class ToldBody(EstimateBody):
-    """What was told of a job while it waited, and whether it came true."""
+    """An estimate for a job while it waited, and its outcome."""
 
     came: CameBody
     """Where what came is beside it."""
 
 
 class ExpectedBody(Body):
-    """What was expected of a job while it waited, held to what came."""
+    """Estimates for a job while it waited, compared with the outcome."""
 
     first: ToldBody
     """What was first told of it."""
@@ -95,7 +95,7 @@ class ExpectedBody(Body):
 
 
 class JobBody(Body):
-    """A job: what it asks for, and what became of it."""
+    """A job: its request, and its state."""
 
     id: str
     """`job-` and a number, the larger the later it was submitted."""
@@ -227,7 +227,7 @@ class ExecutorBody(Body):
 
 
 class GaveBody(Body):
-    """What a job gave to another, or that it was stopped for it."""
+    """Executors that a job lost to another, or that it was stopped for it."""
 
     at: float
     """When, seconds since the epoch."""
@@ -246,7 +246,7 @@ class GaveBody(Body):
 
 
 class TookBody(Body):
-    """What a job was given of another, or that it took the other's place."""
+    """Executors that a job received from another, or that it took the other's place."""
 
     at: float
     """When, seconds since the epoch."""
@@ -263,7 +263,7 @@ class TookBody(Body):
 
 
 class JobDetail(JobBody):
-    """A job with what was submitted, and all its executors."""
+    """A job with its submitted spec, and all its executors."""
 
     spec: JobSpec | None
     """What was submitted; values that look secret are masked. Null where the store has lost it."""

@@ -1,6 +1,6 @@
 """Reasons of failure as users read them: the error first, and the next step. Text in, text out.
 
-How a reason is made of what a driver printed is in `launch/driver_failures.py`.
+`launch/driver_failures.py` makes a reason from a driver's output.
 """
 
 import re
@@ -63,7 +63,7 @@ _OTHERWISE = "`stoker explain {id}` and `stoker logs {id}` say more."
 
 
 def next_step(job_id: str, state: str, reason: str) -> str:
-    """What a user should do about a job that has failed for this reason; empty for any other job."""
+    """Advice to the user of a job that failed for this reason; empty for any other job."""
     if state != "failed":
         return ""
     step = next((step for pattern, step in _STEPS if re.search(pattern, reason)), _OTHERWISE)

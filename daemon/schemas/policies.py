@@ -1,6 +1,6 @@
-"""The bodies of the HTTP API's answers about who decides, and how they are made.
+"""Bodies of the HTTP API about policies, and the functions that make them.
 
-Bodies about jobs and the cluster are in `schemas`. Times are seconds since the epoch, money is dollars.
+Times are seconds since the epoch, money is dollars.
 """
 
 import json
@@ -71,7 +71,7 @@ class ShadowBody(Body):
 
 
 class HeldBody(Body):
-    """How often the first interval of 90 % that was told of jobs held what came."""
+    """Number of times that the first 90 % interval for a job held the outcome."""
 
     within: int
     """So often the truth was between its ends."""
@@ -93,7 +93,7 @@ class CoverageBody(Body):
 
 
 class PolicyBody(Body):
-    """Who decides, and how it fared since the daemon's start."""
+    """The acting policy, and its statistics since the daemon's start."""
 
     name: Said
     """Which policy."""
@@ -129,7 +129,7 @@ class ComparisonQuery(Query):
 
 
 class OutcomeBody(Body):
-    """What a policy decided."""
+    """A policy's decision."""
 
     policy: Said
     """Who decided."""
@@ -204,7 +204,7 @@ class ComparisonBody(Body):
 
 
 def policy_body(status: PolicyStatus, coverage: Coverage) -> PolicyBody:
-    """Who decides, and how estimates held. Options that JSON does not know are shown as texts."""
+    """The acting policy, with the accuracy of estimates. Options that JSON does not know appear as texts."""
     shadow = None if status.shadow is None else _shadow_body(status.shadow)
     options = _options(status.options)
     held = {name: carried(HeldBody, getattr(coverage, name)) for name in ("start", "end", "cost")}

@@ -1,4 +1,4 @@
-"""What may be asked of the HTTP API by the query of a URL: of which jobs, and of which part of which log."""
+"""Parameters of the HTTP API in the query of a URL: filters of jobs, and sections of logs."""
 
 from typing import Annotated, Literal
 

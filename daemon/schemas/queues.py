@@ -14,7 +14,7 @@ from daemon.store.rows.resource_columns import flat
 
 
 class QueueBody(Body):
-    """A queue: what holds for it, what it has, and who waits there; with all that is below it."""
+    """A queue: its settings in force, its use, and its waiting jobs; with all queues below it."""
 
     path: Said
     """Its name, behind those of the queues above it and dots."""
@@ -66,7 +66,7 @@ class QueueList(Body):
 
 
 def queue_body(status: QueueStatus, permit: Permit) -> QueueBody:
-    """A queue, as somebody may see it: whose job waits is told to those only who see everybody's."""
+    """A queue as the user may see it: the waiting jobs only if the user sees all jobs."""
     queue, use = status.queue, status.use
     if permit.owners(()) != ():
         use = replace(use, waits="")

@@ -1,7 +1,7 @@
-"""Spark's REST submission protocol as far as it is about messages: their fields, and how they are written.
+"""Messages of Spark's REST submission protocol: their fields, and how they are written.
 
-Every answer names action, serverSparkVersion and success; what goes wrong is an ErrorResponse. What a
-submission means is in `spark_rest.py`.
+Every answer has action, serverSparkVersion and success; an error is an ErrorResponse. `spark_rest.py`
+interprets a submission.
 """
 
 import json
@@ -33,7 +33,7 @@ class _Message(DocumentedModel):
 
 
 class SubmissionRequest(_Message):
-    """What spark-submit asks for; fields that are not known are told back, and not refused."""
+    """Submission by spark-submit; unknown fields are returned, not rejected."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -112,7 +112,7 @@ class ClearedBody(_Answer):
 
 
 class ErrorBody(_Answer):
-    """What went wrong."""
+    """Error of a request."""
 
     action: Literal["ErrorResponse"] = "ErrorResponse"
     """What this is."""
@@ -125,7 +125,7 @@ class ErrorBody(_Answer):
 
 
 class Written(Response):
-    """A message as Spark writes it: what reads Spark's answers line by line can read it, too."""
+    """A message as Spark writes it: programs that read Spark's answers line by line can read it, too."""
 
     media_type = "application/json"
 
@@ -171,7 +171,7 @@ class SparkErrors:
         await self._app(scope, receive, sending)
 
     def _error(self, start: Message, body: bytes) -> Response:
-        """An ErrorResponse that says what the problem says."""
+        """An ErrorResponse with the message of the problem."""
         try:
             problem = json.loads(body)
         except ValueError:

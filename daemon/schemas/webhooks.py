@@ -1,4 +1,4 @@
-"""What webhooks are sent, and what the API tells of them."""
+"""Bodies that webhooks receive, and bodies of the API about webhooks."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from daemon.schemas.jobs import JobBody
 
 
 class TellingBody(base.Body):
-    """What a webhook is sent."""
+    """Body that a webhook receives."""
 
     id: str
     """By which it is known again when it comes twice."""
@@ -66,7 +66,7 @@ class WebhookList(base.Body):
 
 
 class TriedBody(base.Body):
-    """What came of a test."""
+    """Result of a test."""
 
     id: str
     """Of the event that was sent."""

@@ -1,4 +1,4 @@
-"""The bodies of the API about what would come of the queue."""
+"""Bodies of the API about the forecast of the queue."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ def _keeps(text: str) -> str:
 
 
 class CaseSpec(DocumentedModel):
-    """What is otherwise than now; all of it together. Empty: nothing."""
+    """Changes to the present setting; all of them together. Empty: none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -47,7 +47,7 @@ class CaseSpec(DocumentedModel):
 
 
 class WhatIf(DocumentedModel):
-    """What is asked."""
+    """A question about the queue."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -92,7 +92,7 @@ class NeverBody(Body):
 
 
 class PolicyAheadBody(Body):
-    """What comes of the queue under a policy."""
+    """Forecast of the queue under a policy."""
 
     case: Said
     """What is otherwise than now."""
@@ -126,7 +126,7 @@ class PolicyAheadBody(Body):
 
 
 class Ahead(Body):
-    """What would come of the queue."""
+    """Forecast of the queue."""
 
     at: float
     """The moment from which seconds count, since the epoch: now, or `since`."""

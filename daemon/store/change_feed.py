@@ -1,4 +1,4 @@
-"""Which jobs have changed of late, for whoever follows all of them: the store tells, one listener takes."""
+"""Changed jobs for one listener: the store notes each written record, the listener collects them."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -7,24 +7,24 @@ from environment.model.messages.records import JobRecord
 
 
 class ChangeFeed:
-    """Records of jobs that were written, the last of each. From any thread; nothing is kept unless wanted."""
+    """Last written record of each changed job, kept only between `begin` and `end`. For any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changed: dict[str, JobRecord] | None = None
 
     def begin(self) -> None:
-        """Keep what is noted from now on."""
+        """Start recording noted changes."""
         with self._lock:
             self._changed = {}
 
     def end(self) -> None:
-        """Keep nothing any more."""
+        """Stop recording and drop the noted changes."""
         with self._lock:
             self._changed = None
 
     def note(self, records: Iterable[JobRecord]) -> None:
-        """These were written, and are nobody's to change from now on."""
+        """Record written job records; the caller must not change them afterwards."""
         if self._changed is None:  # read without the lock: the loop must not wait for nothing
             return
         with self._lock:
@@ -32,7 +32,7 @@ class ChangeFeed:
                 self._changed.update((record.job.id, record) for record in records)
 
     def take(self) -> Mapping[str, JobRecord]:
-        """What was noted since the last call, by job."""
+        """Return the records noted since the last call, by job id."""
         with self._lock:
             taken = self._changed or {}
             if taken:

@@ -1,10 +1,9 @@
-"""The job store: every job, its executors and why they are where they are, durable in SQL.
+"""The job store: every job, its executors and the explanations of their placements, durable in SQL.
 
-What a method has written is on disk when it returns. What is kept of VMs is in `store/rows/vm_records.py`, of
-applications in `store/rows/applications.py`, of jobs that are over in `store/queries/ended_jobs.py`, of those
-that are not in `open_jobs.py`, of what other policies would have decided in `store/rows/comparisons.py`. How
-records become rows is in `store/rows/job_rows.py`, how transactions are made in `database.py`; the life of a
-job is the model's business, not this one's.
+A write is on disk when its method returns. `rows/vm_records.py` stores VMs, `rows/applications.py`
+applications, `rows/comparisons.py` the shadow decisions of other policies. `queries/ended_jobs.py` covers
+ended jobs, `queries/open_jobs.py` open ones. `rows/job_rows.py` converts records to rows, `rows/database.py`
+runs transactions. The cluster model decides the life of a job.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -120,7 +119,7 @@ class Store:
         self._database.lock(shared=shared)
 
     def unlock(self) -> None:
-        """Let another daemon work on it."""
+        """Release the lock, so that another daemon can work on the store."""
         self._database.unlock()
 
     @property
@@ -129,15 +128,15 @@ class Store:
         return self._database.path is None
 
     def time(self) -> float:
-        """Seconds since the epoch, by the clock of who keeps the store."""
+        """Seconds since the epoch, by the database's clock."""
         return self._database.time()
 
     def vigil(self) -> LeaseWatch:
-        """A watch over the lease of whoever leads."""
+        """Watch over the leader's lease."""
         return LeaseWatch(self._database)
 
     def begin_term(self, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
-        """Lead from now on; see `terms.begin`. Whoever led before writes no more (DeposedError)."""
+        """Begin to lead; see `terms.begin`. The former leader's writes fail from then on (DeposedError)."""
         return terms.begin(self._database, url, seconds, instead_of)
 
     def during(self, term: Term) -> "Store":
@@ -147,11 +146,11 @@ class Store:
         return store
 
     def leader(self) -> str:
-        """The URL of the daemon that leads, as it was told last; empty when none is known."""
+        """URL of the leading daemon, as last stored; empty when none is known."""
         return self.get("leader") or ""
 
     def close(self) -> None:
-        """Let go of the database and of the lock."""
+        """Close the database and release the lock."""
         self._database.close()
 
     def check(self) -> None:
@@ -164,7 +163,7 @@ class Store:
     def add_jobs(
         self, submitted: Sequence[SubmittedSpec], job: Callable[[str, SubmittedSpec], Job], at: float
     ) -> list[Outcome]:
-        """Keep new jobs; see `arrivals.add`."""
+        """Store new jobs; see `insert_jobs.add`."""
         outcomes = self._write(lambda connection: insert_jobs.add(connection, submitted, job, at))
         self.news.note(one[0] for one in outcomes if isinstance(one, tuple) and one[1])
         return outcomes
@@ -172,7 +171,7 @@ class Store:
     def add_job(
         self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
     ) -> Added:
-        """Keep one; raises IdempotencyConflictError, UnknownDependencyError."""
+        """Store one job; raises IdempotencyConflictError, UnknownDependencyError."""
         one = [SubmittedSpec(spec, idempotency_key)]
         (outcome,) = self.add_jobs(one, lambda job_id, _: job(job_id), at)
         if isinstance(outcome, Exception):
@@ -186,10 +185,10 @@ class Store:
         facts_known: Mapping[str, str] | None = None,
         happened: Sequence[HistoryEvent] = (),
     ) -> None:
-        """Keep records, leases, charges, explanations, facts and what happened, all or none.
+        """Store records, leases, charges, explanations, facts and history events, all or none.
 
-        A job's explanation of its waiting is its only one. By the fact `bill_rows.BATCH` it is known whether
-        the charges were added already, when all is saved again since nobody knows what came of it.
+        A job has only one explanation of its waiting. When an uncertain save is repeated, the fact
+        `bill_rows.BATCH` shows whether the charges were already added.
         """
         job_rows = [record_rows.job_row(record) for record in changes.jobs]
         executor_rows = [record_rows.executor_row(record) for record in changes.executors]
@@ -210,7 +209,7 @@ class Store:
             self.news.note(changes.jobs)
 
     def put(self, key: str, value: str, happened: Sequence[HistoryEvent] = ()) -> None:
-        """Keep a small fact, such as the framework's id, and what happened with it."""
+        """Store a small fact, such as the framework's id, and the events that go with it."""
 
         def work(connection: Connection) -> None:
             upsert(connection, facts, [{"key": key, "value": value}])
@@ -229,7 +228,7 @@ class Store:
         return self._damages.all()
 
     def damages_of(self, job_id: str) -> tuple[Damage, ...]:
-        """Those of them that belong to a job."""
+        """Damaged rows of a job."""
         return self._damages.of(job_id)
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -238,7 +237,7 @@ class Store:
         return next(iter(self._jobs(_JOB.where(jobs.c.number == number))), None)
 
     def spec(self, job_id: str) -> JobSpec | None:
-        """What the user submitted; None when there is no such job, or when it cannot be read."""
+        """Spec submitted for a job; None when there is no such job, or when it cannot be read."""
         number = job_ids.job_number(job_id)
         text = self._first(str, sa.select(jobs.c.spec).where(jobs.c.number == number))
         if number is None or text is None:
@@ -246,7 +245,7 @@ class Store:
         return self._damages.read("specs", job_id, number, record_rows.read_spec, text)
 
     def resolve(self, spec: JobSpec, submitter: Submitter) -> tuple[After, ...]:
-        """What a new job would come after; UnknownDependencyError; see `resolving`."""
+        """Dependencies of a new job; UnknownDependencyError; see `dependencies.resolve`."""
         with self._access.read() as connection:
             return dependencies.resolve(connection, spec, submitter)
 
@@ -269,8 +268,8 @@ class Store:
     ) -> list[JobRecord]:
         """Jobs in order of submission, of these states, owners, queues and types (all without).
 
-        With a `group`, or an array's id, only its jobs; with `labels` those that have them all.
-        For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
+        With a `group`, or an array's id, only its jobs; with `labels` only jobs that have them all.
+        For the next page, `before` is the last page's last id: the page starts after it in the chosen order.
         """
         wanted = job_pages.WantedJobs(states, owners, queues, types, group, labels or {})
         numbers = job_pages.numbers_of(wanted, limit, before, newest_first)
@@ -286,17 +285,17 @@ class Store:
         return self._jobs(_JOB.where(jobs.c.number.in_(numbers)).order_by(*order))
 
     def group(self, name: str, owners: Collection[str] = ()) -> GroupSum | None:
-        """What became of the jobs of a group, or of an array, of these owners; None when there are none."""
+        """Summary of a group's or an array's jobs, of these owners; None when there are none."""
         with self._database.read() as connection:
             return job_groups.group_sum(connection, name, owners, self._damages)
 
     def ends_of(self, job_ids: Collection[str]) -> dict[str, str]:
-        """How those of these jobs have ended that have."""
+        """End state of each of these jobs that has ended."""
         with self._database.read() as connection:
             return job_groups.ends_of(connection, job_ids)
 
     def count_by_state(self) -> dict[str, int]:
-        """How many jobs are in each state that occurs."""
+        """Number of jobs in each state that occurs."""
         return self._sums("jobs")
 
     def totals(self) -> JobTotals:
@@ -310,7 +309,7 @@ class Store:
         return oldest[0] if oldest else None
 
     def queue_positions(self, job_ids: Sequence[str]) -> list[int]:
-        """How many queued jobs were submitted before each of these, of which there is one at least."""
+        """Number of queued jobs submitted before each of these (at least one)."""
         with self._database.read() as connection:
             return job_pages.positions(connection, job_ids)
 
@@ -319,7 +318,7 @@ class Store:
         return self._tasks(_TASK.where(executors.c.job == job_ids.job_number(job_id)))
 
     def explanations(self, job_id: str) -> list[Explanation]:
-        """Why a job's executors are where they are, oldest decision first, and why it waited last."""
+        """Explanations of a job's placements, oldest decision first, and of its last waiting."""
         number = job_ids.job_number(job_id)
         query = sa.select(explanations.c.number, explanations.c.body).where(explanations.c.job == number)
         with self._database.read() as connection:

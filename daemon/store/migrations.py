@@ -1,8 +1,7 @@
-"""How a job store that an earlier Stoker made becomes one of today's: numbered steps, each taken once.
+"""Migrations of a job store from an earlier Stoker: numbered steps, each applied once.
 
-A step is SQL, written down as it was when it was made, in the words of either database. To change the tables:
-change `tables.py`, add a step here, and say in `tests/daemon/store/test_migrations.py` what becomes of old
-rows.
+A step is SQL for either database, unchanged since it was written. To change the tables: change `tables.py`,
+add a step here, and specify the result for old rows in `tests/daemon/store/test_migrations.py`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ FIRST = 1
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """What the database itself does at each write."""
+    """SQL that the database itself runs at each write."""
 
     sqlite: tuple[str, ...]
     postgresql: tuple[str, ...]
@@ -24,7 +23,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What turns a store of the schema before into one of the next; `triggers` are made in new stores too."""
+    """One step from a schema to the next; `triggers` are also created in new stores."""
 
     sqlite: tuple[str, ...]
     postgresql: tuple[str, ...]
@@ -357,13 +356,13 @@ SCHEMA_VERSION = max(STEPS)
 
 
 def complete(connection: Connection) -> None:
-    """Give a store whose tables were just made what tables alone do not have."""
+    """Add the triggers that tables alone lack to a newly created store."""
     for _, step in sorted(STEPS.items()):
         _set_triggers(connection, step)
 
 
 def migrate(connection: Connection, found: int) -> None:
-    """Take a store of that schema, at least `FIRST`, to today's; in the caller's transaction."""
+    """Migrate a store from that schema, at least `FIRST`, to the present one; in the caller's transaction."""
     for number in range(found + 1, SCHEMA_VERSION + 1):
         step = STEPS[number]
         for statement in step.sqlite if connection.dialect.name == "sqlite" else step.postgresql:

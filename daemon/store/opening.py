@@ -1,7 +1,6 @@
-"""A job store is opened: made where there is none, looked at, and brought to what this program knows.
+"""Opens a job store: creates a missing one, checks it and migrates it to this program's schema.
 
-What is in it is `job_store.py`'s business, which steps lead from an older one to this, that of
-`migrations.py`.
+`job_store.py` defines its content, `migrations.py` the steps from an older schema.
 """
 
 import time
@@ -21,7 +20,7 @@ _CHECK_SECONDS = 2.0
 
 
 def prepare(connection: Connection, name: str, at: float | None) -> None:
-    """Make sure that the tables of the store of that name are there, new ones at a time in seconds, and ours.
+    """Check the tables of the store of that name; create missing ones, made at that time in seconds.
 
     StoreError when they are of another program, or damaged.
     """
@@ -48,7 +47,7 @@ def prepare(connection: Connection, name: str, at: float | None) -> None:
 
 
 def _check_pages(connection: Connection, name: str) -> None:
-    """Look at as much of the file as a start has time for; `stoker doctor` looks at all of it."""
+    """Check as much of the file as a start has time for; `stoker doctor` checks all of it."""
     driver: Any = connection.connection.driver_connection
     until = time.monotonic() + _CHECK_SECONDS
     driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)

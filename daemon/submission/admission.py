@@ -1,4 +1,4 @@
-"""What a submission passes before it is a job: it can be launched, fits, finds room in the queue, is kept."""
+"""Checks of a submission: it can be launched, fits, finds room in the queue, and is stored."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -158,9 +158,9 @@ class Intake:
             yield {**refused, **self._keep([each for each in unfit if each not in refused])}
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
-        """The jobs that a submission would be now, and its id as no other has it; nothing comes of it.
+        """The jobs that a submission would become now, with an id that no other has; nothing is changed.
 
-        Raises what it would be refused for. Files that the user `sends` before, so many bytes by hash, need
+        Raises the reason of a rejection. Files that the user `sends` before, so many bytes by hash, need
         not be there yet.
         """
         submitted = self._sized(submitted)
@@ -183,7 +183,7 @@ class Intake:
         return replace(self._job(TRIED, submitted, self._now()), after=after).members()
 
     def warnings(self, kind: str) -> list[str]:
-        """What whoever submits a job of this type should know: that nobody has measured such jobs."""
+        """Warnings for users that submit a job of this type: there are no measurements of it."""
         if kind == JobSpec.model_fields["type"].default or kind in self._profiles:
             return []
         near = "".join(f"; did you mean {each}?" for each in get_close_matches(kind, self._profiles, 1))
@@ -302,9 +302,9 @@ class Intake:
         return unending_on(self._spot, _duration(profile, spec), _rework(profile), spec.most_executors)
 
     def _check(self, submitted: SubmittedSpec, sends: Mapping[str, int] | None = None) -> None:
-        """Raise ValueError or RejectedError when it could not be launched, whatever the cluster.
+        """Raise ValueError or RejectedError when no cluster could launch the job.
 
-        Without what its user `sends`, its uploaded files are kept for it.
+        Its uploaded files are kept for it, except those that the user `sends`.
         """
         spec = submitted.spec
         queues = self._queues()
@@ -331,7 +331,7 @@ class Intake:
         return None
 
     def _needs(self, spec: JobSpec) -> list[tuple[Resources, int]]:
-        """What the job takes at least: so large executors, and so many; its driver on the cluster."""
+        """Least resources of the job: size and number of the executors; its driver if on the cluster."""
         executors = (smallest(_size(spec), spec.fewest_cpus), spec.fewest_executors or spec.most_executors)
         driver = self._launcher.driver_size(spec)
         return [executors] if driver is None else [executors, (driver, 1)]
@@ -376,7 +376,7 @@ def _rework(profile: JobProfile | None) -> Rework:
 
 @contextmanager
 def _as_refusals() -> Iterator[None]:
-    """What is wrong with a value, as it is told."""
+    """Convert a ValueError into a RejectedError."""
     try:
         yield
     except ValueError as error:
@@ -398,5 +398,5 @@ def _not_kept(error: Exception) -> Exception:
 
 
 def _size(spec: JobSpec) -> Resources:
-    """What each of its executors takes."""
+    """Resources of each executor."""
     return Resources.of(spec.most_cpus, spec.memory, spec.resources)

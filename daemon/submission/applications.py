@@ -1,9 +1,9 @@
-"""Applications whose driver asks for executors itself: who they are, whether they live, what they are told.
+"""Applications with a driver that asks for executors itself: their identity, heartbeats and orders.
 
 Such a driver is a process of its user's, or one that was started here (its job knows it already). It
-registers, says what it wants, and asks every few seconds whether there is something to do; one of a user's
-that is silent for too long is given up, and its executors with it. Routes are in
-`http/routes/applications.py`; what becomes of an executor that is asked for is the cluster model's business.
+registers, reports the executors that it wants, and asks every few seconds for orders; a user's driver that
+is silent for too long is given up, and its executors with it. `http/routes/applications.py` defines the
+routes; the cluster model decides on the executors.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ _WAITS = frozenset({"queued", "placing", "starting"})
 
 @dataclass(slots=True)
 class _DriverSession:
-    """A driver that is there; `client` when it is a user's, whose silence is its end."""
+    """Session of a running driver; `client` if it is a user's, so that its silence ends it."""
 
     key: str
     client: bool
@@ -81,13 +81,13 @@ class _DriverSession:
     to_leave: dict[int, float] = field(default_factory=dict)
 
     def opened_by(self, key: str | None) -> bool:
-        """Whether that is the driver's key; a session whose key nobody knows is opened by none."""
+        """Whether the key is the driver's; a session without a known key accepts none."""
         given = (key or "").encode("utf-8", "replace")
         return bool(self.key) and hmac.compare_digest(self.key.encode(), given)
 
 
 class Applications:
-    """The drivers that speak to the daemon; for any thread, but for what the loop does."""
+    """The registered drivers; for any thread, except the methods that the loop calls."""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class Applications:
     # ---- what drivers say --------------------------------------------------------------------------
 
     def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
-        """Make a job for a user's driver that is there; it is on disk when this returns.
+        """Create a job for a user's running driver; it is on disk when this returns.
 
-        RejectedError when what its properties ask for cannot be, or is not for who asks.
+        RejectedError when its properties are impossible, or not permitted to the user.
         """
         spec, submitter = admit(registered_spec(asked, self._launcher.homes.for_client), asked.user)
         if asked.secret is None:
@@ -179,7 +179,7 @@ class Applications:
         self._note(ev.ExecutorsReleased(self._now(), job_id, tuple(sorted(set(numbers)))))
 
     def heartbeat(self, job_id: str, key: str | None) -> Orders:
-        """Note that the driver lives; what it is to do."""
+        """Record that the driver is alive, and return its orders."""
         session = self._session(job_id, key)
         with self._lock:
             session.silent, session.orphans, session.heard_with = 0.0, False, set(session.there)
@@ -243,7 +243,7 @@ class Applications:
                 self._records.forget(job_id)
 
     def observe(self, jobs: Iterable[JobRecord], executors: Iterable[ExecutorRecord]) -> None:
-        """Note what changed of jobs and their executors."""
+        """Record changes of jobs and their executors."""
         with self._lock:
             for job in jobs:
                 if (session := self._sessions.get(job.job.id)) is not None:

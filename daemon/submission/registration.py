@@ -1,6 +1,6 @@
-"""What a driver that registers asks for, as the job that it becomes, and as the sizes of its executors.
+"""Converts a driver's registration into a job, and its requests into sizes of executors.
 
-Who such drivers are, and what they are told, is in `applications.py`.
+`applications.py` answers the drivers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +74,7 @@ def registered_spec(asked: Registration, spark_for: Callable[[str], str]) -> Job
 
 
 def executor_size(amounts: Mapping[str, int]) -> Resources:
-    """What an executor of a resource profile takes, by Spark's names of amounts, memory in MiB.
+    """Size of an executor of a resource profile, by Spark's names of amounts, memory in MiB.
 
     RejectedError when there can be none.
     """

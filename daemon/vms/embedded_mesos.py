@@ -1,6 +1,6 @@
-"""The embedded Mesos as the daemon sees it: agents for a cluster file, and one process started, found, ended.
+"""Embedded Mesos for the daemon: agents for a cluster file, and one process to start, find and end.
 
-What that process does is in `framework.embedded`; its command line, `stoker mesos`, is in
+`framework.embedded` does the work of that process; its command line, `stoker mesos`, is in
 `daemon.cli.operate.mesos`.
 """
 
@@ -58,7 +58,7 @@ log = structlog.get_logger("daemon")
 
 
 class EmbeddedError(RuntimeError):
-    """The embedded Mesos cannot be had; the text says why, and what to do."""
+    """The embedded Mesos is unavailable; the text gives the reason and a remedy."""
 
 
 def agent_specs(cluster: Cluster) -> list[AgentSpec]:
@@ -89,7 +89,7 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
 
 
 def with_disk(vm: Vm) -> Resources:
-    """What a VM of a cluster file has on an embedded Mesos."""
+    """Resources of a cluster file's VM on an embedded Mesos."""
     return Resources.of(vm.cpus, vm.memory_mib, {"disk": DISK_MIB, **vm.resources.others})
 
 
@@ -122,7 +122,7 @@ class EmbeddedMesos:
         return is_stopped(self.pid)
 
     def let_go_on(self) -> None:
-        """Let the process that keeps it go on."""
+        """Resume the stopped process."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGCONT)
 
@@ -133,7 +133,7 @@ class EmbeddedMesos:
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """End it and all of its tasks; returns when they are gone.
 
-        What has not ended after so many seconds is killed, whether it hangs or is stopped.
+        Processes that have not ended after so many seconds are killed, hanging or stopped ones too.
         """
         if self.alive():
             for number in (signal.SIGTERM, signal.SIGCONT):
@@ -186,12 +186,12 @@ def find_embedded(data_dir: Path) -> EmbeddedMesos | None:
 
 
 def ready_text(address: str, host: str, isolation: str) -> str:
-    """What the process writes into its ready file: the address; with isolation also host and state."""
+    """Content of the process's ready file: the address; with isolation also host and state."""
     return "\n".join((address, host, isolation)) if isolation else address
 
 
 def _ready(folder: Path) -> tuple[str, str, str]:
-    """What the ready file says; no address while there is none."""
+    """Content of the ready file; an empty address while there is none."""
     address, host, isolation, *_ = [*(_read(folder / "address") or "").splitlines(), "", "", ""]
     return address, host or HOST, isolation
 
@@ -203,7 +203,7 @@ def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" 
 
 
 def _secret(folder: Path) -> str:
-    """What the master and we know and no other user of this machine does; it outlives us both."""
+    """Secret shared by the master and us, unknown to other users of this machine; it outlives us both."""
     try:
         return own_secret(folder / "secret")
     except CredentialsError as error:
@@ -211,7 +211,7 @@ def _secret(folder: Path) -> str:
 
 
 def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
-    """By what a running one is known to be the one that is wanted."""
+    """Description of cluster and isolation that identifies a running process as the wanted one."""
     settings = "" if isolation is None else json.dumps(dataclasses.asdict(isolation))
     return f"{cluster.model_dump_json()}\n{settings}".strip()
 
@@ -324,7 +324,7 @@ def _read(path: Path) -> str | None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write in one step, so that a reader finds all of it or nothing."""
+    """Write a file in one step, so that a reader finds all of it or nothing."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(text)
     draft.replace(path)

@@ -60,7 +60,7 @@ class EmbeddedWatch:
 
     @property
     def state(self) -> str:
-        """How it is, in words for /readyz."""
+        """State in words for /readyz."""
         if (why := self._down) is not None:
             return f"it has ended, and is started again{f': {why}' if why else ''}"
         if self._unanswered:

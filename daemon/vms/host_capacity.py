@@ -1,4 +1,4 @@
-"""What this machine has: cores and memory, as far as we may use them; and how many JVMs run there at once."""
+"""This machine's usable cores and memory, and how many JVMs run there at once."""
 
 import os
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ThisMachine:
 
     @property
     def jvms(self) -> int:
-        """How many executors and drivers it carries at once."""
+        """Number of executors and drivers that the machine runs at once."""
         return max(1, min(_JVMS_A_CORE * self.cores, self.memory_mib // _JVM_MIB))
 
 
@@ -57,7 +57,7 @@ def cluster_for(machine: ThisMachine) -> str:
 
 
 def jvms_at_once(config: Config) -> int | None:
-    """How many executors and drivers may run at once under this config; None: any number."""
+    """Number of executors and drivers that may run at once under this config; None: any number."""
     jvms = config.mesos.jvms
     if jvms is None and config.mesos.master == "embedded":
         machine = this_machine()

@@ -1,4 +1,4 @@
-"""Who opens and closes VMs for this daemon, by its config, and which VMs these could be."""
+"""VM provider of this daemon's config, and the VMs that it may open."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,9 +33,9 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
 def provider_of(
     config: Config, folder: Path, session: SessionOptions, url: str, store: Store
 ) -> Provider | None:
-    """Who opens and closes them; None where nobody does. The embedded Mesos is asked as the master is.
+    """Make the VM provider; None where there is none. The embedded Mesos is reached like the master.
 
-    `url` is where VMs reach this daemon, which leads: what they tell it is opened by keys of the store.
+    `url` is the address of this leading daemon for VMs: their messages are authorized by keys of the store.
     """
     if config.provider is None and config.mesos.master != "embedded":
         return None

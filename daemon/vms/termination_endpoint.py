@@ -1,7 +1,7 @@
 """Termination notices that pool VMs send to the daemon; the route is in `http/routes/vms.py`.
 
-A VM has a key that follows from its lease and a secret in the job store, so that whoever leads knows it. What
-runs on the VM may find the key there: it says no more than that this VM is leaving.
+A VM has a key derived from its lease and a secret in the job store, so that every leader knows it. Programs
+on the VM may find the key there: it proves only that this VM is leaving.
 """
 
 import hashlib
@@ -23,7 +23,10 @@ _FARTHEST = 30 * 86_400.0
 
 
 def vm_keys(store: Store) -> Callable[[str], str]:
-    """Makes the keys of VMs, by their leases; only whoever leads may call it, as it may make the secret."""
+    """Make the function that derives VMs' keys from their leases.
+
+    Only a leader may call it, as it may create the secret.
+    """
     secret = store.get(_SECRET)
     if secret is None:
         secret = secrets.token_hex(32)
@@ -32,18 +35,18 @@ def vm_keys(store: Store) -> Callable[[str], str]:
 
 
 class TerminationEndpoint:
-    """For any thread."""
+    """Receives termination notices; for any thread."""
 
     def __init__(
         self, store: Store, put_and_wait: Callable[[ev.Event, float], bool], now: Callable[[], float]
     ) -> None:
-        """`put_and_wait` takes events, and says whether what came of them is stored in time."""
+        """`put_and_wait` accepts events, and returns whether their results are stored in time."""
         self._store = store
         self._put_and_wait = put_and_wait
         self._now = now
 
     def notice(self, lease_id: str, key: str | None, away_at: float, why: str) -> None:
-        """Note that the VM of a lease is taken away at a time; RejectedError to whoever has not its key."""
+        """Record that the VM of a lease is taken away at a time; RejectedError for a wrong key."""
         secret = self._store.get(_SECRET)
         if secret is None or key is None or not _opens(key, _key(secret, lease_id)):
             detail = f"what is told of {lease_id} wants the key that its VM was given when it was opened"

@@ -1,7 +1,6 @@
-"""Notices of providers that VMs are taken away: which are new, and which are off.
+"""Notices of providers that VMs are taken away: detects new and cancelled ones.
 
-Who asks for them, and when, is in `vm_provisioner.py`; what follows for a VM, in
-`environment.model.vms.fleet`.
+`vm_provisioner.py` polls for them; `environment.model.vms.fleet` decides the consequences for a VM.
 """
 
 import math
@@ -16,7 +15,7 @@ OFF_AFTER = 15.0
 
 
 class Notices:
-    """What was told by lease, and since when some of it is missing, in seconds of a clock that goes on."""
+    """Reported notices by lease, and since when some are missing, in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._told: dict[str, Notice] = {}
@@ -26,7 +25,7 @@ class Notices:
         self._there_at = -math.inf
 
     def listed(self, machines: Iterable[Listed], asked_at: float) -> None:
-        """These are open."""
+        """Record the open VMs, as listed at `asked_at`."""
         self._there = frozenset(machine.lease_id for machine in machines if machine.state != "closing")
         self._there_at = asked_at
 
@@ -35,7 +34,10 @@ class Notices:
         return any(self._there_at < since + OFF_AFTER <= clock for since in self._missing.values())
 
     def compare(self, notices: Iterable[Notice], now: float, clock: float) -> list[LeaseNotice]:
-        """These are told `now` (seconds since the epoch, as in notices), and no others; what that means."""
+        """Return the changes from the notices known before to these, the only ones at `now`.
+
+        `now` is seconds since the epoch, as in notices.
+        """
         found, news = {notice.lease: notice for notice in notices}, []
         for lease_id, notice in found.items():
             self._missing.pop(lease_id, None)

@@ -1,8 +1,7 @@
-"""Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
+"""Calls to the VM provider: on threads of their own, retried until they succeed, and counted.
 
-What is to be opened or closed, and what an answer means, is decided in `environment.model.vms.fleet`; a lease
-is on disk before its VM is asked for. A call that does not return is given up, and its late answer is told
-all the same.
+`environment.model.vms.fleet` decides openings and closings and interprets answers; a lease is on disk before
+its VM is requested. A call that does not return is given up, and its late answer is passed on all the same.
 """
 
 import threading
@@ -60,7 +59,7 @@ _SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "in
 
 @dataclass(slots=True, eq=False)
 class _Errand:
-    """What is to be done until it is done: a VM opened (`wanted`) or closed, or something asked."""
+    """Provider call to repeat until it succeeds: open (`wanted`) or close a VM, or a query."""
 
     call: Call
     key: str
@@ -80,7 +79,7 @@ class _Errand:
 
 
 class VmProvisioner:
-    """Has a provider open and close VMs; all but `status` is for one thread, and returns at once."""
+    """Makes the provider open and close VMs; all but `status` is for one thread, and returns at once."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class VmProvisioner:
         now: Callable[[], float],
         patience: float = PATIENCE,
     ) -> None:
-        """`put` takes what comes of it; `may_act` is asked before each call."""
+        """`put` accepts resulting events; `may_act` is called before each provider call."""
         self._provider = provider
         self._put = put
         self._may_act = may_act
@@ -117,11 +116,11 @@ class VmProvisioner:
         self._troubles: dict[str, str] = {}
 
     def open(self, lease: Lease) -> None:
-        """Have the VM of a lease opened."""
+        """Request the opening of a lease's VM."""
         self._take_on(_Errand("open", lease.id, lease.id, VmRequest(lease.id, lease.vm), lease.asked_at))
 
     def close(self, lease_id: str, machine_id: str) -> None:
-        """Have a VM closed; one whose name at the provider is not known is looked for by its lease."""
+        """Request the closing of a VM; one with an unknown name at the provider is found by its lease."""
         self._take_on(_Errand("close", lease_id or machine_id, lease_id, machine_id=machine_id))
 
     def look(self) -> None:
@@ -129,7 +128,7 @@ class VmProvisioner:
         self._look_within(0.0)
 
     def tend(self) -> None:
-        """Begin what is due, and give up what takes too long."""
+        """Start due calls, and give up those that take too long."""
         overdue = set(self._crew.overdue())
         now = time.monotonic()
         with self._lock:
@@ -144,12 +143,12 @@ class VmProvisioner:
                 self._begin(errand)
 
     def stop(self) -> None:
-        """Do nothing more; what is under way is left to itself."""
+        """Start nothing more; running calls are left to themselves."""
         self._crew.close(0.0)
 
     @property
     def status(self) -> ProviderStatus:
-        """For any thread."""
+        """Status of the provider; for any thread."""
         with self._lock:
             troubles = list(self._troubles.values())
             more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
@@ -166,7 +165,7 @@ class VmProvisioner:
     # ---- errands ---------------------------------------------------------------------------------
 
     def _take_on(self, errand: _Errand) -> None:
-        """Do this instead of what was to be done there before."""
+        """Replace the pending call for the same key with this one."""
         with self._lock:
             self._errands[errand.key] = errand
             self._troubles.pop(errand.key, None)
@@ -174,7 +173,7 @@ class VmProvisioner:
         self._begin(errand)
 
     def _begin(self, errand: _Errand) -> None:
-        """Have a thread make the call; later, where as many of its kind are being made as may be."""
+        """Start the call on a thread; later, where the maximum of its kind is running."""
         with self._lock:
             if sum(other.call == errand.call for other in self._flights.values()) >= AT_ONCE[errand.call]:
                 return
@@ -191,7 +190,7 @@ class VmProvisioner:
                 self._flights.pop(flight, None)
 
     def _attempt(self, errand: _Errand) -> None:
-        """Make the call."""
+        """Make the call if this daemon may act, and handle its errors."""
         if not self._may_act():
             errand.due = time.monotonic() + FIRST_PAUSE
             return
@@ -238,7 +237,7 @@ class VmProvisioner:
         return errand.key.startswith(" ") or self._errands.get(errand.key) is errand
 
     def _done(self, errand: _Errand, period: float | None = None) -> None:
-        """It came to something, and is done, or to be done again after so many seconds."""
+        """Record a successful call; repeat it after `period` seconds, if given."""
         with self._lock:
             self._calls[errand.call, "ok"] += 1
             self._troubles.pop(errand.key, None)
@@ -249,7 +248,7 @@ class VmProvisioner:
         errand.due = None if period is None else time.monotonic() + period
 
     def _failed(self, errand: _Errand, outcome: str, why: str) -> None:
-        """It came to nothing: try again later, or leave it where the provider has said no."""
+        """Record a failed call: retry later, or stop where the provider has refused."""
         with self._lock:
             self._calls[errand.call, outcome] += 1
             if not self._stands(errand):
@@ -271,7 +270,7 @@ class VmProvisioner:
         errand.due = time.monotonic() + pause
 
     def _refuse(self, errand: _Errand, kind: Refusal, why: str) -> None:
-        """The VM of a lease is not opened, as far as anybody knows."""
+        """Report that a lease's VM is not opened, as far as is known."""
         with self._lock:
             self._errands.pop(errand.key, None)
             self._troubles.pop(errand.key, None)
@@ -324,7 +323,7 @@ class VmProvisioner:
             self._put(ev.MachinesListed(self._now(), asked_at, found))
 
     def _came(self, machine: ev.Listed) -> bool:
-        """Whether the VM is one whose opening was not answered yet: then that is done."""
+        """Whether the VM completes an opening that was not answered yet; then removes that call."""
         errand = self._errands.get(machine.lease_id)
         if errand is None or errand.call != "open" or machine.state == "closing":
             return False
@@ -351,14 +350,14 @@ class VmProvisioner:
         self._done(errand, PRICES_PERIOD)
 
     def _told(self) -> Sequence[Notice]:
-        """The notices; nobody is asked while no VM is known to be open."""
+        """Fetch notices; skips the provider while no VM is known to be open."""
         with self._lock:
             any_open = self._listed is None or self._listed or self._errands
         return self._provider.notices() if any_open else ()
 
 
 def _pause(times: int) -> float:
-    """Seconds before what came to nothing so many times is tried again."""
+    """Seconds before the next try after so many failures."""
     return float(min(FIRST_PAUSE * 2.0 ** min(times - 1, 30), LONGEST_PAUSE))
 
 

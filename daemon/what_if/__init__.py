@@ -1,1 +1,1 @@
-"""The queue played forward: what-if answers, and estimates of start times and costs."""
+"""Plays the queue forward: forecasts for hypothetical cases, and estimates of start times and costs."""

@@ -1,6 +1,6 @@
-"""What may be otherwise in a what-if: more VMs or fewer, another cluster, order, or keeping of idle VMs.
+"""Cases of a forecast: more VMs or fewer, another cluster, order, or idle policy.
 
-A case changes what the loop shows of now, and nothing else; what it then assumes, it says.
+A case changes only the loop's present state; it reports its further assumptions.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What a policy would be asked about now."""
+    """The input that a policy would get now."""
 
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
@@ -54,7 +54,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is otherwise; nothing, where it is as now."""
+    """Differences from the present; none by default."""
 
     #: How many VMs more and fewer, by type.
     add: Mapping[str, int] = field(default_factory=dict)
@@ -101,11 +101,11 @@ class Case:
 
     @property
     def made(self) -> int:
-        """How many VMs are made to play it."""
+        """Number of VMs created to play the case."""
         return sum(self.add.values()) + (0 if self.cluster is None else _size(self.cluster))
 
     def assumes(self, now: Present) -> tuple[str, ...]:
-        """What is taken to be so, beside what always is."""
+        """Assumptions beside those of every case."""
         said = []
         if self.cluster is not None:
             if now.recorded is None:
@@ -149,7 +149,7 @@ def _on(cluster: Cluster, now: Present) -> Present:
 
 
 def _more(view: ClusterView, add: Mapping[str, int]) -> ClusterView:
-    """So many VMs more of each type, which nobody holds."""
+    """Add so many idle VMs of each type."""
     types = _types(view, add)
     more = tuple(
         replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
@@ -166,7 +166,7 @@ def _more(view: ClusterView, add: Mapping[str, int]) -> ClusterView:
 
 
 def _fewer(view: ClusterView, remove: Mapping[str, int]) -> ClusterView:
-    """So many VMs fewer of each type, of those that nobody holds, the last first."""
+    """Remove so many idle VMs of each type, the last first."""
     _types(view, remove)
     holding = {vm_id for running in view.running for vm_id in running.vm_ids}
     whole, left = view.capacity, dict(remove)
@@ -204,7 +204,7 @@ def _types(view: ClusterView, asked: Mapping[str, int]) -> dict[str, Vm]:
 
 
 def always(now: Present) -> tuple[str, ...]:
-    """What is taken to be so in every case."""
+    """Assumptions of every case."""
     if now.recorded is not None:
         return (*now.recorded.assumes, _costs(now))
     return (

@@ -1,9 +1,9 @@
-"""When each job that waits will start and what it will cost, as believed now: made anew every few seconds.
+"""Estimates of each waiting job's start and cost from present beliefs, remade every few seconds.
 
-What is made of it for users is a part of their job's body. The first estimate of a job and the last before it
-started are kept with it, and held to what came, so that nobody has to take estimates on trust; later ones are
-mended by how far the first ones were off. Of all jobs that end it is learned how wrong beliefs about their
-durations are, which draws go by.
+A job's body shows them to users. The first estimate of a job and the last before its start are stored with it
+and compared with the truth, so that nobody must take estimates on trust; later ones are corrected by the
+errors of the first ones. From all ended jobs the estimator learns the errors of believed durations, which
+guide the draws.
 """
 
 import threading
@@ -48,7 +48,7 @@ _SECONDS_BESIDE, _DOLLARS_BESIDE = 10.0, 0.001
 
 
 class Estimator(Protocol):
-    """What estimates are made by; `WhatIfService` is such."""
+    """Source of estimates; `WhatIfService` is one."""
 
     def ask(
         self, policies: list[tuple[str, dict[str, Any]]], *, draws: int, seconds: float, own: bool
@@ -58,23 +58,23 @@ class Estimator(Protocol):
 
 
 class EstimateKeeper(Protocol):
-    """Where estimates are kept; `EstimateRows` is such. StoreError where it cannot be had now."""
+    """Storage of estimates; `EstimateRows` is one. StoreError when it is unavailable."""
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:
-        """Keep them, by the jobs' ids."""
+        """Store estimates by job id."""
         ...
 
     def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
-        """Of so many jobs that are over, the newest, and of all that are not, each in their order."""
+        """Records and estimates of the newest `most` ended jobs and of all open ones, each in order."""
         ...
 
     def finished(self, most: int) -> list[JobRecord]:
-        """So many jobs that have finished, the newest, in their order."""
+        """The newest `most` finished jobs, in order."""
         ...
 
 
 class Estimates:
-    """Keeps estimates of those who wait; `start`, `stop` and `observe` are for the loop."""
+    """Estimates of waiting jobs; `start`, `stop` and `observe` are for the loop."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Estimates:
         keeper: EstimateKeeper,
         errors: LearnedErrors,
     ) -> None:
-        """`acting` says who decides: name and options. `errors` learns how wrong beliefs are."""
+        """`acting` returns name and options of the acting policy. `errors` learns the errors of beliefs."""
         self._foresight, self._acting, self._keeper, self._errors = foresight, acting, keeper, errors
         #: Jobs that ran when it was last looked, and have not ended since.
         self._running: dict[str, RunningJob] = {}
@@ -108,7 +108,7 @@ class Estimates:
         self._thread.start()
 
     def stop(self) -> None:
-        """Make no more of them."""
+        """Stop making estimates."""
         self._over.set()
         self._wake.set()
 
@@ -117,17 +117,17 @@ class Estimates:
         return self._latest
 
     def why_not(self, record: JobRecord) -> str:
-        """Why there is none of a job that waits; empty where there is one, or nothing to expect."""
+        """Reason why a waiting job has no estimate; empty where it has one, or needs none."""
         if record.state != "queued" or record.job.id in self._latest:
             return ""
         return self._made.why_not(record)
 
     def coverage(self) -> Coverage:
-        """How well they did so far."""
+        """Accuracy of the estimates so far."""
         return self._coverage
 
     def mended(self, drawn: JobForecast) -> JobForecast:
-        """What was drawn of a job, as it is told; from any thread."""
+        """Correct a job's drawn forecast for display; from any thread."""
         with self._learning:
             start, end = self._start.mended(drawn.start), self._end.mended(drawn.end)
             cost = self._cost.mended(drawn.cost)
@@ -135,7 +135,7 @@ class Estimates:
         return JobForecast(start, replace(end, high=max(end.high, start.high)), cost, drawn.draws)
 
     def observe(self, changed: Collection[JobRecord], *, waiting: bool) -> None:
-        """These jobs have changed; whether any waits now. For the loop, which it never holds up."""
+        """Pass changed jobs, and whether any job waits now. For the loop, which it never blocks."""
         self._waits = waiting
         # Of who is not followed too: estimates of it may be on their way.
         news = [
@@ -178,7 +178,7 @@ class Estimates:
             self._over.wait(_REST * min(time.monotonic() - began, _SECONDS))
 
     def _take_up(self) -> None:
-        """Follow what an earlier daemon told, and learn from what came of it and of its jobs."""
+        """Follow an earlier daemon's estimates, and learn from their outcomes and from ended jobs."""
         for record in self._keeper.finished(TAKEN_UP):
             self._learn(record)
         for record, kept in self._keeper.latest(TAKEN_UP):
@@ -186,7 +186,7 @@ class Estimates:
             self._settle_one(record, self._coverage)
 
     def _settle(self) -> set[str]:
-        """Hold what was told to what came; ids of those that have started or ended since it was last done."""
+        """Compare estimates with the truth; return ids of jobs that started or ended since the last call."""
         moved = set[str]()
         while not self._came.empty():
             record = self._came.get()
@@ -197,7 +197,7 @@ class Estimates:
         return moved
 
     def _learn(self, record: JobRecord) -> None:
-        """How wrong it was what was believed of a job that has finished, on the places that it had."""
+        """Learn the error of a finished job's believed duration on the places that it had."""
         running, job = self._running.pop(record.job.id, None), record.job
         if record.state != "finished" or record.placed_at is None or record.finished_at is None:
             return
@@ -249,7 +249,7 @@ class Estimates:
         self._latest, self._made = latest, Made(at, found.failure, found.never)
 
     def _keep(self) -> None:
-        """Some at a time: who submits a job meanwhile writes, too, and is not to wait for thousands."""
+        """Store estimates in small batches: a job submission meanwhile must not wait for thousands."""
         while self._unkept and not self._over.is_set():
             began, some = time.monotonic(), list(islice(self._unkept, _AT_ONCE))
             try:

@@ -1,6 +1,6 @@
-"""Whose question is answered next: one at a time, and first of whoever was answered longest ago.
+"""Queue of forecast questions: one at a time, and first of the user served longest ago.
 
-So nobody who asks again and again keeps others waiting for longer than the question that is being answered.
+So repeated questions of one user delay others by at most the question that is being answered.
 """
 
 import threading
@@ -25,7 +25,7 @@ class _Place:
 
 
 class FairQueue:
-    """The line of those who ask; for any thread."""
+    """The queue of questions; for any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -64,7 +64,7 @@ class FairQueue:
             return place
 
     def _next(self) -> _Place | None:
-        """Who is next; nobody while one is answered."""
+        """Next question; None while one is answered."""
         if self._answered is not None:
             return None
         return min(self._line, key=lambda place: self._last.get(place.who, 0), default=None)

@@ -1,8 +1,7 @@
-"""How long work is done beside the daemon's own threads, all of which one interpreter runs in turn.
+"""Pacing of work beside the daemon's own threads, all of which one interpreter runs in turn.
 
-A thread that has much to do in Python is left the interpreter for a whole turn each time that another one
-lets go of it, as these do with whatever they read or write: half a second of such work held up submissions
-for as long.
+A thread with much Python work gets the interpreter for a whole turn each time that another one releases it,
+as these do with every read or write: half a second of such work delayed submissions for as long.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""Compiles what playing ahead needs, for policies by name: `python -m daemon.what_if.precompile ff greedy`.
+"""Compiles the code for playing ahead, for policies by name: `python -m daemon.what_if.precompile ff greedy`.
 
-`make install` has it done while Spark is fetched. Otherwise the first daemon would compile when its first job
-waits, beside jobs that take the machine's cores: it could not say for minutes when the job will start.
+`make install` runs it while Spark is fetched. Otherwise the first daemon would compile when its first job
+waits, beside jobs that take the machine's cores: for minutes it could not estimate the job's start.
 """
 
 import sys

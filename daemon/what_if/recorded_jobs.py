@@ -1,7 +1,6 @@
-"""A time that is over, as a question asks for it: the jobs that came, and what they took.
+"""A past time to play in a forecast: the jobs submitted then, and their durations.
 
-They are read of the job store, and played on the cluster as it is now; by whom, is `what_if.py`'s
-business.
+They are read from the job store, and played on the present cluster by `what_if.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,7 @@ _MOST, _LOOKED_AT, _PAGE = 5_000, 20_000, 500
 
 @dataclass(frozen=True, slots=True)
 class RecordedJobs:
-    """The jobs that came since a time, in order, and what of them took how many seconds."""
+    """Jobs submitted since a time, in order, with their durations in seconds."""
 
     since: float
     jobs: tuple[Job, ...] = ()
@@ -37,7 +36,7 @@ class RecordedJobs:
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What is taken to be so."""
+        """Assumptions made when it is played."""
         return (
             "the cluster is as it is configured now, or as the case has it, and idle at the beginning: jobs "
             "that came before are not in it, nor those that are forgotten since",
@@ -51,7 +50,7 @@ class RecordedJobs:
         )
 
     def on(self, now: Present) -> Present:
-        """What waits, or will come, on the cluster that there is now, where nothing runs."""
+        """Present state with these jobs waiting, or coming, on the present cluster, where nothing runs."""
         vms, whole = now.view.vms, now.view.capacity
         openings = None
         if now.view.openings is not None:
@@ -62,7 +61,7 @@ class RecordedJobs:
 
 
 def recorded(page: Page, since: float) -> RecordedJobs:
-    """What came since then; RejectedError where that is nothing, or too much to be played."""
+    """Jobs submitted since then; RejectedError when there are none, or too many to be played."""
     found, left_out, took = list[Job](), 0, dict[str, float]()
     for record in _since(page, since):
         if record.held or (record.ended and record.placed_at is None):
@@ -86,7 +85,7 @@ def recorded(page: Page, since: float) -> RecordedJobs:
 
 
 def _since(page: Page, since: float) -> Iterator[JobRecord]:
-    """Of the newest on, those that were submitted since then."""
+    """Yield jobs submitted since then, newest first."""
     before: str | None = None
     while records := page(_PAGE, before):
         for record in records:

@@ -1,8 +1,8 @@
-"""What would come of the queue: under the acting policy, another one, or with more VMs; nothing is touched.
+"""Forecasts of the queue: under the acting policy, another one, or with more VMs; nothing is changed.
 
-The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
-(`worker.py`), whose answers become means and intervals here. One question of users is answered at a time, in
-turn (`environment/queues/ordered_queue.py`), and beside it one of the daemon's own, which no user keeps back.
+The scheduling loop supplies its present state (`Present`); worker processes play it forward (`worker.py`),
+and their answers become means and intervals here. One question of users is answered at a time, in turn
+(`fair_queue.py`), and beside it one of the daemon's own, which no user delays.
 """
 
 import contextlib
@@ -52,9 +52,9 @@ _PATIENCE, _OVER = 120.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class JobForecast:
-    """When a job starts and ends, seconds from now on, and dollars that are its share.
+    """Forecast of a job: start and end in seconds from now, and its share of dollars.
 
-    `draws` are those in which it ran, of which these are: it may not run in all that were played.
+    `draws` is the number of draws in which it ran: it may not run in all that were played.
     """
 
     start: Interval
@@ -65,11 +65,11 @@ class JobForecast:
 
 @dataclass(frozen=True, slots=True)
 class PolicyAhead:
-    """What comes of the queue under one policy, of so many draws.
+    """Forecast of the queue under one policy, from so many draws.
 
-    `dollars` are for all VMs until all that waits and runs now is over, which it is after `seconds`;
-    `completion` is how many seconds from now on, or since it came, a job that waits takes on average. `late`
-    are jobs that would end after their deadline in most draws, `never` those that would not run, and why.
+    `dollars` are for all VMs until all waiting and running jobs are over, after `seconds`; `completion` is
+    the average number of seconds, from now or from its submission, that a waiting job takes. `late` are jobs
+    that would end after their deadline in most draws, `never` those that would not run, and why.
     """
 
     name: str
@@ -92,7 +92,7 @@ class PolicyAhead:
 
 
 class WhatIfService:
-    """Answers what would come of the queue; may be asked from any thread."""
+    """Forecasts of the queue on request; from any thread."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class WhatIfService:
         self._users, self._own = _Crew(min(2, os.cpu_count() or 1)), _Crew(1)
 
     def show(self, model: ClusterModel) -> None:
-        """For the scheduling loop, now and then: who wants to know is told what there is now."""
+        """Answer requests for the present state; the scheduling loop calls it at intervals."""
         while not self._curious.empty():
             queue = tuple(model.requests(gated=False))
             others = max(model.waiting - len(queue), 0)
@@ -140,11 +140,11 @@ class WhatIfService:
         who: str = "",
         past: RecordedJobs | None = None,
     ) -> tuple[Present, list[PolicyAhead]]:
-        """Play what there is now in each case under each policy on so many draws, as far as there is time.
+        """Play the present state in each case under each policy on so many draws, as far as time permits.
 
-        RejectedError when a case cannot be, a policy is none that may be chosen, or too much is asked, at
-        once or by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks
-        itself. A `past` is played in the place of what there is now, once: what it took is known.
+        RejectedError when a case is impossible, a policy may not be chosen, or too much is asked, at once or
+        by this user. The answers are case by case, in each policy by policy. `own`: the daemon asks itself. A
+        `past` is played instead of the present state, once: its durations are known.
         """
         crew = self._own if own else self._users
         check_size(cases)
@@ -218,7 +218,7 @@ def _summed(
     seconds: float,
     each: EachOf,
 ) -> PolicyAhead:
-    """What one policy came to over its draws; `each` hands out jobs of which there may be very many."""
+    """Sum up one policy's draws; `each` iterates over jobs, of which there may be very many."""
     mine = [answer for answer in told if answer.policy == number]
     failure = next((answer.failure for answer in mine if answer.failure), "")
     played = [answer.played for answer in mine if answer.played is not None]
@@ -268,7 +268,7 @@ def _of_draws(seen: Sequence[JobOutlook]) -> JobForecast:
 
 
 class _Crew:
-    """So many processes, whose turn one question is at a time."""
+    """A group of worker processes that answers one question at a time."""
 
     def __init__(self, count: int) -> None:
         self.turns = FairQueue()

@@ -1,8 +1,8 @@
-"""A process that plays now's queue forward, beside the daemon: `python -m daemon.what_if.worker`.
+"""A process that plays the present queue forward, beside the daemon: `python -m daemon.what_if.worker`.
 
-It reads questions from its input and writes what each draw came to, until it has played enough or its time
-is over: a draw that goes on is broken off then, whatever the policy does. It changes nothing and knows
-nothing of the daemon, which ends it when it does not answer in time.
+It reads questions from its input and writes the result of each draw, until it has played enough or its time
+is over: a draw still running is broken off then, in any policy. It changes nothing and knows nothing of the
+daemon, which ends it when it does not answer in time.
 """
 
 import os
@@ -71,7 +71,7 @@ def answers(question: Question) -> Iterator[DrawAnswer]:
 
 
 def _rules_of(scene: AskedScene) -> SimulationOptions:
-    """What the daemon goes by, as a simulation has it."""
+    """Simulation options that match the daemon's rules."""
     return SimulationOptions(
         sizes=scene.sizes, sharing=scene.sharing, keeping=scene.keeping, jvms=scene.jvms
     )  # fmt: skip
@@ -97,9 +97,9 @@ def _within(seconds: float) -> Iterator[None]:
 
 
 def compile_for(name: str, options: Mapping[str, Any]) -> None:
-    """Have what is compiled for a policy before the time begins; what its making raises.
+    """Compile a policy's code before the time begins; errors from its creation are passed on.
 
-    An earlier process on this machine has left it, or it takes half a minute of a core.
+    Without the cache of an earlier process on this machine it takes half a minute of a core.
     """
     policy = create(name, options)
     if is_ours(name):

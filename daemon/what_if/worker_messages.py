@@ -1,4 +1,4 @@
-"""What goes to the processes that play the queue forward, and comes back from them."""
+"""Messages to and from the processes that play the queue forward."""
 
 import json
 import pickle
@@ -23,7 +23,7 @@ EachOf = Callable[[Iterable[Any]], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class AskedScene:
-    """Where a play begins."""
+    """Starting state of a play."""
 
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
@@ -45,10 +45,10 @@ class AskedScene:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be played: scenes, each by which policies (name and options), on which draws.
+    """Question for a worker: scenes, each with policies (name and options), and draws.
 
-    A draw of None is what is believed. No draw but the first is begun so many `seconds` after all policies
-    were made, and none goes on `at_most` so long after that.
+    A draw of None plays the beliefs. No draw but the first begins more than `seconds` after all policies
+    were made, and none goes on more than `at_most` seconds after that.
     """
 
     scenes: tuple[AskedScene, ...]
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class DrawAnswer:
-    """What a draw came to; or why it came to nothing.
+    """Result of a draw, or its failure.
 
     `policy` counts the policies of the first scene of the question, then those of the second, and so on.
     """
@@ -71,13 +71,13 @@ class DrawAnswer:
     failure: str = ""
 
     def to_json(self) -> bytes:
-        """As a line."""
+        """Encode as one line."""
         played = None if self.played is None else asdict(self.played)
         return json.dumps([self.policy, self.draw, played, self.failure]).encode() + b"\n"
 
     @classmethod
     def from_json(cls, line: bytes, each: EachOf = iter) -> "DrawAnswer":
-        """What `to_json` wrote; ValueError, TypeError or KeyError for anything else."""
+        """Decode the output of `to_json`; ValueError, TypeError or KeyError for anything else."""
         policy, draw, played, failure = json.loads(line)
         if played is not None:
             jobs = {job_id: JobOutlook(**ahead) for job_id, ahead in each(played["jobs"].items())}
@@ -93,7 +93,7 @@ _AT_ONCE = 50
 
 
 def write(question: Question, to: IO[bytes], each: EachOf = iter) -> None:
-    """Write a question that `read` reads, those who wait some at a time, as `each` hands them out."""
+    """Write a question for `read`, with the waiting jobs in batches, as `each` iterates over them."""
     pickler = pickle.Pickler(to)
     pickler.dump(replace(question, scenes=tuple(replace(scene, queue=()) for scene in question.scenes)))
     for scene in question.scenes:
@@ -105,7 +105,7 @@ def write(question: Question, to: IO[bytes], each: EachOf = iter) -> None:
 
 
 def read(asked: IO[bytes]) -> Question:
-    """The next question; EOFError when there is none. Of whom one trusts: what is pickled may do anything."""
+    """Read the next question; EOFError when there is none. Trusted input only: a pickle may run any code."""
     unpickler = pickle.Unpickler(asked)  # noqa: S301
     question: Question = unpickler.load()
     scenes = []

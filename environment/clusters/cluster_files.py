@@ -15,12 +15,12 @@ from environment.types import Vm
 
 
 def load_cluster(name: str | Path) -> tuple[Vm, ...]:
-    """The VMs of a cluster by name (of conf/clusters) or path; ConfigError says what is wrong."""
+    """VMs of a cluster by name (of conf/clusters) or path; ConfigError with the fault."""
     return vms_of(load(cluster_file(str(name)), Cluster))
 
 
 def load_prices(name: str | Path) -> dict[str, PriceHistory]:
-    """What VMs of spot pools cost over time, by pool, where a cluster says so; ConfigError as above."""
+    """Price histories of spot pools, by pool, where a cluster defines them; ConfigError as above."""
     pools = load(cluster_file(str(name)), Cluster).pools
     histories = {pool.name: pool.spot.history for pool in pools if pool.spot and pool.spot.history}
     return {pool: read_prices(find(history)) for pool, history in histories.items()}
@@ -67,7 +67,7 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
 
 
 def _price(pool: Pool) -> float:
-    """What a VM of the pool costs, dollars per hour; where its price changes, to begin with."""
+    """Price of a VM of the pool, dollars per hour; the initial one where it changes."""
     spot = pool.spot
     if spot is not None and spot.history is not None:
         return read_prices(find(spot.history)).at(0.0)

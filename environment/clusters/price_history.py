@@ -1,4 +1,4 @@
-"""What a spot VM costs over time, for simulations to play; policies know the price now, and no later one."""
+"""Price of a spot VM over time, for simulations to play; policies know the present price, not later ones."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ class PriceHistory:
         return self.times[later] if later < len(self.times) else math.inf
 
     def dollars(self, until: FloatArray) -> FloatArray:
-        """What a VM costs from 0 to each of these times, dollars."""
+        """Cost of a VM from 0 to each of these times, dollars."""
         times, prices = np.array(self.times), np.array(self.prices) / SECONDS_PER_HOUR
         before = np.concatenate(([0.0], np.cumsum(np.diff(times) * prices[:-1])))
         last = np.maximum(np.searchsorted(times, until, side="right") - 1, 0)
@@ -57,7 +57,7 @@ def read_prices(path: Path) -> PriceHistory:
     """A price history from a CSV file with the columns `at` and `price_per_hour`, or a YAML list of the same.
 
     Times are seconds, or dates with a time of day (`2026-03-01T12:00:00Z`), which are counted from the first.
-    They may come in any order, as clouds tell the newest first. ConfigError says what is wrong.
+    They may come in any order, as clouds list the newest first. ConfigError with the fault.
     """
     rows = sorted(_rows(path))
     if not rows:

@@ -1,11 +1,11 @@
 """A round of decisions: one job of the queue after the other, each on the view that the last one left.
 
-This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
-check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
+This is the loop that the simulator, the daemon and the benchmarks share. Every decision of every policy
+passes the one check; one that does not, or a policy that raises, is replaced by the fallback's decision.
 
 Policies are shown jobs that leave their size open as jobs of the size that `sizing` chooses for them, and
 elastic jobs with as many executors as there is room for now, as long as that is no less than their fewest; so
-every policy starts them smaller, and none has to know how. One that cuts jobs in its own way finds the whole
+every policy starts them smaller, without code for it. One that cuts jobs in its own way finds the whole
 again in `PlacementRequest.full`, and is not shown chosen sizes (`environment.policy.Sizer`).
 """
 
@@ -32,10 +32,10 @@ _DRIVER_PLACES = 50
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One decision as it will be executed, the view it was made on, and what went wrong before it.
+    """A decision to be executed, the view that it was made on, and faults of the policy's own decision.
 
     `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
-    policy's own decision was not taken; empty when it was.
+    policy's own decision was rejected; empty when it was not.
     """
 
     request: PlacementRequest
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def view_after(self) -> ClusterView:
-        """The view that it leaves: without what its executors and its driver take."""
+        """The view after the decision: without the resources of its executors and its driver."""
         place, driver = self.decision, self.request.job.driver
         if isinstance(place, Wait):
             return self.view
@@ -56,7 +56,7 @@ class Verdict:
 class WaitingRequests(Sequence[PlacementRequest]):
     """The requests from a position on, without copying them: first come, first served.
 
-    Where the order depends on who holds what, it is `environment.queues.ordered_queue.Turns`.
+    Where the order depends on holdings, it is `environment.queues.ordered_queue.OrderedQueue`.
     """
 
     def __init__(self, requests: Sequence[PlacementRequest], start: int = 0) -> None:
@@ -208,7 +208,7 @@ def which_have_room(view: ClusterView, requests: Sequence[PlacementRequest]) -> 
 
 
 def _told_apart(view: ClusterView, request: PlacementRequest) -> tuple[float | None, ...]:
-    """What besides its kind decides for how many of a request's executors VMs have room."""
+    """Properties of a request beside its kind that decide how many of its executors fit on VMs."""
     if view.extras:
         return request.job.expected_duration, request.entered_at
     return (request.job.expected_duration,) if view.leaves_at else ()
@@ -368,7 +368,7 @@ def beside_driver(view: ClusterView, request: PlacementRequest, place: Place) ->
 
 
 def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
-    """Find room for the driver of a job whose driver runs on the cluster."""
+    """Find room for the driver of a job that runs its driver on the cluster."""
     request, decision = verdict.request, verdict.decision
     if isinstance(decision, Wait):
         return verdict

@@ -24,10 +24,10 @@ EXECUTORS_IN_FULL = 50
 
 @dataclass(frozen=True, slots=True)
 class CandidateVm:
-    """A VM that was looked at: what it had free, what it lacked for this executor, how it scored.
+    """A VM that was considered: its free resources, its lacks for this executor, and its score.
 
-    `free` is what was free of all that the job asks for, by Mesos' names, `details` are further numbers that
-    the policy has made of it.
+    `free` has the free resources of the kinds that the job asks for, by Mesos' names; `details` are further
+    numbers computed by the policy.
     """
 
     vm: str
@@ -43,8 +43,8 @@ class CandidateVm:
 class Choice:
     """The choice made for one executor of a job, by its number, or for the job as a whole (None).
 
-    `candidates` are the VMs that are listed, `candidates_left_out` counts others. `size` is what the
-    executor takes.
+    `candidates` are the VMs that are listed, `candidates_left_out` counts others. `size` is the executor's
+    size.
     """
 
     executor: int | None
@@ -114,9 +114,9 @@ def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> t
 class _Sight:
     """The VMs as seen while a job's executors are placed one by one.
 
-    Between two executors of one size one VM changes, so what was made of the others is used again.
-    Invariant: `_listed` holds the first VMs of the view, none of them chosen, with what the executors before
-    left of them.
+    Between two executors of one size one VM changes, so computed values of the others are reused.
+    Invariant: `_listed` holds the first VMs of the view, none of them chosen, with the resources left by the
+    executors before.
     """
 
     def __init__(self, view: ClusterView, place: Place, size: Resources, request: PlacementRequest) -> None:
@@ -163,7 +163,7 @@ class _Sight:
             self._listed[index] = self._candidate(index)
 
     def _withheld(self, index: int) -> str | None:
-        """Why the next executor may not be placed on the VM although what it takes is free there."""
+        """Why the next executor may not be placed on the VM although its resources are free there."""
         if self._view.offered is None:
             return None
         taken = self._view.free.at(index) - self._left_of(index) + self._size

@@ -1,4 +1,4 @@
-"""The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
+"""The one check between every decision and its execution; and checks of fit on a whole cluster."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ _CLOSED_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What an executor lacks on a VM: the resource, how much was asked, and how much is free."""
+    """Lack of an executor on a VM: the resource, the requested amount, and the free amount."""
 
     vm: str
     resource: str
@@ -68,7 +68,7 @@ def _closed(view: ClusterView, request: PlacementRequest, place: Place) -> Itera
 
 
 def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | None:
-    """Say why a VM is no place for the request, whatever is free there; None when it may be."""
+    """Return why a VM does not accept the request, regardless of free resources; None when it does."""
     vm = view.vms[index]
     if why := view.left_out.get(vm.id):
         return f"{vm.name} {why}"
@@ -100,7 +100,7 @@ def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
 
 
 def least_of(asked: Resources) -> Resources:
-    """The least that an executor may be given that asks for so much: of what is not cut, all of it."""
+    """Minimum resources for an executor with this request: all of each resource that cannot be cut."""
     return (asked & LEAST) + asked.without(LEAST.thousandths)
 
 
@@ -123,7 +123,7 @@ def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> I
 
 
 def shortfalls(vm: Vm, free: Resources, wanted: Resources) -> list[Shortfall]:
-    """What a VM with so much free lacks to take so much."""
+    """Shortfalls of a VM with these free resources for the wanted ones."""
     if free.contains(wanted):
         return []
     return [
@@ -133,9 +133,9 @@ def shortfalls(vm: Vm, free: Resources, wanted: Resources) -> list[Shortfall]:
 
 
 def not_offered(view: ClusterView, index: int, wanted: Resources, executors: int) -> str | None:
-    """Say why so much of a VM may not be used now although it is free: the master has not offered it.
+    """Return why this amount of a VM may not be used now although it is free: the master has not offered it.
 
-    `wanted` is what so many executors take in all. None when it may be used.
+    `wanted` is the total of so many executors. None when it may be used.
     """
     offered, vm = view.offered, view.vms[index]
     if offered is None:
@@ -151,9 +151,9 @@ def not_offered(view: ClusterView, index: int, wanted: Resources, executors: int
 
 
 def shortage(view: ClusterView, request: PlacementRequest) -> str:
-    """Say in a sentence why the request's executors do not all fit now: a policy's reason to wait.
+    """Return in a sentence why the request's executors do not all fit now: a policy's reason to wait.
 
-    A VM lacks what is held of it, by us or by others; what is free but not offered (yet) is told apart.
+    A VM lacks the resources that we or others hold; those free but not offered (yet) are reported separately.
     """
     asked = request.size
     if not view.vms:
@@ -196,7 +196,7 @@ def _short(asked: Resources, room: int, count: int, fewest: int, counts: Mapping
 
 
 def nowhere(use: SpotUse, vms: Iterable[Vm], barred: Callable[[Vm], str]) -> str:
-    """Say why a job is barred from all of these VMs, which uses spot VMs so."""
+    """Return why a job with this use of spot VMs is barred from all of these VMs."""
     others = (vm for vm in vms if use != ("never" if vm.spot else "only"))
     more = next((f"; {vm.name} {barred(vm)}" for vm in others), "")
     return f"no VM is there that it may use (spot: {use}){more}"
@@ -205,12 +205,7 @@ def nowhere(use: SpotUse, vms: Iterable[Vm], barred: Callable[[Vm], str]) -> str
 def whole_cluster_shortfall(
     vms: Iterable[Vm], each: Resources, executors: int, fewest: int | None = None
 ) -> str | None:
-    """Say why so many executors of so much could not run even on the empty cluster; None when they could.
-
-    A job that also runs on fewer could when its `fewest` could.
-
-    Used at submission, so that no job is accepted that could only wait for ever.
-    """
+    """Return why these executors could not run even on the empty cluster; None when they could."""
     vms = list(vms)
     if not vms:
         return None

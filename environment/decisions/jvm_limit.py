@@ -1,6 +1,6 @@
-"""How many JVMs the machine under an embedded cluster carries at once: executors, and a driver for each job.
+"""Limit of JVMs on the machine under an embedded cluster: executors, and a driver for each job.
 
-Its VMs promise more than the machine has. Both worlds let jobs in by this; what is taken already, they count.
+Its VMs promise more than the machine has. Both worlds let jobs in by this, and count the JVMs already taken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,5 +36,5 @@ def carried(requests: Iterable[PlacementRequest], most: int | None, taken: int) 
 
 
 def needs(request: PlacementRequest) -> int:
-    """How many JVMs a request takes: with its driver, unless that runs already."""
+    """Number of JVMs a request takes: with its driver, unless that runs already."""
     return request.count + (not request.grows)

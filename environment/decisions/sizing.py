@@ -1,9 +1,9 @@
-"""Which size a job gets that leaves it open: how many executors, and of how many cpus each.
+"""Sizes of jobs that leave them open: the number of executors, and the cpus of each.
 
 A stage before every policy, in both worlds: the policy is shown each such job as one that asks for the size
-that is chosen here, and places it or not. It is chosen by what is believed of the job (its type's curve), by
-how much of the cluster it would take for how long, and by how many jobs wait. Memory of an executor is never
-cut. Who decides is in `agents`, how a queue is shown in `rounds`.
+that is chosen here, and places it or not. The choice depends on the job's believed behaviour (its type's
+curve), on the share of the cluster that it would take and for how long, and on the number of waiting jobs.
+Memory of an executor is never cut. `agents` has the policies, `decision_round` the queue as it is shown.
 """
 
 import math
@@ -35,7 +35,7 @@ _KEPT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How sizes are chosen, and of jobs that leave nothing open, whether they may be smaller too."""
+    """Rule for choosing sizes, and whether jobs that leave nothing open may be smaller, too."""
 
     #: The least share of its executors, and of their cpus, that a job gets which sets no bounds itself.
     floor: float = 1.0
@@ -54,7 +54,7 @@ class Sizes:
 
     @classmethod
     def read(cls, text: str) -> "Sizes":
-        """From `floor=0.5` or `floor=0.5,beta=0.3`; ValueError says what would be right."""
+        """Parse `floor=0.5` or `floor=0.5,beta=0.3`; ValueError with the correct form."""
         values: dict[str, Any] = {}
         for part in text.split(","):
             name, equals, value = part.strip().partition("=")
@@ -68,7 +68,7 @@ class Sizes:
 
     @classmethod
     def configured(cls, section: SizesSection) -> "Sizes":
-        """As the daemon's config says."""
+        """Sizes from the daemon's config."""
         return cls(section.floor, section.beta)
 
     def opened(self, job: Job) -> Job:
@@ -88,7 +88,7 @@ def least_cpus(cpus: float, floor: float) -> float:
 
 
 class Size(NamedTuple):
-    """So many executors of one size."""
+    """A number of executors of one size."""
 
     executors: int
     each: Resources
@@ -117,7 +117,7 @@ class _Offers:
 
 
 class Sizing:
-    """Chooses sizes by the rule of `Sizes`. It keeps what it has computed of jobs, and nothing else."""
+    """Chooses sizes by the rule of `Sizes`. It caches computed sizes of jobs, and nothing else."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -125,9 +125,9 @@ class Sizing:
         self._shown: dict[tuple[str, Size], Job] = {}
 
     def shown(self, request: PlacementRequest, view: ClusterView, pressure: "Pressure") -> PlacementRequest:
-        """The request for the size that is best under that pressure; itself where that is all it asks for.
+        """The request at the best size under that pressure; unchanged where that is its full size.
 
-        Of sizes for which the view's VMs have room when nobody holds anything; of all where there is none.
+        Considers sizes for which the empty cluster has room; all sizes where there is none.
         """
         job = request.job
         if not (pressure.cpus and pressure.memory_mib):  # nobody knows of what it would be a part
@@ -145,10 +145,10 @@ class Sizing:
         return replace(request, job=self._job(job, size), count=size.executors)
 
     def _best(self, offers: "_Offers", pressure: "Pressure") -> int:
-        """The size of which a second of the job and of all whom it holds up comes to least.
+        """Index of the size with the least cost of the job's time and of the jobs that it holds up.
 
-        A job holds up others for as long as it runs, by the share of the cluster that it takes. What that
-        costs is counted likewise: half of everything for the same time costs half.
+        A job holds up others for as long as it runs, by its share of the cluster. The cost of that share is
+        counted likewise: half of everything for the same time costs half.
         """
         share = np.maximum(offers.cpus / pressure.cpus, offers.memory / pressure.memory_mib)
         weight = _HELD_UP * pressure.waiting + self.sizes.beta / (1 - self.sizes.beta) / share[0]
@@ -180,7 +180,7 @@ class Sizing:
 
 
 def sizing_for(policy: object, sizes: Sizes) -> Sizing | None:
-    """What chooses sizes for a policy; None where it chooses them itself."""
+    """Size chooser for a policy; None where the policy chooses sizes itself."""
     return None if isinstance(policy, Sizer) and policy.chooses_sizes else Sizing(sizes)
 
 
@@ -192,7 +192,7 @@ def is_open(job: Job) -> bool:
 
 
 class Pressure(NamedTuple):
-    """How many wait for room, and how large the cluster is."""
+    """Number of jobs that wait for room, and size of the cluster."""
 
     waiting: float
     cpus: float
@@ -200,7 +200,7 @@ class Pressure(NamedTuple):
 
 
 def pressure_on(view: ClusterView, queue: Sequence[PlacementRequest]) -> Pressure:
-    """Of the queue all but one wait for room, as far as there is none for what they ask for."""
+    """Pressure on the cluster: all jobs but one wait for room, in proportion to the unmet demand."""
     looked_at = [queue[number] for number in range(min(len(queue), _LOOKED_AT))]
     asked = sum(request.count * request.size.get(CPUS) for request in looked_at) / THOUSANDTHS
     free = float(view.free_cpus.sum())
@@ -209,7 +209,7 @@ def pressure_on(view: ClusterView, queue: Sequence[PlacementRequest]) -> Pressur
 
 
 def told(view: ClusterView, request: PlacementRequest, place: Place) -> str:
-    """What a size that is less than the job asks for costs and saves, as believed; empty where it is not."""
+    """Expected cost and saving of a size below the job's request, in words; empty without such a size."""
     job, given = request.job, request.granted(place)
     asked, now = job.duration_on(job.asked), job.duration_on(given)
     if request.joins or job.dynamic is not None or given == job.asked or asked is None or now is None:
@@ -236,7 +236,7 @@ def _half(offers: "_Offers", pressure: Pressure) -> int:
 
 
 def smallest(size: Resources, min_cpus: float | None) -> Resources:
-    """What the smallest executor takes that a job may have which asks for that size and sets this bound."""
+    """Size of the smallest executor allowed to a job that asks for `size` with this bound on cpus."""
     least = size.cpus if min_cpus is None else math.ceil(min_cpus)
     return size if least >= size.cpus else size.without((CPUS,)) + Resources.of(float(least))
 

@@ -1,4 +1,4 @@
-"""Who may be held back or overtaken, and for how long: so that no job waits for ever, whoever decides.
+"""Limits on holding back and overtaking jobs, for every policy, so that no job waits for ever.
 
 A job *fits* when the policy could place it now. It is *held back* while it fits and the policy waits for
 something better; the oldest of the queue is *overtaken* when one that stands behind it is placed. The bounds
@@ -6,17 +6,17 @@ are these:
 
 * `overtaken_at_most`: how many jobs may be placed before one while it is the oldest. Then none behind it is
   placed before it is. 0 is first come, first served. Jobs in the middle of a queue count nothing: if they
-  did, they would soon bring everybody to a halt.
+  did, they would soon bring all jobs to a halt.
 * `wait_limit`: how often the policy may hold the oldest job back.
 * `patience`: for how long a job may fit without a break and be held back: in seconds, or, as `2x`, as a
-  multiple of what the job is expected to take. With that, all times being longer changes no decision.
+  multiple of the job's expected duration. With that, all times being longer changes no decision.
 
 When one of the last two is reached and the job fits, it is placed: waiting is no choice. Lost executors are
 never overtaken: their job runs already, and is slow without them. While they stand before the oldest job,
-what that has borne is not forgotten.
+its counts are retained.
 
-Episodes of trained policies count the same in compiled code (`agents.drl.kernel.acting`). When a job is
-placed, and where, is the policies' business.
+Episodes of trained policies count the same in compiled code (`agents.drl.kernel.acting`). The policies
+choose when and where a job is placed.
 """
 
 import math
@@ -41,10 +41,10 @@ _AGAIN = attrgetter("again")
 
 @dataclass(frozen=True, slots=True)
 class PatienceLimits:
-    """How often, and for how long, as above.
+    """Limits of overtaking, waits and patience, as above.
 
-    A `patience` that is a number is in seconds; a text such as `2x` says how many times what the job is
-    expected to take, which is taken to be `unknown` seconds where nobody knows.
+    A `patience` that is a number is in seconds; a text such as `2x` is a multiple of the job's expected
+    duration, which is taken to be `unknown` seconds where it is not known.
     """
 
     overtaken_at_most: int
@@ -74,7 +74,7 @@ class PatienceLimits:
         return _times(self.patience) * seconds
 
     def told(self, oldest: str, number: int) -> str:
-        """Whom a job overtakes that so many older ones stand before, in words; `oldest` is the first's id."""
+        """Overtaken jobs and the limit, in words: `number` is their count, `oldest` the first one's id."""
         passed = oldest if number == 1 else f"{number} older jobs"
         return f"{passed} (the oldest is overtaken {times(self.overtaken_at_most)} at most)"
 
@@ -94,7 +94,7 @@ def _times(text: str) -> float:
 
 @dataclass(slots=True)
 class _WaitHistory:
-    """What a job has borne so far; `since` is when it began to fit, None when it does not."""
+    """Counts of a job's overtakings and waits; it fits since `since`, None when it does not."""
 
     overtaken: int = 0
     waits: int = 0
@@ -102,14 +102,14 @@ class _WaitHistory:
 
 
 class StarvationGuard:
-    """What the jobs of a queue have borne, as a policy tells it, and what may be asked of them yet."""
+    """Wait histories of the jobs of a queue, as a policy reports them, and the patience left to each."""
 
     def __init__(self, limits: PatienceLimits) -> None:
         self.limits = limits
         self._borne: dict[tuple[str, bool], _WaitHistory] = {}
 
     def reach(self, shown: Sequence[PlacementRequest]) -> int:
-        """How many of these, the oldest of the queue, may be placed as far as overtaking goes; 1 at least."""
+        """Number of these, the oldest of the queue, that overtaking limits allow to place; 1 at least."""
         most = self.limits.overtaken_at_most
         if most <= 0:
             return min(len(shown), 1)
@@ -169,7 +169,7 @@ class StarvationGuard:
         return self.waits(oldest) >= self.limits.wait_limit
 
     def waits(self, oldest: PlacementRequest) -> int:
-        """How often it was held back."""
+        """Number of times that it was held back."""
         return self._of(oldest).waits
 
     def held_for(self, request: PlacementRequest, at: float) -> float:
@@ -195,7 +195,7 @@ class StarvationGuard:
             self._borne = {key: borne for key, borne in self._borne.items() if key in waiting}
 
     def told(self, queue: Sequence[PlacementRequest], number: int) -> str:
-        """Whom the job of that number overtakes, in words."""
+        """Jobs overtaken by the job of that number, in words."""
         return self.limits.told(queue[0].job.id, number)
 
     def _of(self, request: PlacementRequest) -> _WaitHistory:

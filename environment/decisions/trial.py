@@ -1,6 +1,6 @@
 """One decision of a policy on a small made-up cluster, to find out whether it decides at all.
 
-The policy is to be made for this: a decision may change what it keeps.
+Pass a policy made for this: a decision may change its state.
 """
 
 from threading import Thread

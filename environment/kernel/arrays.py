@@ -1,4 +1,4 @@
-"""From workloads and clusters to what the kernel takes: jobs with their profiles, and arrays of both."""
+"""Converts workloads and clusters to the kernel's input: jobs with their profiles, and arrays of both."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ def jobs_of(
 ) -> tuple[Job, ...]:
     """The workload's jobs as policies see them; a type without a profile prefers no placement.
 
-    Who says no priority has that of his queue, where there is a `sharing`.
+    A job without a priority has that of its queue, where there is a `sharing`.
     """
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
@@ -79,7 +79,7 @@ def jobs_of(
 def _carrier(
     prefers: Literal["spread", "consolidate"] | None, spread: float, rework: Rework, curve: Curve | None
 ) -> Callable[..., Job]:
-    """Makes jobs of a type of a workload's: what a workload says nothing of is as usual."""
+    """Factory for jobs of a workload's type, with defaults for fields that a workload does not set."""
     return carrier(
         Job,
         prefers=prefers,
@@ -115,7 +115,7 @@ def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
-    """Why which jobs (by id) could not run even on the empty cluster."""
+    """Jobs (by id) that could not run even on the empty cluster, with the reasons."""
     kinds: dict[tuple[object, ...], tuple[int, Job]] = {}  # most jobs ask for as much as another one
     of = np.array([kinds.setdefault(_asked(job), (len(kinds), job))[0] for job in jobs], np.int64)
     firsts = [job for _, job in kinds.values()]
@@ -172,10 +172,10 @@ def episode_of(
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
-    All fit the empty cluster: `refusals` names those that do not. `types` are the job types that observations
-    tell apart. `believed` are the same jobs with what an agent may expect of them; without it the truth. One
-    of which nothing is known is taken to last for `unknown` seconds. `keeping` says how long idle VMs of
-    pools are kept; by `seed` it is drawn when spot VMs are taken away.
+    All fit the empty cluster: `refusals` names those that do not. `types` are the job types that
+    observations tell apart. `believed` are the same jobs with an agent's beliefs about them; without it the
+    truth. One of unknown duration is assumed to last for `unknown` seconds. `keeping` is the idle policy of
+    pool VMs; by `seed` the times at which spot VMs are taken away are drawn.
     """
     numbers = {name: number for number, name in enumerate(types, 1)}
     machines = MachineArrays(
@@ -207,7 +207,7 @@ def episode_of(
 def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: IdleTimeout, seed: int) -> FloatArray:
     """The terms of pools, [N, L]; empty where there is none.
 
-    What an interruption costs is the mean of these jobs: the kernel does not tell them apart.
+    The cost of an interruption is the mean of these jobs: the kernel does not tell them apart.
     """
     if all(vm.terms is None for vm in vms):
         return np.zeros((0, LEASE_COLUMNS))

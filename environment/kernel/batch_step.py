@@ -46,7 +46,7 @@ class Stepper(ThreadedRows):
         self._share(lambda low, high: _reset(self.batch, low, high, chosen, self._seen, self._arrays()))
 
     def step(self, actions: IntArray) -> None:
-        """Take one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM."""
+        """Apply one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM."""
         self._share(lambda low, high: _step(self.batch, low, high, actions, self._seen, self._arrays()))
 
     def _arrays(self) -> tuple[Float32Array, BoolArray, FloatArray, BoolArray]:

@@ -1,10 +1,10 @@
-"""How this project compiles numeric code with numba: the one decorator.
+"""Compiles numeric code with numba: the one decorator.
 
-numba keeps a compiled function for the source file that it stands in, and does not see when a function that
-it calls, or a constant of another file, has changed. So the cache lies in a folder named after the contents
-of the kernel, of the function's own folder, and of those folders whose compiled functions its module knows,
-or they in turn, and after the constants that these modules know: after any change there, it is compiled anew.
-Processes that need it at once leave it to one of them.
+numba caches a compiled function under the source file that it stands in, and does not notice when a function
+that it calls, or a constant of another file, has changed. So the cache lies in a folder named after the
+contents of the kernel, of the function's own folder, and of those folders whose compiled functions its
+module knows, or they in turn, and after the constants that these modules know: after any change there, it is
+compiled anew. Processes that need it at once leave it to one of them.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ _OURS = {"__main__", *(path.parent.name for path in _KERNEL.parents[1].glob("*/_
 
 
 class _Sources(NamedTuple):
-    """What a compiled function is made of."""
+    """Sources of a compiled function: folders of code and frozen constants."""
 
     folders: frozenset[Path]
     #: Module, name and value of what is frozen into it: a module may have them from anywhere. Of a NamedTuple
@@ -63,7 +63,7 @@ def _sources_of(function: Callable[..., Any]) -> _Sources:
 
 
 def _scopes(function: Callable[..., Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The modules, by name, whose names the function may use: its own, and what that imports."""
+    """Modules, by name, with the names that the function may use: its own and those that it imports."""
     yield function.__module__, function.__globals__
     for value in list(function.__globals__.values()):
         if isinstance(value, ModuleType):
@@ -88,7 +88,7 @@ def _is_constant(value: object) -> bool:
 
 @cache
 def _cache_for(sources: _Sources) -> Path:
-    """Where what functions of these sources become is kept."""
+    """Cache folder for the compiled functions of these sources."""
     contents = hashlib.sha256(repr(sorted(sources.constants)).encode())
     for folder in sorted({_KERNEL, *sources.folders}):
         for path in sorted(folder.glob("*.py")):
@@ -97,7 +97,7 @@ def _cache_for(sources: _Sources) -> Path:
 
 
 def _widened(signature: Any) -> Any:
-    """The same for whole numbers of any kind, where it is for one of 32 bits, or for 0, or 1, alone."""
+    """Signature for whole numbers of any kind, where it is for one of 32 bits, or for 0, or 1, alone."""
     if not isinstance(signature, tuple):
         return signature
     plain = map(types.unliteral, signature)
@@ -105,10 +105,10 @@ def _widened(signature: Any) -> Any:
 
 
 def _compile_sparingly(compiled: Any) -> None:
-    """Compile it once for all whole numbers; let the other processes wait, and find it in the cache then.
+    """Compile the function once for all whole numbers; other processes wait, and find it in the cache then.
 
-    numba compiles a function anew for each constant that it is called with. It lets all processes compile,
-    and mixes up what two of them keep for different arguments at once.
+    numba compiles a function anew for each constant argument. It lets all processes compile, and mixes up
+    the results that two of them cache for different arguments at once.
     """
     compile_it, function = compiled.compile, compiled.py_func
     name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}.lock"
@@ -147,15 +147,15 @@ def _without_a_door(compiled: Any) -> None:
 def njit(*, entry: bool = False, inline: bool = False, ieee: bool = False) -> Callable[[Compiled], Compiled]:
     """Compile a function at its first call; later processes find it in the cache.
 
-    Python may call it if it is an `entry`. The wrapper that takes Python's objects apart, and counts them, is
-    made for these alone: of small functions it is most of what is compiled.
+    Python may call it if it is an `entry`. The wrapper that takes Python's objects apart, and counts them,
+    is made for these alone: for small functions it is most of the compiled code.
 
     No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. No function
     makes arrays, and none that does compiles: then numba need not count references, which takes twenty times
     as long as the transitions themselves, and longer with every thread. One that takes or gives a tuple of
-    many arrays says `inline`: handing it over can take longer than what is done there. With `ieee`
-    a division by zero gives infinity rather than an exception; loops that divide then need no test for it,
-    and compute several of their turns at a time.
+    many arrays says `inline`: handing it over can take longer than the work there. With `ieee` a division by
+    zero gives infinity rather than an exception; loops that divide then need no test for it, and compute
+    several of their turns at a time.
     """
     options = {
         "_nrt": False,

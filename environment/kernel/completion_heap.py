@@ -1,4 +1,4 @@
-"""The running jobs by their ends: a binary heap in `State.heap`. What ending a job does is in `rules.py`."""
+"""Running jobs ordered by their ends: a binary heap in `State.heap`. `rules.py` ends a job."""
 
 from environment.kernel.compiled import njit
 from environment.kernel.state import Batch
@@ -6,7 +6,7 @@ from environment.kernel.state import Batch
 
 @njit(entry=True, inline=True)
 def next_completion(batch: Batch, b: int) -> float:
-    """When the next of the running jobs ends; there must be one."""
+    """End of the running job that ends next; there must be one."""
     state = batch.state
     return float(state.end[b, state.heap[b, 0]])
 
@@ -32,7 +32,7 @@ def push_end(batch: Batch, b: int, job: int) -> None:
 
 @njit()
 def pop_end(batch: Batch, b: int) -> int:
-    """Take the job that ends first out of the heap, and leave it in the slot that becomes free."""
+    """Remove the job that ends first from the heap, and leave it in the slot that becomes free."""
     heap, last = batch.state.heap, batch.state.running[b] - 1
     batch.state.running[b] = last
     popped, moved = int(heap[b, 0]), heap[b, last]
@@ -45,7 +45,7 @@ def pop_end(batch: Batch, b: int) -> int:
 
 @njit(entry=True)
 def reorder_ends(batch: Batch, b: int) -> None:
-    """Put the running jobs in order again after ends have changed."""
+    """Restore the heap of running jobs after ends have changed."""
     for at in range(batch.state.running[b] // 2 - 1, -1, -1):
         _sift(batch, b, at)
 

@@ -1,4 +1,4 @@
-"""An episode's row copied to another one: for trials of what could be done. The rules are in `rules.py`."""
+"""Copies an episode's row to another one, for trials of possible actions. `rules.py` defines the rules."""
 
 from environment.kernel.compiled import njit
 from environment.kernel.state import NUMBERS, REALS, Batch, SmallIntArray
@@ -7,7 +7,7 @@ from environment.types import FloatArray, IntArray
 
 @njit(entry=True)
 def copy_row(batch: Batch, source: int, target: int) -> None:
-    """Make the episode of one row the same as another's, on the same VMs; nothing is shared afterwards."""
+    """Copy the episode of one row to another row, on the same VMs; nothing is shared afterwards."""
     state, jobs = batch.state, batch.jobs
     for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs, jobs.believed):
         one[target] = one[source]

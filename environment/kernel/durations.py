@@ -1,7 +1,7 @@
-"""How long a job takes on its placement: a function of job, placement and cluster, chosen by number.
+"""Duration of a job on its placement: a function of job, placement and cluster, chosen by number.
 
-Another model is another number and another branch in `slowdown`, which sees the whole batch (who shares a
-VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
+Another model is another number and another branch in `slowdown`, which sees the whole batch (the sharers of
+a VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
 """
 
 from environment.expected_end import expected_end
@@ -15,7 +15,7 @@ believed_end = njit()(expected_end)
 
 @njit()
 def vms_of(batch: Batch, b: int, job: int) -> int:
-    """How many different VMs hold the executors of a job that is wholly placed."""
+    """Number of different VMs with executors of a job that is wholly placed."""
     state, jobs = batch.state, batch.jobs
     found = 0
     for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
@@ -61,7 +61,7 @@ def well_placed(
 
 @njit()
 def slowdown(batch: Batch, b: int, job: int) -> float:
-    """How many times longer a job takes on the placement it has than when it is placed well."""
+    """Factor between a job's duration on its placement and the one when placed well."""
     jobs, rules = batch.jobs, batch.rules
     if rules.duration_model == PAPER and not is_good(
         jobs.prefers[b, job], jobs.executors[b, job], vms_of(batch, b, job)

@@ -1,9 +1,9 @@
-"""Spot VMs that are taken away in the kernel's episodes: what ran there goes on in another VM of the place.
+"""Interruptions of spot VMs in the kernel's episodes: executors continue on another VM in the same place.
 
-When a VM is taken away is drawn when it is opened (`leases.py`). In a simulation a policy places lost
-executors again; an agent that is trained places the head of the queue alone, so here another VM is opened in
-the same place at once. What that costs is the same: its boot, in which the executors do nothing, and what
-they have done since they came there, as far as it is lost. Both delay their job by its share of executors.
+The time of an interruption is drawn when the VM is opened (`leases.py`). In a simulation a policy places lost
+executors again; an agent in training places only the head of the queue, so here another VM is opened in
+the same place at once. The costs are the same: its boot, in which the executors do nothing, and the lost part
+of their work since they came there. Both delay their job by its share of executors.
 """
 
 import math
@@ -17,7 +17,7 @@ from environment.kernel.state import Batch
 
 @njit()
 def take_away(batch: Batch, b: int) -> None:
-    """The clock is at `State.taken`: take the VMs away whose time it is, and find the next such time."""
+    """Interrupt the VMs due at `State.taken`, which the clock has reached, and find the next such time."""
     leases, state, clock = batch.machines.leases, batch.state, batch.state.clock[b]
     for vm in range(leases.shape[1]):
         if state.held[b, vm] > 0 and leases[b, vm, TAKEN] <= clock:

@@ -1,8 +1,8 @@
 """VMs of pools in the kernel: opened when they are placed on, closed when they have been idle for long.
 
-What the terms and the states of a VM are is in `environment.pools`; here they are columns of arrays, so that
-a batch of fixed clusters carries one empty array and nothing more. Nobody closes a VM: one that is idle
-is open until the time at which it closes, which was known when its last executor left it.
+`environment.pools` defines the terms and the states of a VM; here they are columns of arrays, so that a
+batch of fixed clusters carries one empty array and nothing more. No event closes a VM: one that is idle is
+open until the time at which it closes, which was known when its last executor left it.
 """
 
 import math
@@ -30,7 +30,7 @@ _DUST = 1e-9
 
 @njit()
 def reset_leases(batch: Batch, b: int) -> None:
-    """Nothing of any pool is open; what is kept for ever is."""
+    """Close all VMs of pools, except those that stay open for ever."""
     leases = batch.machines.leases
     batch.state.taken[b] = math.inf
     for vm in range(leases.shape[1]):
@@ -77,7 +77,7 @@ def leave_idle(batch: Batch, b: int, vm: int, at: float) -> None:
 
 @njit()
 def ready_at(batch: Batch, b: int, job: int) -> float:
-    """When all VMs are up on which the executors of a wholly placed job are; the clock if they are now."""
+    """Time at which all VMs of a wholly placed job's executors are up; the clock if they are now."""
     state, jobs = batch.state, batch.jobs
     ready = float(state.clock[b])
     for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
@@ -87,7 +87,7 @@ def ready_at(batch: Batch, b: int, job: int) -> float:
 
 @njit(entry=True)
 def seconds_of(batch: Batch, b: int, vm: int, latest: float) -> tuple[float, float, float]:
-    """For how long the VM was open, of that booted, and how long it is charged for, up to `latest`.
+    """Seconds for which the VM was open, booted, and is charged, up to `latest`.
 
     An idle one counts until it closes, one that is used until now.
     """

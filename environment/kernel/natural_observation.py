@@ -23,23 +23,23 @@ _EXECUTORS, _JOBS = 4.0, 8.0
 
 @njit(inline=True)
 def write_natural(scene: Scene, beta: float, out: Float32Array) -> None:
-    """All that is known, in natural units; float32 [23 N + 28].
+    """The whole known state, in natural units; float32 [23 N + 28].
 
-    Of each VM: what share of the head's executors it takes, whether it takes any, free cpus and memory, the
-    same when it has taken them, the price of a core, its size, the largest part of it that an executor is,
-    whether it is held, and for how long (in three scales), what executors there would add to the bill, alone
-    and where others use what is left, how many of the head's it has, whether the head can be placed as it
-    prefers with one there, how long it boots, whether it is closed, and what the least that is added
-    anywhere is in parts of what is added there (two numbers); and what a single executor there would add, in
+    For each VM: the share of the head's executors that it takes, whether it takes any, free cpus and memory,
+    the same when it has taken them, the price of a core, its size, the largest part of it that an executor
+    is, whether it is held, and for how long (in three scales), the amount that executors there would add to
+    the bill, alone and where others use the rest, how many of the head's it has, whether the head can be
+    placed as it prefers with one there, how long it boots, whether it is closed, and the least addition
+    anywhere in parts of the addition there (two numbers); and the addition of a single executor there, in
     both ways.
 
     Then of the head: its preference (two numbers), executors left and in all, its duration, how long it
     waits (in two scales); jobs waiting (in three scales) and their work, jobs running per VM, free cpus and
-    memory of the cluster, how long until a job ends (in two scales), the head's part of what is free, VMs
-    held, whether it could be placed on one VM and on as many as it has executors, the least that an executor
-    adds to the bill (two numbers), beta, the head's part of the cluster, and how much memory it asks for; its
-    duration as a part of the longest of those that wait, for how long the VM that is held longest is held,
-    and the longest duration of those that wait. Without a head all about it is 0.
+    memory of the cluster, how long until a job ends (in two scales), the head's part of the free resources,
+    VMs held, whether it could be placed on one VM and on as many as it has executors, the least that an
+    executor adds to the bill (two numbers), beta, the head's part of the cluster, and how much memory it
+    asks for; its duration as a part of the longest of those that wait, for how long the VM that is held
+    longest is held, and the longest duration of those that wait. Without a head all about it is 0.
     """
     vms, there, held = len(scene.held), 0, 0
     cpus, memory, price, free_cpus, free_memory = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -155,7 +155,7 @@ def write_natural(scene: Scene, beta: float, out: Float32Array) -> None:
 
 @njit(inline=True)
 def _bounded(value: float) -> float:
-    """A number without bound within 0 and 1; 1 is what is infinite."""
+    """Map an unbounded number to 0 to 1; infinity becomes 1."""
     return 1.0 if value == np.inf else share_of(value, 1.0)
 
 

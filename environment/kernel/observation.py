@@ -1,9 +1,9 @@
-"""What an agent sees of a moment and what it may do, written into given arrays.
+"""Observations of a moment and masks of possible actions, written into given arrays.
 
 A `Scene` is that moment: `scene_of` takes it from an episode of the kernel,
-`environment.training.view_encoding` from a view of a cluster, simulated or real. What is made of it stands
-here once, for both. Every observation is a table of the VMs, row by row, and the numbers of job and cluster
-behind it:
+`environment.training.view_encoding` from a view of a cluster, simulated or real. The encoding of a scene is
+defined here once, for both. Every observation is a table of the VMs, row by row, and the numbers of job and
+cluster behind it:
 
     paper: float32 [3 N + 4], the state of Islam 2022, 4, in cpus, GiB, dollars per hour and numbers.
     rich: float32 [11 N + 8 + T + U (4 + T)], all within about 0 and 1, for T known job types and U jobs that
@@ -68,7 +68,7 @@ def observation_length(vms: int, layout: Layout) -> int:
 
 
 def split(observations: Float32Array, vms: int, layout: Layout) -> tuple[Float32Array, Float32Array]:
-    """Of observations [..., L] the table of the VMs, [..., N, F], and the numbers behind it, [..., G]."""
+    """Split observations [..., L] into VM table, [..., N, F], and the numbers behind it, [..., G]."""
     features, _ = features_of(layout)
     table = observations[..., : vms * features].reshape(*observations.shape[:-1], vms, features)
     return table, observations[..., vms * features :]
@@ -86,7 +86,7 @@ def observe(batch: Batch, b: int, layout: Layout, out: Float32Array) -> None:
 
 @njit()
 def believe(batch: Batch, b: int) -> None:
-    """Make up what is believed of the ends of all that runs, as a view of a cluster does."""
+    """Update the believed ends of all running jobs, as a view of a cluster does."""
     state, jobs = batch.state, batch.jobs
     now, soonest, until = state.clock[b], np.inf, state.believed_until[b]
     for vm in range(len(until)):
@@ -103,7 +103,7 @@ def believe(batch: Batch, b: int) -> None:
 
 @njit()
 def sum_up(batch: Batch, b: int) -> None:
-    """Make up what is known of queue and running jobs all together, and of which VMs are open."""
+    """Update the totals over queue and running jobs, and the open VMs."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     seconds, work, count, longest = 0.0, 0.0, 0, 0.0
     for job in range(head, min(_arrived(batch, b), head + QUEUE_SEEN)):
@@ -137,7 +137,7 @@ def write(scene: Scene, layout: Layout, out: Float32Array) -> None:
 
 @njit(inline=True)
 def scene_of(batch: Batch, b: int) -> Scene:
-    """The moment at which an episode of the batch is; what is believed of ends was so when last observed."""
+    """The present scene of an episode of the batch; beliefs about ends are from the last observation."""
     machines, state, jobs = batch.machines, batch.state, batch.jobs
     head, left, known = state.head[b], state.left[b], state.head[b] < jobs.jobs[b]
     first = jobs.first[b, head] if known else 0
@@ -193,7 +193,7 @@ def scene_of(batch: Batch, b: int) -> Scene:
 
 @njit(inline=True)
 def _arrived(batch: Batch, b: int) -> int:
-    """How many jobs have arrived, by bisection: only those that have are brought forward."""
+    """Number of jobs that have arrived, by bisection: only those that have are brought forward."""
     arrival, clock = batch.jobs.arrival, batch.state.clock[b]
     low, high = batch.state.head[b], batch.jobs.jobs[b]
     while low < high:
@@ -207,7 +207,7 @@ def _arrived(batch: Batch, b: int) -> int:
 
 @njit(inline=True)
 def write_paper(scene: Scene, out: Float32Array) -> None:
-    """Of each VM free cpus, free GiB and price; then the head's number, cpus, GiB and executors to place.
+    """Free cpus, free GiB and price of each VM; then the head's number, cpus, GiB and executors to place.
 
     `out` is float32 [3 N + 4]. Jobs are numbered from 1 here; the last four are 0 when there is no head.
     """
@@ -224,13 +224,13 @@ def write_paper(scene: Scene, out: Float32Array) -> None:
 
 @njit(inline=True)
 def write_rich(scene: Scene, layout: Layout, out: Float32Array) -> None:
-    """All that is known, on scales that are the same for every cluster; float32 [`observation_length`].
+    """The whole known state, on scales that are the same for every cluster; float32 [`observation_length`].
 
     Of each VM: free cpus, free memory, cpus, memory, price, executors on it, whether there are any, for how
-    long it is held, how many of the head's executors fit, what share of those left that is, and how many of
-    them it has. Then of the head: cpus, memory, executors, those left, how long it waits; of the cluster:
-    jobs waiting and running per VM, and how long until one ends. Then 1 for the head's type, 0 for others.
-    Last of each of the next jobs: 1, its type likewise, cpus, memory, executors; 0 where there is none.
+    long it is held, how many of the head's executors fit, their share of those left, and how many of them it
+    has. Then of the head: cpus, memory, executors, those left, how long it waits; of the cluster: jobs
+    waiting and running per VM, and how long until one ends. Then 1 for the head's type, 0 for others. Last
+    of each of the next jobs: 1, its type likewise, cpus, memory, executors; 0 where there is none.
     """
     vms, there = len(scene.held), 0
     for vm in range(vms):
@@ -290,7 +290,7 @@ def _write_vm(scene: Scene, vm: int, out: Float32Array) -> None:
 
 @njit(entry=True, inline=True)
 def write_mask(batch: Batch, b: int, whole: bool, out: BoolArray) -> None:
-    """Which actions are legal: bool [N + 1], true where `step_episode` would not see a violation.
+    """Legal actions: bool [N + 1], true where `step_episode` would not see a violation.
 
     With `whole`, placing is allowed only while all executors of the head still fit, so that no sequence of
     allowed actions ends in a violation, and one is always allowed (as long as each job fits the empty

@@ -1,7 +1,7 @@
-"""Simulations that policies play in compiled code: what all of them share. Each policy's own loop is its own.
+"""Common code of simulations that policies play in compiled code; each policy has a loop of its own.
 
-Such a loop takes row 0 of a batch from moment to moment as `environment.simulation.simulator` does, by the
-same rules, and writes down what it decided. When it may be used is said there.
+Such a loop advances row 0 of a batch from moment to moment as `environment.simulation.simulator` does, by the
+same rules, and records its decisions. The simulator defines when it may be used.
 """
 
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def blank_trace(jobs: int, jvms: int | None = None) -> Trace:
 
 @njit(entry=True)
 def waiting(batch: Batch, spared: SparedResources, b: int, trace: Trace) -> int:
-    """How many jobs wait, once some do: if none does, time passes until the next arrives, as one must.
+    """Number of waiting jobs; if none waits, time passes until the next arrives, as one must.
 
     Or until so many have ended that the machine carries the first. Seen are those that
     `environment.decisions.jvm_limit` lets in.
@@ -76,7 +76,7 @@ def waiting(batch: Batch, spared: SparedResources, b: int, trace: Trace) -> int:
 
 @njit()
 def _let_in(batch: Batch, b: int, arrived: int, most: int) -> int:
-    """How many of those that have arrived so many JVMs have room for, beside those that run.
+    """Number of arrived jobs that the limit on JVMs leaves room for, beside those that run.
 
     Each job has one for its driver; a job alone is always let in.
     """
@@ -102,7 +102,7 @@ def note(batch: Batch, b: int, trace: Trace, waiting: int, job: int) -> int:
 
 @njit()
 def bring_to_head(batch: Batch, b: int, order: IntArray, job: int) -> int:
-    """Let the job of that number in the queue be its first, here and in `order`; its number by arrival.
+    """Move the job of that number in the queue to its head, also in `order`; return its arrival number.
 
     `order`, [M], has the numbers by arrival of the kernel's.
     """
@@ -118,7 +118,7 @@ def bring_to_head(batch: Batch, b: int, order: IntArray, job: int) -> int:
 
 @njit()
 def expected_of_started(batch: Batch, b: int, job: int, vms: int, expected: float, exact: bool) -> float:
-    """Seconds that a job is expected to take that has started on so many VMs; NaN: nobody knows.
+    """Expected seconds of a job that has started on so many VMs; NaN: unknown.
 
     `expected` are those if it is placed well.
     """
@@ -131,7 +131,7 @@ def expected_of_started(batch: Batch, b: int, job: int, vms: int, expected: floa
 
 @njit()
 def wait_for_event(batch: Batch, spared: SparedResources, b: int, trace: Trace) -> bool:
-    """Let time pass until a job ends or arrives; False, and nothing, when neither will happen."""
+    """Advance the clock until a job ends or arrives; do nothing and return False if neither will."""
     state, jobs, arrived = batch.state, batch.jobs, trace.counts[ARRIVED]
     event = np.inf
     if state.running[b] > 0:
@@ -147,7 +147,7 @@ def wait_for_event(batch: Batch, spared: SparedResources, b: int, trace: Trace) 
 
 @njit(inline=True)
 def room_on(batch: Batch, b: int, vm: int) -> int:
-    """For how many executors of the head there is room on the VM."""
+    """Number of executors of the head that fit on the VM."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     cpus, memory = jobs.milli_cpus[b, head], jobs.memory_mib[b, head]
     if state.free_milli_cpus[b, vm] < cpus or state.free_memory_mib[b, vm] < memory:
@@ -157,7 +157,7 @@ def room_on(batch: Batch, b: int, vm: int) -> int:
 
 @njit()
 def room_for_head(batch: Batch, b: int) -> int:
-    """For how many executors of the head there is room in all; as many as are left are enough."""
+    """Number of executors of the head that fit in all; counting stops at the number left."""
     found = 0
     for vm in range(batch.machines.milli_cpus.shape[1]):
         found += room_on(batch, b, vm)
@@ -168,7 +168,7 @@ def room_for_head(batch: Batch, b: int) -> int:
 
 @njit()
 def lacking(batch: Batch, b: int) -> tuple[int, int]:
-    """How many VMs have too few cpus free, or too little memory, for an executor of the head."""
+    """Counts of VMs with too few free cpus, and with too little memory, for an executor of the head."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     cpus, memory = 0, 0
     for vm in range(batch.machines.milli_cpus.shape[1]):

@@ -1,6 +1,6 @@
 """Jobs placed with fewer executors than they ask for, or smaller ones: `rules.py` with sizes of executors.
 
-Training places only what jobs ask for. So the sizes are kept beside the batch, not in it, where they would
+Training places only full requests. So the sizes are stored beside the batch, not in it, where they would
 make every step slower.
 """
 
@@ -16,7 +16,7 @@ from environment.types import IntArray
 
 
 class SparedResources(NamedTuple):
-    """How much less each executor of one episode takes than its job asks for; [E], as `State.placement`."""
+    """Amounts by which executors of one episode take less than requested; [E], as `State.placement`."""
 
     milli_cpus: IntArray
     memory_mib: IntArray
@@ -82,7 +82,7 @@ def join_sized(
 
 @njit(entry=True)
 def advance_sized(batch: Batch, spared: SparedResources, b: int, until: float) -> None:
-    """Advance the clock to `until`; jobs that end by then give back what their executors really took."""
+    """Advance the clock to `until`; jobs that end by then free the resources their executors really took."""
     state, jobs = batch.state, batch.jobs
     before = state.running[b]
     advance(batch, b, until)
@@ -97,7 +97,7 @@ def advance_sized(batch: Batch, spared: SparedResources, b: int, until: float) -
 
 @njit(entry=True)
 def finish_sized(batch: Batch, spared: SparedResources, b: int) -> None:
-    """Run an episode whose jobs are all placed to its end."""
+    """Run an episode, with all jobs placed, to its end."""
     while batch.state.running[b] > 0:
         advance_sized(batch, spared, b, next_completion(batch, b))
     batch.state.over[b] = FINISHED

@@ -1,4 +1,4 @@
-"""What an episode cost and what it earns: Islam 2022, eq. 4 to 14. Single steps' are in `rules.py`."""
+"""Cost and rewards of an episode: Islam 2022, eq. 4 to 14. `rules.py` defines those of single steps."""
 
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.compiled import njit

@@ -1,6 +1,6 @@
-"""The constants of the simulated world: rewards, durations and what is seen of it, with Islam 2022's values.
+"""Constants of the simulated world: rewards, durations and observations, with Islam 2022's values.
 
-What they do is in `kernel`; here they are checked and put in the form that it takes.
+This module checks them and converts them to the form that `kernel` takes; `kernel` defines their effect.
 """
 
 import math
@@ -36,7 +36,7 @@ class RewardOptions:
 
 @dataclass(frozen=True, slots=True)
 class DurationOptions:
-    """How long a job takes, given its duration when placed well.
+    """Rule for a job's duration, given its duration when placed well.
 
     `paper`: `penalty` times that when its placement is not good (Islam 2022, 7.1). `fixed`: always that.
 
@@ -67,7 +67,7 @@ _OBSERVATIONS = ("paper", "rich", "natural")
 
 @dataclass(frozen=True, slots=True)
 class ObservationOptions:
-    """What an agent sees: see `environment.kernel.observation`."""
+    """Options of an agent's observation: see `environment.kernel.observation`."""
 
     name: Literal["paper", "rich", "natural"] = "paper"
     #: The job types that the rich observation tells apart; others look all alike.

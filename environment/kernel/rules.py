@@ -1,10 +1,10 @@
 """The transition rules, once for all: simulator, training and lookahead all move an episode with these.
 
-Functions take a batch and the row `b` of the episode; only `step_episode` checks what it is told. At one
-instant jobs end first (by number), then jobs arrive, then is decided.
+Functions take a batch and the row `b` of the episode; only `step_episode` checks its input. At one instant
+jobs end first (by number), then jobs arrive, then the decision follows.
 
-What is called at every step is compiled into its callers: to hand over a batch takes longer, with every array
-that it has, than most of what is done there.
+Functions that run at every step are compiled into their callers: handing over a batch takes longer, with
+every array that it has, than most of the work there.
 """
 
 from environment.kernel.compiled import njit
@@ -107,7 +107,7 @@ def start_head(batch: Batch, b: int) -> None:
 
 @njit(entry=True)
 def bring_forward(batch: Batch, b: int, job: int) -> None:
-    """Make a job that has arrived the head; those it overtakes keep their order, each one place further back.
+    """Move a job that has arrived to the head; overtaken jobs keep their order, each one place further back.
 
     The head must not be half placed. Jobs that were placed, and their numbers, stay as they are.
     """
@@ -122,7 +122,7 @@ def put_back(batch: Batch, b: int, job: int) -> None:
 
 @njit(entry=True)
 def arrive(batch: Batch, b: int, job: int, place: int) -> None:
-    """Give a job that comes now a number no lower than the head's; others keep their order."""
+    """Assign an arriving job a number no lower than the head's; others keep their order."""
     _reorder(batch, b, place, job, True)
 
 
@@ -155,7 +155,7 @@ def _rotate(values: FloatArray | IntArray, first: int, last: int, forward: bool)
 
 @njit(entry=True)
 def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
-    """Put all executors of the head, one VM index for each, and start it."""
+    """Place all executors of the head, one VM index for each, and start it."""
     for i in range(len(placement)):
         put_executor(batch, b, placement[i])
     start_head(batch, b)
@@ -172,7 +172,7 @@ def advance(batch: Batch, b: int, until: float) -> None:
 
 @njit()
 def wait(batch: Batch, b: int) -> None:
-    """Let time pass until the next of the running jobs ends; spot VMs that are taken away delay it."""
+    """Advance the clock until the next running job ends; spot VMs that are taken away delay it."""
     if batch.machines.leases.shape[1] > 0:
         while batch.state.taken[b] < next_completion(batch, b):
             _lose(batch, b)
@@ -189,14 +189,14 @@ def finish(batch: Batch, b: int) -> None:
 
 @njit()
 def _lose(batch: Batch, b: int) -> None:
-    """Let time pass until the next spot VM is taken away, and take it away."""
+    """Advance the clock until the next spot VM is taken away, and take it away."""
     advance(batch, b, batch.state.taken[b])
     take_away(batch, b)
 
 
 @njit(entry=True, inline=True)
 def step_episode(batch: Batch, b: int, action: int) -> float:
-    """Take an action (0: wait; i: put an executor on the i-th VM) and return its reward.
+    """Apply an action (0: wait; i: put an executor on the i-th VM) and return its reward.
 
     Rewards are those of Islam 2022, Table 3: the last placement of an episode gets the episode's reward and
     nothing else. Nothing happens to an episode that is over.
@@ -233,7 +233,7 @@ def _start_and_show_next(batch: Batch, b: int) -> float:
 
 @njit()
 def _end(batch: Batch, b: int, job: int) -> None:
-    """The job ends, and its executors give back what they took."""
+    """End the job and free its executors' resources."""
     state, jobs = batch.state, batch.jobs
     at_end = state.end[b, job]
     state.clock[b] = max(state.clock[b], at_end)

@@ -1,4 +1,4 @@
-"""A moment of a cluster, from which observations are made; who makes one of what is in `observation.py`."""
+"""A moment of a cluster, from which `observation.py` makes observations."""
 
 from typing import NamedTuple
 
@@ -53,13 +53,13 @@ class Scene(NamedTuple):
 
 @njit(inline=True)
 def share_of(value: float, half: float) -> float:
-    """A number without bound within 0 and 1: one half at `half`, and 0 for what is less than nothing."""
+    """Map an unbounded number to 0 to 1: one half at `half`, and 0 for negative numbers."""
     return value / (value + half) if value > 0.0 else 0.0
 
 
 @njit(inline=True)
 def room_on(scene: Scene, vm: int) -> int:
-    """How many executors of the head fit on the VM now."""
+    """Number of executors of the head that fit on the VM now."""
     free_cpus, free_memory = scene.free_milli_cpus[vm], scene.free_memory_mib[vm]
     if scene.left == 0 or free_cpus < scene.job_milli_cpus or free_memory < scene.job_memory_mib:
         return 0

@@ -1,4 +1,4 @@
-"""The state of a batch of episodes as arrays, and how they are made. What changes them is in `rules.py`.
+"""State of a batch of episodes as arrays, and their construction. `rules.py` changes them.
 
 An episode is one workload on one cluster. Letters in shapes: B episodes, N VMs, M jobs (the most of any
 episode), E executors (of all jobs of an episode together). Rows of episodes with fewer VMs, jobs or executors
@@ -36,7 +36,7 @@ LEASE_COLUMNS = 17
 
 
 class Layout(NamedTuple):
-    """What an observation has in it: its kind, and of the rich one how much."""
+    """Layout of an observation: its kind, and the extent of a rich one."""
 
     kind: int = PAPER_STATE
     #: How many job types are told apart.
@@ -63,10 +63,10 @@ class MachineArrays(NamedTuple):
 
 
 class JobArrays(NamedTuple):
-    """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor.
+    """The jobs in order of arrival, except for those brought forward; cpus and memory are of one executor.
 
-    A job is what stands in the fields of `REALS` and `NUMBERS`: what moves or copies jobs goes through
-    these, so that a field more is named here alone, and where it gets its values.
+    The fields of `REALS` and `NUMBERS` define a job: code that moves or copies jobs goes through these, so
+    that an added field is named here alone, and where it gets its values.
     """
 
     jobs: Annotated[IntArray, _B]  # how many
@@ -92,7 +92,7 @@ NUMBERS = slice(JobArrays._fields.index("milli_cpus"), JobArrays._fields.index("
 
 
 class State(NamedTuple):
-    """What changes.
+    """Changing state of the episodes.
 
     Invariants: the clock of an episode never falls; 0 <= free <= capacity on every VM; `heap[:running]` is a
     binary heap of the running jobs by end, then by number; behind it stand the jobs that ended last.
@@ -150,7 +150,7 @@ class Batch(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """What an episode is made of, before it is a row of a batch: the same arrays, [N] and [M]."""
+    """Arrays of one episode before it becomes a row of a batch: the same as a batch's, [N] and [M]."""
 
     machines: MachineArrays
     jobs: JobArrays
@@ -182,7 +182,7 @@ def blank(vms: int, jobs: int, executors: int, *, pooled: bool = False) -> Episo
 
 
 def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
-    """The same episodes, not sized, with room for so many jobs and executors, which are no fewer."""
+    """Copy of the episodes, not sized, with room for so many jobs and executors, no fewer than now."""
     size, vms = batch.machines.milli_cpus.shape
     larger = Batch(*_zeros(size, vms, jobs, executors, batch.machines.leases.shape[1]), batch.rules)
     for before, after in zip(batch[:3], larger[:3], strict=True):
@@ -192,7 +192,7 @@ def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
 
 
 def load_episode(batch: Batch, row: int, episode: Episode) -> None:
-    """Put another episode into a row that is large enough for it; the row has to be reset afterwards."""
+    """Copy another episode into a row that is large enough for it; the row has to be reset afterwards."""
     targets, sources = (*batch.machines, *batch.jobs), (*episode.machines, *episode.jobs)
     for target, source in zip(targets, sources, strict=True):
         if target.ndim > 1:

@@ -1,7 +1,7 @@
-"""Rows of a batch shared between threads. What is done with the rows is the caller's.
+"""Shares the rows of a batch between threads. The caller defines the work on the rows.
 
-Threads of Python's own share the work (compiled code lets go of the GIL): numba's parallel loops take no
-nested tuples, and one of the ways in which they share work ends the process when two threads enter them.
+Threads of Python's own share the work (compiled code releases the GIL): numba's parallel loops take no
+nested tuples, and one of numba's threading layers ends the process when two threads enter it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class ThreadedRows:
     """Something with rows that threads share. Close it when done, or use it in a `with`."""
 
     def __init__(self, rows: int, threads: int, together: int = 1) -> None:
-        """Give each thread a part of the rows; so many rows in a row stay `together`."""
+        """Assign each thread a part of the rows; so many rows in a row stay `together`."""
         groups = -(-rows // together)
         edges = together * np.linspace(0, rows / together, min(threads, groups) + 1).astype(int)
         edges[-1] = rows

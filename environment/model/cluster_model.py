@@ -1,12 +1,12 @@
 """The cluster as a pure state machine: events in, commands out.
 
-Here is what each event means for whom. The steps of a job's life are in `model/jobs/lifecycle.py`, the
-records in `model/vms/job_registry.py`, the queue in `waiting.py`, offers in `model/vms/offers.py` and
-`model/vms/offer_demand.py`, what is told of tasks in `tasks.py`, by drivers in `drivers.py`, doubts about
-tasks in `model/jobs/reconciliation.py`, decisions in `decisions.py`, launches in `launches.py`, those that
-never ran in `model/jobs/backoff.py`, VMs of pools in `fleet.py`; how these are put together, kept and taken
-up is in `wiring.py`. The model never asks the clock, draws a random number or opens a socket, so the same
-events always give the same commands. Who places a job is not decided here: a decision enters as the event
+This file dispatches each event to the components. `model/jobs/lifecycle.py` has the steps of a job's life,
+`model/vms/job_registry.py` the records, `waiting_queue.py` the queue, `model/vms/offers.py` and
+`model/vms/offer_demand.py` offers, `tasks.py` reports on tasks, `drivers.py` reports of drivers,
+`model/jobs/reconciliation.py` tasks in doubt, `decisions.py` decisions, `launches.py` launches,
+`model/jobs/backoff.py` launches that never ran, `fleet.py` VMs of pools; `wiring.py` builds, snapshots and
+restores these. The model never asks the clock, draws a random number or opens a socket, so the same
+events always give the same commands. Placements are not decided here: a decision enters as the event
 `Decided`.
 """
 
@@ -84,7 +84,7 @@ class ClusterModel:
 
     @property
     def options(self) -> ModelOptions:
-        """What a daemon's config and its host say."""
+        """Options from the daemon's config and its host."""
         return self._parts.options
 
     @property
@@ -94,7 +94,7 @@ class ClusterModel:
 
     @property
     def ledger(self) -> Ledger:
-        """Who holds what of which VM, and what that has cost; for reading."""
+        """Ledger of the resources that tasks hold on each VM and of their cost; read-only."""
         return self._parts.ledger
 
     @property
@@ -103,9 +103,9 @@ class ClusterModel:
         return self._parts.supply.subscribed
 
     def handle(self, event: ev.Event) -> list[cmd.Command]:
-        """Take one event in and return what is to be done about it, in order.
+        """Process one event and return the commands that follow from it, in order.
 
-        A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
+        A tick without effect is not counted, so that a log may omit it and still replays the same.
         """
         parts = self._parts
         parts.turn.begin(event.at)
@@ -137,7 +137,7 @@ class ClusterModel:
         return parts.turn.end(counted=not isinstance(event, ev.Tick))
 
     def view(self) -> ClusterView:
-        """The cluster as a policy may see it now: what is free, and what of it is offered."""
+        """Snapshot of the cluster for a policy: free resources, and the part of them that is offered."""
         parts = self._parts
         running, asked = tuple(parts.roster.running()), sorted(parts.roster.resources)
         if not parts.keeps:
@@ -147,11 +147,11 @@ class ClusterModel:
         return parts.places.shown(view) if parts.places else view
 
     def reach(self) -> MaxCapacity:
-        """What could be had now if nobody held anything."""
+        """Return the capacity that would be available now if no task held anything."""
         return self._parts.reach()
 
     def notes(self) -> dict[str, str]:
-        """What is to be said of VMs, by id: why nothing is placed there, what their agents tell wrongly."""
+        """Notes on VMs, by id: why no task is placed there, and wrong reports of their agents."""
         wrong = {vm.id: vm.note for vm in self._parts.book.vms() if vm.note}
         return {**wrong, **self._parts.left_out()}
 
@@ -161,10 +161,10 @@ class ClusterModel:
         return [(book.vm(vm_id), out) for vm_id, out in self._parts.watch.out_of_reach().items()]
 
     def requests(self, *, gated: bool = True) -> Sequence[PlacementRequest]:
-        """What waits for a placement, in order, as the queue of a round; lost executors come first.
+        """Placement requests for a round, in order; lost executors come first.
 
-        Without a `Sharing` the order is that in which jobs came. Jobs that the machine does not carry yet are
-        in it unless it is `gated`.
+        Without a `Sharing` the order is the order of arrival. Jobs beyond the machine's JVM limit are
+        included unless `gated`.
         """
         requests = self._parts.line.requests(self.now, gated=gated)
         if self._parts.stage:
@@ -188,7 +188,7 @@ class ClusterModel:
         return self._parts.stage.why_waits(job_id)
 
     def standings(self) -> Standings | None:
-        """What queues and users hold and have had, which nobody changes; None without a `Sharing`."""
+        """Present and past usage of queues and users, immutable; None without a `Sharing`."""
         return self._parts.stage.standings()
 
     def anyone(self) -> bool:
@@ -243,7 +243,7 @@ class ClusterModel:
         return self._parts.book.vms()
 
     def places(self) -> tuple[Vm, ...]:
-        """Where VMs of pools are or could be, with what they cost when they are opened now."""
+        """Existing and possible VMs of pools, at the price of a VM opened now."""
         return self._parts.places.all()
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -251,7 +251,7 @@ class ClusterModel:
         return self._parts.roster.job(job_id)
 
     def retries_left(self, job_id: str, fault: Fault = "user") -> int:
-        """How often a job's driver would be started again if that is what makes it fail."""
+        """How many more times a job's driver would be restarted after failures of this kind."""
         job = self._parts.roster.job(job_id)
         return 0 if job is None else left(job, fault)
 
@@ -272,18 +272,18 @@ class ClusterModel:
         return tuple(self._parts.roster.all_open())
 
     def task(self, task_id: str) -> ExecutorRecord | None:
-        """One task that is held in memory."""
+        """A task in memory, by id."""
         return self._parts.roster.task(task_id)
 
     def due(self, at: float) -> dict[str, dict[str, float]]:
-        """What open tasks owe at that time beyond their records, in dollars by job id and task id."""
+        """Cost of open tasks up to that time beyond their records, in dollars by job id and task id."""
         due: dict[str, dict[str, float]] = {}
         for task, cost in self._parts.ledger.due(at):
             due.setdefault(task.job_id, {})[task.task_id] = cost
         return due
 
     def take_changes(self) -> Changes:
-        """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
+        """Return copies of all changes since the last call, and forget jobs that have ended completely."""
         charges, accounts = self._parts.accounts.take()
         changes = self._parts.roster.take_changes()
         ended = tuple(map(self._parts.places.over, changes.ended)) if self._parts.places else changes.ended

@@ -28,12 +28,12 @@ _KINDS: dict[str, type] = {
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
-    """What writes and checks entries of this kind: made when the first is met, as many never are."""
+    """Serializer and validator of entries of this kind, created on first use, as many kinds never occur."""
     return TypeAdapter(_KINDS[kind])
 
 
 def encode(entry: events.Event | cmd.Command) -> str:
-    """One line of JSON (without its end) that `decode` turns into an equal value."""
+    """Encode an entry as a line of JSON (without its end) that `decode` turns into an equal value."""
     kind = type(entry).__name__
     fields = {"type": kind, **_adapter(kind).dump_python(entry)}
     return "{" + ",".join(f"{_json(name)}:{_sliced(value)}" for name, value in fields.items()) + "}"
@@ -60,9 +60,9 @@ def decode(line: str) -> events.Event | cmd.Command:
 
 
 def _as_written_now(value: Any) -> Any:
-    """JSON of a log of an earlier Stoker as it is written now.
+    """Convert JSON of a log of an earlier Stoker to the present format.
 
-    The first told cpus, memory and others apart; launches had a copy of what the records of their tasks say.
+    The first version separated cpus, memory and others; launches contained copies of their tasks' records.
     """
     if isinstance(value, list):
         return [_as_written_now(item) for item in value]

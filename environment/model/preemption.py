@@ -1,7 +1,7 @@
-"""Jobs that give way to others: who is to, what is kept for whom meanwhile, and what becomes of that.
+"""Preemption: jobs that give way to others, reservations for the takers meanwhile, and the outcome.
 
-Who gives way is found in `environment.queues.preemption`; the steps of a job's life are in
-`model/jobs/lifecycle.py`, what is kept for jobs in `reservations.py`.
+`environment.queues.preemption` finds the jobs that give way; `model/jobs/lifecycle.py` has the steps of a
+job's life, `reservations.py` the reservations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,10 +41,10 @@ _REMEMBERED = 100
 
 
 class PreemptionState:
-    """Takes from jobs for others, and keeps what was taken until its taker has it, or gave up.
+    """Takes executors from jobs for others, and reserves them until the taker has them, or gave up.
 
-    Invariants: for a job one taking is under way at most, and it has a reservation; what is kept for one is
-    nobody else's.
+    Invariants: a job has at most one transfer under way, and then a reservation; resources reserved for one
+    job go to no other.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class PreemptionState:
         return bool(self._takings)
 
     def state(self) -> tuple[tuple[PendingTransfer, ...], float, tuple[tuple[str, str], ...]]:
-        """What is under way, when it was last looked, and why nothing was taken for whom."""
+        """Transfers under way, the time of the last search, and why nothing was taken, by job id."""
         return tuple(self._takings.values()), self._sought_at, tuple(self._line.reasons.not_taken.items())
 
     def resume(
         self, takings: Sequence[PendingTransfer], sought_at: float, not_taken: Iterable[tuple[str, str]]
     ) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._line.reasons.not_taken = dict(not_taken)
         for taking in takings:
             self._takings[taking.taker] = taking
@@ -97,12 +97,12 @@ class PreemptionState:
     # ---- who gives way ---------------------------------------------------------------------------------
 
     def due(self, now: float) -> bool:
-        """Whether it is to be looked, as somebody waits: `RoomSought` is for that."""
+        """Whether a search is due, as a job waits: the event `RoomSought` starts it."""
         on = self.sharing is not None and bool(self.sharing.preemption.by)
         return on and now - self._sought_at >= LOOK and len(self._line) > 0
 
     def seek(self, view: ClusterView) -> None:
-        """See whether others are to give way to the first who waits; or whose queue is short of its own."""
+        """Search for jobs to give way to the first waiting one, or to one of a queue below its guarantee."""
         self._sought_at = self._turn.now
         if self.sharing is None:
             return
@@ -133,12 +133,12 @@ class PreemptionState:
         return job.gave[-1].at + pause if job.gave else 0.0
 
     def _left_alone_until(self, job: JobRecord) -> float:
-        """Who gave, or was given, is not taken from again at once."""
+        """Time until which nothing is taken from a job that recently gave or received executors."""
         pause = 0.0 if self.sharing is None else self.sharing.preemption.pause
         return max([self._rests_until(job), *(took.at + pause for took in job.took[-1:])])
 
     def _awaited(self) -> dict[str, Resources]:
-        """What is kept for jobs that do not hold it yet, by queue."""
+        """Reserved resources that jobs do not hold yet, by queue."""
         found: dict[str, Resources] = {}
         for reserved in self._reservations:
             if (job := self._roster.job(reserved.job_id)) is not None:
@@ -147,7 +147,7 @@ class PreemptionState:
         return found
 
     def _holders(self, view: ClusterView) -> Iterator[Holder]:
-        """Who holds what; only jobs that run may give way."""
+        """Jobs with their held resources; only running ones may give way."""
         now, index = self._turn.now, view.index
         kept = {task_id for taking in self._takings.values() for task_id in taking.tasks}
         expected = {shown.job.id: shown.expected for shown in view.running}
@@ -192,7 +192,7 @@ class PreemptionState:
     # ---- what is taken ---------------------------------------------------------------------------------
 
     def _take(self, taker: JobRecord, found: PreemptionPlan, view: ClusterView) -> None:
-        """Have them give way, and keep what they have for the taker."""
+        """Make the victims give way, and reserve their resources for the taker."""
         now, place = self._turn.now, found.place
         driver = None if place.driver is None else view.vms[place.driver].id
         vm_ids = tuple(view.vms[vm].id for vm in place.placement)
@@ -217,7 +217,7 @@ class PreemptionState:
         self._roster.explain(taker, why)
 
     def _give(self, job: JobRecord, victim: Victim, taker: JobRecord) -> list[str]:
-        """One of them gives way; the tasks that are to end."""
+        """Make one victim give way; return the ids of its tasks that are to end."""
         whom = taker.job
         gave = PreemptionLoss(
             self._turn.now, whom.id, whom.queue, whom.priority, len(victim.numbers), victim.lost, victim.whole
@@ -235,7 +235,7 @@ class PreemptionState:
         return [task.task_id for task in given]
 
     def _lose(self, job: JobRecord, victim: Victim) -> None:
-        """Put what it loses on the bill, in equal parts for its executors."""
+        """Charge the lost work of the job, in equal parts for its executors."""
         given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
         for task in given:
             self._accounts.lose(task.vm_id, job.job.id, victim.lost / len(given), self._turn.now)
@@ -243,7 +243,7 @@ class PreemptionState:
     # ---- what becomes of it ----------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Before an event: give up what was waited for long enough, as of the time when it was so long."""
+        """Before an event: give up transfers past their deadline, as of that deadline."""
         for taking in [one for one in self._takings.values() if one.until <= self._turn.now]:
             if taking.taker in self._waits:
                 self._give_up(taking)
@@ -256,7 +256,7 @@ class PreemptionState:
             self._lives.decided_again(job, why, taking.until)
 
     def settle(self) -> None:
-        """After an event: who has what was taken for him, or does not want it any more, takes no longer."""
+        """After an event: end transfers of takers that have their resources or do not want them any more."""
         for taking in [*self._takings.values()]:
             if taking.taker not in self._reservations:
                 self._end(taking)
@@ -265,7 +265,7 @@ class PreemptionState:
                 self._reservations.look_again(taking.taker)
 
     def _open(self, taking: PendingTransfer) -> bool:
-        """Whether some of what was taken is held yet."""
+        """Whether a task of the transfer has not ended yet."""
         tasks = (self._roster.task(task_id) for task_id in taking.tasks)
         return any(task is not None and not task.ended for task in tasks)
 
@@ -278,7 +278,7 @@ class PreemptionState:
         self._void(taking, "it does not wait any more" if job is None else job.reason)
 
     def _void(self, taking: PendingTransfer, why: str) -> None:
-        """The taker has not got what was taken for it."""
+        """Record that the taker did not get the resources taken for it."""
         self._forget(taking.taker)
         job = self._roster.job(taking.taker)
         if job is not None:

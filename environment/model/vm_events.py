@@ -1,8 +1,7 @@
-"""What follows for jobs and tasks when VMs of pools come, do not come, are taken away, or are gone.
+"""Effects on jobs and tasks when VMs of pools come, do not come, are taken away, or are gone.
 
-And when jobs have given to others what these wait for, see `preemption.py`.
-
-When that is so is found in `fleet.py`.
+It also completes transfers of resources between jobs, see `preemption.py`. `fleet.py` detects the changes
+of VMs.
 """
 
 from environment.model.jobs.backoff import LaunchBackoff
@@ -15,7 +14,7 @@ from environment.model.vms.reservations import Reservations
 
 
 class VmEvents:
-    """Acts, around each event, on what became of VMs."""
+    """Applies the changes of VMs before and after each event."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Of what the cluster model is made, which part knows which, and how all of it is kept and taken up again.
+"""Builds the cluster model's components, wires them together, snapshots and restores them.
 
-Here are no events but `Restored`: what the others mean for whom is in `cluster_model.py`.
+The only event here is `Restored`; `cluster_model.py` handles the others.
 """
 
 from collections.abc import Mapping
@@ -167,7 +167,7 @@ class ModelWiring:
 
     @classmethod
     def restored(cls, event: ev.Restored) -> "ModelWiring":
-        """What an earlier daemon, or an earlier part of a log, left."""
+        """Restore the state of an earlier daemon, or of an earlier part of a log."""
         parts = cls(event.options)
         parts._restore(event)
         return parts
@@ -202,7 +202,7 @@ class ModelWiring:
                 self.lives.end(job, "failed", why)
 
     def _hold_again(self, ends: Mapping[str, str]) -> list[tuple[JobRecord, str]]:
-        """Hold who was held, as far as that is not over by now; those that are never to begin, and why."""
+        """Hold jobs again unless they are free by now; return those that can never start, with the reason."""
         held = [job for job in self.roster.jobs() if job.held]
         for job in self.roster.jobs():
             if not job.held:
@@ -215,7 +215,7 @@ class ModelWiring:
         self.line.share(sharing)
 
     def _whole(self) -> Resources:
-        """What all VMs have in all, those of pools that are closed as well."""
+        """Total resources of all VMs, including closed ones of pools."""
         vms = self.book.vms()
         if vms is not self._vms:
             self._vms = vms
@@ -233,7 +233,7 @@ class ModelWiring:
         return None if record is None else record.job
 
     def _take_up(self) -> None:
-        """A daemon has started with what an earlier one kept."""
+        """Resume with the tasks and jobs that an earlier daemon saved."""
         for task in self.roster.all_open():
             self.book.guess(_vm_of(task))
             if task.state == "unreachable":
@@ -264,7 +264,7 @@ class ModelWiring:
         return {**self.setbacks.left_out(), **self.places.left_out, **closed}
 
     def reach(self) -> MaxCapacity:
-        """What could be had now if nobody held anything."""
+        """Return the capacity that would be available now if no task held anything."""
         return self.book.reach(self.left_out())
 
 

@@ -1,6 +1,6 @@
-"""Who has to wait since his queue, or what he may have of it, has no more to give: in words that are true.
+"""Jobs blocked by a queue or user limit, with the reason.
 
-What may be asked for at all is looked at where jobs are accepted.
+Limits on submission are checked where jobs are accepted.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ _RUNNING, _PER_HOUR, _PER_DAY = "running jobs", "dollars per hour", "dollars per
 
 
 class Over(NamedTuple):
-    """A limit that is in the way: of which queue or user.
+    """A crossed limit, with its queue or user.
 
-    What it is known by is put in words only where somebody asks.
+    The usage is put in words only on request.
     """
 
     scope: Scope
@@ -42,7 +42,7 @@ class Over(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What is said of it."""
+        """The limit and the usage that crosses it, in words."""
         path, user = self.scope
         whose = f"queue {path}" if user is None else f"{user or 'nobody'} in queue {path}"
         most, use = self.most, self.use
@@ -75,12 +75,12 @@ class _Bound(NamedTuple):
         return cls(path, of_user, most, amounts)
 
     def scope(self, user: str) -> Scope:
-        """Of whom what is held is in the way of that user, when it is too much."""
+        """Scope, for that user, of the holdings that the limit bounds."""
         return self.path, user if self.of_user else None
 
 
 class LimitRoom(NamedTuple):
-    """What is left below a limit: of which queue or user."""
+    """Room left below a limit of a queue or user."""
 
     scope: Scope
     most: Most
@@ -92,7 +92,7 @@ class LimitRoom(NamedTuple):
     left: tuple[tuple[str, int], ...]
 
     def crossed(self, takes: Resources, more_jobs: int, per_hour: float = 0.0) -> str:
-        """What somebody who gets so much more has too much of; empty when of nothing."""
+        """Name of the quantity that exceeds the limit with this addition; empty when none does."""
         asked = takes.thousandths
         for name, left in self.left:
             if name in asked and asked[name] > left:
@@ -140,11 +140,11 @@ class ShareLimits:
         return tuple(dict.fromkeys((path, None) for path in (queue, *bounded)))
 
     def above(self, queue: str) -> tuple[Scope, ...]:
-        """The queue, and all above it of which, or of whose users, there is any."""
+        """The queue, and the queues above it with a limit of their own or of their users."""
         return self._above(queue)
 
     def scopes(self, queue: str, user: str) -> Iterator[Scope]:
-        """Of whom what is held is in the way of jobs of that queue and user, when it is too much."""
+        """Scopes with holdings that limits bound for jobs of that queue and user."""
         return (bound.scope(user) for bound in self._bounds(queue))
 
     def over(
@@ -169,7 +169,7 @@ class ShareLimits:
         return None
 
     def rooms(self, standings: Standings, queue: str, user: str) -> tuple[LimitRoom, ...]:
-        """What is left for jobs of that queue and user below each limit."""
+        """Room left for jobs of that queue and user below each limit."""
         return tuple(_room(standings, bound, user) for bound in self._bounds(queue))
 
     def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:
@@ -194,7 +194,7 @@ def _room(standings: Standings, bound: _Bound, user: str) -> LimitRoom:
 
 
 def _beyond(per_hour: float, most: Most) -> float:
-    """How much dearer that is than may be, dollars per hour; 0 when just as dear but for rounding."""
+    """Excess of that price over the limit, dollars per hour; 0 when equal but for rounding."""
     return round(per_hour - (most.dollars_per_hour or 0.0), _DECIMALS)
 
 

@@ -1,4 +1,4 @@
-"""What was found of shares in one round, and is as true in the next."""
+"""Cache of shares and merged streams from one round to the next."""
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -41,9 +41,9 @@ class CacheKey(NamedTuple):
 
 
 class MergeCache:
-    """What was found of shares in one round, and is as true in the next as long as nothing of it changes.
+    """Cache of shares and streams between rounds; an entry is valid as long as its inputs do not change.
 
-    May be used by several threads at once, each of which finds the same again where it finds nothing.
+    May be used by several threads at once: each computes the same result when an entry is missing.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class MergeCache:
         self._parts: tuple[Resources, dict[int, Parts]] = NOTHING, {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
-        """What a queue or user has and has had, as parts of the whole."""
+        """Present and past usage of a queue or user, as parts of the whole."""
         use, step, whole = standings.of(scope), standings.step, standings.whole
         known = self._vectors.get(scope)
         if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
@@ -75,7 +75,7 @@ class MergeCache:
     def rooms(
         self, standings: Standings, limits: ShareLimits, queue: str, user: str
     ) -> tuple[LimitRoom, ...]:
-        """What is left for jobs of that queue and user below each limit."""
+        """Room left for jobs of that queue and user below each limit."""
         known = self._rooms.get((queue, user))
         if known is None or not all(
             standings.of(room.scope) is room.use and standings.spent.get(room.scope, 0.0) == room.spent
@@ -97,28 +97,28 @@ class MergeCache:
         return found
 
     def seen(self, kind: Key, path: str) -> CacheKey | None:
-        """What was found last of the jobs of a class in a queue."""
+        """Last cached stream of the jobs of a class in a queue."""
         return self._streams.get((kind, path))
 
     def see(self, kind: Key, path: str, seen: CacheKey) -> None:
-        """That was found."""
+        """Store the stream."""
         if len(self._streams) > _STREAMS:
             self._streams = {}
         self._streams[kind, path] = seen
 
     def merged(self, kind: Key, path: str) -> MergedStream | None:
-        """What was found last of all that are below a queue, or the topmost, with jobs of a class."""
+        """Last cached merge of all queues below a queue, or of the topmost, with jobs of a class."""
         return self._merged.get((kind, path))
 
     def merge(self, kind: Key, path: str, merged: MergedStream) -> MergedStream:
-        """That was found."""
+        """Store the merge, and return it."""
         if len(self._merged) > _STREAMS:
             self._merged = {}
         self._merged[kind, path] = merged
         return merged
 
     def forget(self) -> None:
-        """No stream is gone on with."""
+        """Drop all streams, so that none is continued."""
         self._streams, self._merged = {}, {}
 
     def share(self, standings: Standings, scope: Scope, weight: float) -> float:
@@ -135,7 +135,7 @@ class MergeCache:
     def users(
         self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, SortedJobs]
     ) -> Sequence[Any]:
-        """The users of a queue of jobs by share: that, where the first of each stands, and who."""
+        """Users of a queue of jobs by share, each with the key of its first job."""
         # Of whatever changes of its users, the queue has a part.
         use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
         known = self._users.get((kind, queue.path))
@@ -166,7 +166,7 @@ class MergeCache:
 
 
 def _tree(lines: Sequence[Sequence[str]], depth: int) -> tuple[Beneath, ...]:
-    """Those at that depth of queues that stand behind those above them each."""
+    """Trees of the queues at that depth, each below the queues above it."""
     longer = [line for line in lines if len(line) > depth]
     below: dict[str, list[Sequence[str]]] = {}
     for line in longer:

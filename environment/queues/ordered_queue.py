@@ -1,8 +1,7 @@
 """The queue of a round of decisions: jobs in the order of a `Sharing`, as they are placed.
 
-It is put in order only as far as somebody looks, and holds nothing that others change: a policy may look at
-it in a thread of its own. A policy is shown the order alone: neither shares nor limits, priorities or
-deadlines.
+It is ordered lazily, and holds nothing that others change: a policy may read it in a thread of its own.
+A policy is shown the order alone: neither shares nor limits, priorities or deadlines.
 """
 
 import math
@@ -84,7 +83,7 @@ class OrderedQueue(WaitingRequests):
         return found.order.found[found.start + number] if last > found.start + number else None
 
     def _reach(self, count: int) -> "tuple[_Found, int]":
-        """What is found, when so many were looked for, and where in its order these end."""
+        """Search for this many jobs; return the found order, and the end index of the jobs in it."""
         found = self._found
         last = min(found.order.reach(found.start + count), found.start + count)
         if not found.changed or last <= found.sound:
@@ -97,7 +96,7 @@ class OrderedQueue(WaitingRequests):
         return self._found, last
 
     def _any_crosses(self, requests: Iterable[PlacementRequest], changed: frozenset[Scope]) -> bool:
-        """Whether a limit of those who have more than when these were found is in the way of one of them."""
+        """Whether a limit, of a scope with more usage since these were found, blocks one of the requests."""
         limits, queues = self._scene.limits, {queue for queue, _ in changed}
         below = tuple(f"{queue}." for queue in queues.difference(self._standings.sharing.queues.leaves))
         near = [
@@ -145,7 +144,7 @@ class OrderedQueue(WaitingRequests):
 
     @cached_property
     def _now(self) -> Standings:
-        """The shares with what was placed since."""
+        """Shares including the jobs placed since."""
         return self._standings.with_more(self._placed) if self._placed else self._standings
 
     def refuses(self, view: ClusterView, request: PlacementRequest, place: Place) -> str:
@@ -160,7 +159,7 @@ class OrderedQueue(WaitingRequests):
         return over.why if over else ""
 
     def after(self, verdict: Verdict) -> "OrderedQueue":
-        """The queue when the verdict's job has been placed: the others by what is held then."""
+        """The queue after placing the verdict's job: the others by the holdings of then."""
         request, place = verdict.request, verdict.decision
         if not isinstance(place, Place):
             return self
@@ -191,8 +190,8 @@ class OrderedQueue(WaitingRequests):
 class Order:
     """Jobs in order, found as far as they are asked for.
 
-    What fills knows nothing of it: where it did, there would be a circle, and all that an order has found
-    would wait for the collector of garbage to come by.
+    `ProgressiveFilling` has no reference to it: a circle would delay freeing all that an order has found
+    until the garbage collector runs.
     """
 
     def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue, begun: int) -> None:
@@ -207,7 +206,7 @@ class Order:
         return self._filling.blocked
 
     def reach(self, count: int) -> int:
-        """How many are found, when so many were looked for."""
+        """Search for this many jobs; return the number found."""
         found = self.found
         if len(found) < count:
             # Who decides and who only watches may look at the same queue, each in a thread of its own.
@@ -220,9 +219,9 @@ class Order:
         return len(found)
 
     def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
-        """Whether the others stood in order as if this one had been placed with so much.
+        """Whether the others would stand in the same order had this one been placed with `held`.
 
-        So they still do, as far as no limit is in the way of any of them that was in nobody's way before.
+        They still do if no limit blocks any of them that was not blocked before.
         """
         return request.job.id not in self._filling.cut and held == demand(request)[0]
 
@@ -230,8 +229,8 @@ class Order:
 class _Found(NamedTuple):
     """Jobs in an order, from `start` on.
 
-    `changed` are those with limits who have more than when the order began; that this is in nobody's way is
-    known of the jobs before `sound`.
+    `changed` are the scopes with limits that have more than when the order began; the jobs before `sound` are
+    known not to be blocked by that.
     """
 
     order: Order
@@ -246,7 +245,7 @@ class _Found(NamedTuple):
 
 
 def order_of(scene: FillingScene, standings: Standings) -> Iterator[PlacementRequest]:
-    """All who may be placed, in order, found one after the other."""
+    """All jobs that may be placed, in order, found one after the other."""
     order = Order(scene, standings, {}, 0)
     number = 0
     while order.reach(number + 1) > number:
@@ -255,7 +254,7 @@ def order_of(scene: FillingScene, standings: Standings) -> Iterator[PlacementReq
 
 
 def _holding(view: ClusterView, request: PlacementRequest, place: Place) -> JobHolding:
-    """What a placement takes, and what that costs."""
+    """Resources that a placement takes, with their cost."""
     job, sizes = request.job, request.granted(place)
     on = list(zip(sizes, place.placement, strict=True))
     if job.driver is not None and not request.joins:

@@ -1,8 +1,8 @@
-"""The stage before every policy: who waits, in which order they are shown, and whom limits keep waiting.
+"""The stage before every policy: waiting jobs, the order in which they are shown, and blocking limits.
 
-It knows nothing of either world: that a job waits or does not any more, what running ones hold, and what the
-cluster has, is told by `environment.model.jobs.waiting_queue` and by `environment.simulation.world`. A policy
-is shown the order alone, learned ones as well.
+It is independent of both worlds: `environment.model.jobs.waiting_queue` and `environment.simulation.world`
+report waiting jobs, the holdings of running ones, and the cluster's resources. A policy, also a learned one,
+is shown the order alone.
 """
 
 import math
@@ -36,8 +36,8 @@ Grows = tuple[float, int, PlacementRequest]
 class Ordering:
     """Jobs that wait as a whole, in the order of a `Sharing`.
 
-    Joining, leaving and what is held change only the lines concerned, and a round finds as much of the order
-    as is looked at: neither depends on how many wait.
+    Joining, leaving and changes of holdings affect only the lines concerned, and a round finds as much of the
+    order as is needed: neither depends on the number of waiting jobs.
     """
 
     def __init__(self, sharing: Sharing) -> None:
@@ -80,9 +80,9 @@ class Ordering:
             self._ages.remove(((), entry.request.job.queue, ""), aged.key)
 
     def passed(self, job_id: str, turns: OrderedQueue) -> None:
-        """The job, which waits, is placed of this queue: the first is overtaken if it is of somebody else.
+        """Record the placement of a waiting job: if the first is of another user or queue, it is overtaken.
 
-        In which order those of one user are placed is his policy's matter.
+        The order among jobs of one user is up to the policy.
         """
         head, found = turns.head, self._places.get(job_id)
         if head is not None and found is not None and others(head.job, found[1].request.job):
@@ -90,11 +90,11 @@ class Ordering:
         self._overtaken.pop(job_id, None)
 
     def overtaken(self) -> tuple[tuple[str, int], ...]:
-        """How often who that waits was overtaken."""
+        """Number of times that each waiting job was overtaken, by its id."""
         return tuple((job_id, times) for job_id, times in self._overtaken.items() if job_id in self._places)
 
     def resume(self, overtaken: Iterable[tuple[str, int]]) -> None:
-        """Go on with that."""
+        """Restore the counts."""
         self._overtaken = dict(overtaken)
 
     def turns(
@@ -155,7 +155,7 @@ class Ordering:
         return scene, self.shares.standings(whole, now, day)
 
     def _by_queue(self, jobs: Iterable[str], growing: Sequence[Grows]) -> dict[str, frozenset[str]]:
-        """Those of the jobs that wait, or grow, by queue."""
+        """Waiting or growing jobs among these, by queue."""
         grow = {request.job.id: request.job.queue for _, _, request in growing}
         found: dict[str, set[str]] = {}
         for job_id in jobs:
@@ -166,7 +166,7 @@ class Ordering:
         return {queue: frozenset(ids) for queue, ids in found.items()}
 
     def _look(self, now: float) -> None:
-        """Who can meet his deadline no more goes behind those who can."""
+        """Move jobs that can no longer meet their deadline behind those that can."""
         while self._late and self._late[0][0] < now:
             _, number, job_id = heappop(self._late)
             if job_id in self._places:
@@ -184,7 +184,7 @@ class Ordering:
         return self._over(self.shares.standings(whole, now, day), request)
 
     def kept_back(self, whole: Resources, now: float, day: str = "") -> dict[str, str]:
-        """Which limit keeps whom from being placed, of the oldest jobs of each queue, by their ids."""
+        """Limits that block the oldest jobs of each queue, in words, by job id."""
         ages, _ = self._ages.hand_out()
         standings = self.shares.standings(whole, now, day)
         found = {}
@@ -239,7 +239,7 @@ class Ordering:
                 return
 
     def why_late(self, job_id: str, now: float) -> Iterator[str]:
-        """That a deadline cannot be met, by what is believed; nothing where it can."""
+        """Message that a job cannot meet its deadline, by its expected duration; nothing where it can."""
         found = self._places.get(job_id)
         job = found[1].request.job if found else None
         if job is not None and job.deadline is not None and latest_start(job) < now:

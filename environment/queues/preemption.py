@@ -1,9 +1,9 @@
-"""Whether a waiting job may take executors from others, and from whom, so that least is lost.
+"""Whether a waiting job may take executors from others, and from which, at the least loss.
 
 A job of higher priority, or of a queue that has less than is guaranteed to it, takes executors of elastic
 jobs first, which go on with fewer, and then whole jobs of the lowest priority, which wait again in their
 places. Before each: is it still needed, does the job then fit, and is the victim nearly done. The same in the
-daemon's model and in a simulation, which make `Holders` of what they know and carry a `PreemptionPlan` out.
+daemon's model and in a simulation, which build `Holders` from their state and carry out a `PreemptionPlan`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ TAKING_PATIENCE = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Taker:
-    """Who waits; which jobs have taken from it before, and until when it takes nothing."""
+    """A waiting job; the jobs that have taken from it before, and the time until which it takes nothing."""
 
     request: PlacementRequest
     gave_to: Collection[str] = ()
@@ -62,7 +62,7 @@ class Victim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPlan:
-    """Who gives way for whom, by which right, and where the taker is placed then, on the view's VMs."""
+    """Jobs that give way to a taker, the cause, and the taker's placement then, on the view's VMs."""
 
     taker: PlacementRequest
     by: Cause
@@ -82,9 +82,9 @@ def plan(
     sharing: Sharing,
     awaited: Mapping[str, Resources] | None = None,
 ) -> PreemptionPlan | str:
-    """Who gives way for the taker; or why nobody does, in words.
+    """Plan of the jobs that give way to the taker; or why none does, in words.
 
-    `awaited` is what is kept for jobs that do not hold it yet, by queue: it counts as theirs.
+    `awaited` are reserved resources that jobs do not hold yet, by queue: they count as the queue's.
     """
     try:
         return _Search(view, taker, holders, sharing, awaited or {}).plan()
@@ -93,10 +93,10 @@ def plan(
 
 
 def takers(requests: Sequence[PlacementRequest], sharing: Sharing, now: float) -> Iterator[PlacementRequest]:
-    """For whom others may give way, of those who wait: the first, then one of each queue with a guarantee.
+    """Waiting jobs that others may give way to: the first, then one of each queue with a guarantee.
 
-    Whether the queue is short of that shows in the plan only: whoever asks goes on until there is one.
-    Not for running jobs that might have more while nobody waits, nor for who has just come.
+    Only the plan shows whether the queue is below its guarantee: try each until a plan is found.
+    Excludes running jobs that might grow while no other waits, and jobs that have just come.
     """
     seen = {""}
     for number, request in enumerate(islice(requests, _WINDOW)):
@@ -118,7 +118,7 @@ def _guaranteed(request: PlacementRequest, sharing: Sharing) -> str:
 
 
 def refused(requests: Sequence[PlacementRequest], view: ClusterView, found: PreemptionPlan) -> str:
-    """Which limit of a queue keeps the taker from having what others would give; empty when none does."""
+    """Limit of a queue that keeps the taker from the resources given up; empty when none does."""
     return requests.refuses(view, found.taker, found.place) if isinstance(requests, OrderedQueue) else ""
 
 
@@ -128,7 +128,7 @@ def is_in(path: str, queue: str) -> bool:
 
 
 class _Search:
-    """One search, with what it needs again and again."""
+    """Search for one preemption plan, with its repeatedly used inputs."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Search:
         )
 
     def _nearly_done(self) -> BoolArray:
-        """Which jobs are believed to be nearly done, [J]; of whom nothing is known is not."""
+        """Jobs that are believed to be nearly done, bool [J]; False for jobs of unknown end."""
         holders, now = self._holders, self._view.at
         whole = holders.ends_at - holders.started_at
         passed = now - holders.started_at
@@ -233,13 +233,13 @@ class _Search:
         raise NothingTakenError(f"with it, {found[-1].path} would have more than is guaranteed to it")
 
     def _held_in(self, path: str, names: Resources) -> dict[str, int]:
-        """What jobs of a queue hold, or what is kept for them, thousandths by name."""
+        """Resources that jobs of a queue hold or have reserved, thousandths by name."""
         holders = self._holders
         kept = total(amount for queue, amount in self._awaited.items() if is_in(queue, path))
         return {name: holders.held_in(path, name) + kept.get(name) for name in names}
 
     def _guards(self) -> list[QueueGuarantee]:
-        """The queues that must keep what is guaranteed to them: those that the taker is not in."""
+        """Guarantees of queues that must be preserved: those of queues that the taker is not in."""
         found = []
         for queue in self._sharing.queues:
             if queue.guaranteed and not is_in(self._request.job.queue, queue.path):

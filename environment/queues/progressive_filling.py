@@ -1,9 +1,9 @@
-"""In which order jobs of one moment are placed, found one after the other: progressive filling (Ghodsi 2011).
+"""Order in which jobs of one moment are placed, found one after the other: progressive filling (Ghodsi 2011).
 
 Jobs stand as if those before them had been placed: where the order is `fair`, each takes its part of its
-queue's and user's share before the next is chosen. Limits are those of what is held when the order begins.
-How far they are found, what a policy is shown of them, and what becomes of it with each placement, is in
-`turns`.
+queue's and user's share before the next is chosen. Limits apply to the holdings at the start of the order.
+`ordered_queue` defines how far jobs are found, the part that a policy is shown, and the order after each
+placement.
 """
 
 import math
@@ -49,10 +49,10 @@ def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementReq
 
 @dataclass(frozen=True)
 class FillingScene:
-    """What does not change in a round: who waits, and by which terms. Seconds.
+    """Constants of a round: waiting jobs, limits and terms. Seconds.
 
     `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
-    are not placed now, by queue. `overtaken` says how often who was.
+    are not placed now, by queue. `overtaken` has the number of overtakings by job id.
     """
 
     tree: Tree
@@ -70,7 +70,7 @@ class FillingScene:
 
     @cached_property
     def oldest(self) -> float:
-        """Since when the first of all waits, seconds; infinity when nobody does."""
+        """Time since when the first of all waits, seconds; infinity when none does."""
         first: Key = min((row.first.key for row in self.ages.values()), default=(math.inf,))
         since: float = first[0]
         return since
@@ -100,7 +100,7 @@ class FillingScene:
 
 
 class ProgressiveFilling:
-    """Jobs in order: what is found so far of each queue, and what those found have."""
+    """Jobs in order: the jobs found so far of each queue, and the usage including them."""
 
     def __init__(self, scene: FillingScene, standings: Standings, gone: JobsByQueue) -> None:
         self.scene, self.standings = scene, standings
@@ -155,7 +155,7 @@ class ProgressiveFilling:
     # ---- who may be placed -------------------------------------------------------------------------
 
     def look(self, entry: WaitingJob) -> Answer:
-        """Whether an entry may be placed now, as far as limits and others go, or who in its place might."""
+        """Whether limits and other jobs allow an entry now, or else another of its user or queue."""
         job = entry.request.job
         if (self._gone and job.id in self._gone.get(job.queue, ())) or job.id in self._early:
             return Answer.GONE
@@ -168,13 +168,13 @@ class ProgressiveFilling:
         return Answer.QUEUE_FULL if room.scope[1] is None else Answer.USER_FULL
 
     def _kept_from(self, entry: WaitingJob) -> Scope | None:
-        """The queue or user of the entry's of whom all that is left is kept for somebody; None for none."""
+        """The entry's queue or user with all its room reserved for a starving job; None for none."""
         job = entry.request.job
         of = scopes(self.standings.sharing.queues, job.queue, job.owner)
         return next((scope for scope in of if scope in self._kept), None)
 
     def _in_the_way(self, entry: WaitingJob) -> LimitRoom | None:
-        """What is left below the limit that keeps an entry from being placed; None when none does."""
+        """Room below the limit that keeps an entry from being placed; None when none does."""
         request, least = entry.request, entry.least
         more_jobs = int(not request.joins)
         rooms = self._rooms.get(request.job.queue)
@@ -194,9 +194,9 @@ class ProgressiveFilling:
         return found
 
     def _starving(self) -> Iterator[WaitingJob]:
-        """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him.
+        """Jobs that have waited for too long, the oldest first; a limit's room is kept for a blocked one.
 
-        Who waits for one of whom this is so has no more kept for him: it will be, when he is the oldest.
+        A job that waits for a scope already kept has no more kept for it: it will be, once it is the oldest.
         """
         since = self.standings.at - self.standings.sharing.starves_after
         if self.scene.oldest > since:
@@ -226,14 +226,14 @@ class ProgressiveFilling:
     # ---- fair --------------------------------------------------------------------------------------
 
     def vector(self, scope: Scope) -> list[float]:
-        """What a queue or user has, with what was found of it so far, as parts of the whole."""
+        """Usage of a queue or user, including its jobs found so far, as parts of the whole."""
         found = self._vectors.get(scope)
         if found is None:
             found = self._vectors[scope] = list(self.scene.known.vector(self.standings, scope))
         return found
 
     def chain(self, path: str) -> list[tuple[Queue, list[float]]]:
-        """A queue behind those above it, and what each has, as `vector` has it."""
+        """A queue behind those above it, each with its usage as in `vector`."""
         found = self._chains.get(path)
         if found is None:
             line = self.standings.sharing.queues.line(path)
@@ -252,7 +252,7 @@ class ProgressiveFilling:
         return entry
 
     def parts(self, takes: Resources) -> Sequence[float]:
-        """So much as parts of the whole."""
+        """Amounts of `takes` as parts of the whole."""
         found = self._parts.get(id(takes))
         if found is None:
             amounts, whole = takes.thousandths, self.standings.whole.thousandths
@@ -265,12 +265,12 @@ class ProgressiveFilling:
         return self.standings.sharing.queues.line(path)[-1]
 
     def had(self, scope: Scope) -> Sequence[float]:
-        """What a queue or user has as the streams begin, as parts of the whole."""
+        """Usage of a queue or user at the start of the streams, as parts of the whole."""
         found = self._vectors.get(scope)
         return self.scene.known.vector(self.standings, scope) if found is None else found
 
     def standing(self, kind: Key, path: str) -> Standing:
-        """How a queue of jobs stands among its neighbours, at least as far in front as it should."""
+        """Standing of a queue of jobs among its neighbours, at least as far in front as it should be."""
         queue = self.queue(path)
         if not self._fair:
             return self.scene.tree[kind][path][""].first.key
@@ -320,7 +320,7 @@ class ProgressiveFilling:
         return stream
 
     def _like(self, path: str, leaves: Sequence[str]) -> tuple[object, ...]:
-        """What else counts of what is found of a queue with these leaves."""
+        """Other inputs of the stream of a queue with these leaves, as a key."""
         scene, gone = self.scene, self._gone
         return (
             self._step,
@@ -332,12 +332,12 @@ class ProgressiveFilling:
         )
 
     def _spent(self, scopes: Iterable[Scope]) -> tuple[float | None, ...]:
-        """What was spent today, and which day that is."""
+        """Number of the day, and today's charges of these scopes."""
         spent = self.standings.spent
         return self.standings.at // SECONDS_PER_DAY, *(spent.get(scope) for scope in scopes)
 
     def rank(self, queue: Queue, had: Sequence[float]) -> Rank:
-        """How a queue that has so much stands among its neighbours."""
+        """Rank of a queue with this usage among its neighbours."""
         if queue.guaranteed:
             part = below_guarantee(queue, self._held(queue.path, had))
             if part is not None:
@@ -345,7 +345,7 @@ class ProgressiveFilling:
         return 1, dominant(had, queue.weight)
 
     def _held(self, path: str, had: Sequence[float]) -> Resources:
-        """What a queue holds, with those found so far."""
+        """Resources that a queue holds, including the jobs found so far."""
         scope, whole = (path, None), self.standings.whole.thousandths
         was = self.scene.known.vector(self.standings, scope)
         more = {
@@ -355,7 +355,7 @@ class ProgressiveFilling:
         return self.standings.of(scope).held + Resources(more)
 
     def users(self, kind: Key, path: str) -> Sequence[Any]:
-        """The users of a queue of jobs by share: that, where the first of each stands, and who."""
+        """Users of a queue of jobs by share, each with the key of its first job."""
         lines, queue = self.scene.tree[kind][path], self.queue(path)
         if path not in self._touched:
             return self.scene.known.users(self.standings, kind, queue, lines)

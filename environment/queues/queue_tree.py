@@ -1,7 +1,7 @@
-"""The queues of a tree in one order of `filling`: whose turn it is at each, and which of its jobs is next.
+"""The queues of a tree in one order of `progressive_filling`: the next queue and its next job.
 
-Each queue is a stream of jobs, found as they are asked for. What stands in it does not depend on its
-neighbours: who is next among these is said by how each stands before its next job. So a later order goes on
+Each queue is a stream of jobs, found as they are asked for. Its content does not depend on its neighbours:
+the standing of each before its next job decides which of these is next. So a later order goes on
 with the stream as it was found, as long as nothing of the queue and those below has changed (`known`); and
 where few of several queues have changed, with how the others were merged.
 """
@@ -28,7 +28,7 @@ Found = tuple[Standing, str, WaitingJob]
 
 
 class Beneath(NamedTuple):
-    """A queue and those below it in which somebody waits; `leaves` are those that have jobs, by path."""
+    """A queue with waiting jobs, and those below it; `leaves` are those that have jobs, by path."""
 
     path: str
     leaves: tuple[str, ...]
@@ -49,7 +49,7 @@ class Answer(Enum):
 
 
 class JobStream:
-    """What is found of a queue so far. Asked by one order at a time, of those to which it is the same."""
+    """Jobs found of a queue so far. Used by one order at a time, of those to which it is the same."""
 
     __slots__ = ("found",)
 
@@ -57,7 +57,7 @@ class JobStream:
         self.found: list[Found] = []
 
     def at(self, filling: "ProgressiveFilling", number: int) -> Found | None:
-        """What is found with that number, from 0; None when there are not so many."""
+        """The found job with that number, from 0; None when there are not so many."""
         found = self.found
         while len(found) <= number:
             if not self._more(filling):
@@ -70,7 +70,7 @@ class JobStream:
 
 
 class SingleLine(JobStream):
-    """A queue whose jobs stand in one line, whosever they are."""
+    """A queue with its jobs in one line, of all users."""
 
     __slots__ = ("_path", "_rest")
 
@@ -92,7 +92,7 @@ class SingleLine(JobStream):
 
 
 class UserStream(JobStream):
-    """A queue of jobs whose user has least is next, of those in whose way no limit is."""
+    """A queue of jobs: the user with the least share is next, among those that no limit blocks."""
 
     __slots__ = ("_had", "_heap", "_next", "_queue", "_rows", "_users")
 
@@ -156,9 +156,9 @@ class UserStream(JobStream):
 
 
 class MergedStream(JobStream):
-    """Several queues as one. Each stands at least as far in front as it should, until it is looked at.
+    """Several queues as one. Each stands at least as far in front as it should, until its stream is opened.
 
-    What was found of them before is what is found again, but for queues that are not as they were then.
+    Jobs found earlier are reused, except for queues that have changed since.
     """
 
     __slots__ = ("_heap", "_kind", "_looked_at")
@@ -193,7 +193,7 @@ class MergedStream(JobStream):
             self._go_on(filling, before, same)
 
     def _go_on(self, filling: "ProgressiveFilling", before: "MergedStream", same: set[str]) -> None:
-        """Merge what was found of those that are the same with the others, up to where it was found."""
+        """Merge the found jobs of unchanged queues with the others, up to the point reached before."""
         found, heap = self.found, self._heap
         for each in before.found:
             if each[1] in same:
@@ -234,7 +234,7 @@ class MergedStream(JobStream):
 
 
 class Branch(JobStream):
-    """A queue of queues: who is below its guarantee is next, then who has least for its weight."""
+    """A queue of queues: one below its guarantee is next, then the one with the least for its weight."""
 
     __slots__ = ("_among", "_had", "_queue")
 
@@ -245,7 +245,7 @@ class Branch(JobStream):
         self._had = list(filling.had((of.path, None)))
 
     def _more(self, filling: "ProgressiveFilling") -> bool:
-        """It is below its guarantee also when one in it is below its own."""
+        """Find the next job; the queue is below its guarantee also when one in it is below its own."""
         number, known = len(self.found), self._among.found
         found = known[number] if number < len(known) else self._among.at(filling, number)
         if found is None:

@@ -1,7 +1,7 @@
-"""The jobs that run and what each of their executors holds, as arrays: from whom something may be taken.
+"""Running jobs and the holdings of each of their executors, as arrays: candidates for preemption.
 
-A daemon's model makes them of its records, a simulation of its episode; who gives way is found in
-`preemption`.
+A daemon's model builds them from its records, a simulation from its episode; `preemption` finds the jobs
+that give way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ BoolArray = NDArray[np.bool_]
 class RunningExecutor(NamedTuple):
     """An executor, or a driver on the cluster (`number` None), on the VM with this index, -1 for none known.
 
-    It holds that since then (seconds). One that is `going` ends by itself: somebody else has its place
-    already, or what it holds is kept for somebody.
+    It holds `size` since `since` (seconds). One that is `going` ends by itself: another has its place
+    already, or its resources are reserved for a job.
     """
 
     number: int | None
@@ -74,7 +74,7 @@ class Holders:
 
     @classmethod
     def of_jobs(cls, holders: Sequence[Holder]) -> "Holders":
-        """Of these jobs."""
+        """Build the arrays of these jobs."""
         holders = sorted(holders, key=lambda holder: (holder.job.submitted_at, holder.job.id))
         rows = [held for holder in holders for held in holder.held]
         names = {name for size in {id(held.size): held.size for held in rows}.values() for name in size}
@@ -110,7 +110,7 @@ class Holders:
 
     @cached_property
     def _inside(self) -> Mapping[str, list[int]]:
-        """Of each queue in which any of these jobs is, or is below it, by path: the numbers of `_queues`."""
+        """Numbers of the `_queues` in or below each queue, by path."""
         found: dict[str, list[int]] = {}
         for number, queue in enumerate(self._queues[0]):
             names = queue.split(".")
@@ -120,7 +120,7 @@ class Holders:
 
     @cached_property
     def _held(self) -> Mapping[str, IntArray]:
-        """What those hold that are not going, thousandths, by name and queue as `_queues` has it."""
+        """Holdings of executors that are not going, thousandths, by name and queue number as in `_queues`."""
         queues, of = self._queues
         rows = np.flatnonzero(~self.going)
         found = {name: np.zeros(len(queues), np.int64) for name in self.sizes.thousandths}
@@ -139,7 +139,7 @@ class Holders:
         return found
 
     def held_in(self, path: str, name: str) -> int:
-        """What jobs of a queue and those below it hold and do not give up, thousandths."""
+        """Resource that jobs of a queue and those below it hold and do not give up, thousandths."""
         held = self._held.get(name)
         return 0 if held is None else int(held[self._inside.get(path, [])].sum())
 
@@ -156,7 +156,7 @@ class Holders:
 
     @cached_property
     def drained(self) -> FloatArray:
-        """What share of what each executor has done is done again when it is drained; float64 [E]."""
+        """Share of each executor's work that is repeated after a drain; float64 [E]."""
         shares: FloatArray = np.array([job.rework.drained for job in self.jobs], np.float64)[self.of]
         return shares
 
@@ -166,12 +166,12 @@ class Holders:
         return np.array([job.priority for job in self.jobs], np.int64)
 
     def core_seconds(self, now: float) -> FloatArray:
-        """What each executor has had so far; float64 [E]."""
+        """Core-seconds of each executor so far; float64 [E]."""
         found: FloatArray = self.sizes.get(CPUS) / THOUSANDTHS * np.maximum(now - self.since, 0.0)
         return found
 
     def freed(self, rows: BoolArray | IntArray, name: str, vms: int) -> IntArray:
-        """What these executors hold of a resource, thousandths by VM; int64 [N]."""
+        """Amount of a resource that these executors hold, thousandths by VM; int64 [N]."""
         found = np.zeros(vms + 1, np.int64)
         np.add.at(found, self.vm[rows], self.sizes.get(name)[rows])  # the last is for VMs that nobody knows
         return found[:-1]

@@ -1,6 +1,6 @@
-"""What queues and their users hold, and what they have held of late: by this `fair` knows whose turn it is.
+"""Present and past usage of queues and their users: the basis of the `fair` order.
 
-Who is over a limit by the same numbers is said in `limits`.
+`limits` checks the same numbers against limits.
 """
 
 import math
@@ -30,7 +30,7 @@ _DUST = 1e-6
 
 
 class JobHolding(NamedTuple):
-    """What a job holds now, and what that costs, dollars per hour; not `new` are more executors of one."""
+    """Resources that a job holds now, and their cost, dollars per hour; not `new` for a job's added ones."""
 
     queue: str
     user: str
@@ -40,14 +40,14 @@ class JobHolding(NamedTuple):
 
     @property
     def picodollars(self) -> int:
-        """What that costs in whole parts of a dollar: sums of these are the same in any order."""
+        """The cost in integer fractions of a dollar: sums of these are the same in any order."""
         return round(self.per_hour * _PARTS)
 
 
 class Use(NamedTuple):
-    """What is held now, by how many jobs, at what price per hour, and what was held before.
+    """Resources held now, the number of jobs, the price per hour, and past usage.
 
-    `past` is the mean of what was held, by name in thousandths, in which what is older counts less: by half
+    `past` is the mean of past holdings, by name in thousandths, with older ones weighted less: by half
     for every half-life. It is that of the time `at`, seconds.
     """
 
@@ -59,11 +59,11 @@ class Use(NamedTuple):
 
     @property
     def per_hour(self) -> float:
-        """What it costs, dollars per hour."""
+        """Cost, dollars per hour."""
         return self.picodollars / _PARTS
 
     def past_at(self, at: float, half_life: float) -> Mapping[str, float]:
-        """What `past` is at a later time, if what is held has not changed."""
+        """Value of `past` at a later time, if holdings have not changed."""
         if half_life <= 0.0:
             return {}
         held = self.held.thousandths
@@ -87,7 +87,7 @@ _NOBODY: Mapping[str | None, Use] = {}
 
 
 class PastUsage(NamedTuple):
-    """What is remembered of a queue or user beyond what is held: `Use.past`, and `Use.at`."""
+    """Saved state of a queue or user beyond its holdings: `Use.past`, and `Use.at`."""
 
     queue: str
     user: str | None
@@ -96,7 +96,7 @@ class PastUsage(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a queue or one of its users was charged on a day, dollars."""
+    """Charges of a queue or one of its users on a day, dollars."""
 
     day: str
     queue: str
@@ -106,9 +106,9 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The shares of a moment: by them a round is put in order. Never changed.
+    """Shares at one moment, by which a round is ordered. Never changed.
 
-    `whole` is what the cluster has. `spent` is what was charged today, dollars. `placed` stands for
+    `whole` is the cluster's total. `spent` are today's charges, dollars. `placed` replaces
     `uses` where something was placed since. `step` is when the step of now began: no share changes for time
     alone before the next one does.
     """
@@ -125,11 +125,11 @@ class Standings:
         object.__setattr__(self, "step", step_of(self.at, self.sharing.half_life))
 
     def of(self, scope: Scope) -> Use:
-        """What a queue or user has."""
+        """Usage of a queue or user."""
         return self.placed.get(scope) or self.uses.get(scope[0], _NOBODY).get(scope[1], NO_USE)
 
     def users(self, path: str) -> Mapping[str | None, Use]:
-        """What a queue and its users have."""
+        """Usage of a queue and its users."""
         uses = self.uses.get(path, _NOBODY)
         if self.placed:
             since = {user: use for (queue, user), use in self.placed.items() if queue == path}
@@ -137,7 +137,7 @@ class Standings:
         return uses
 
     def every(self) -> Iterator[tuple[Scope, Use]]:
-        """All who had anything before anything was placed."""
+        """All scopes with usage before any placement of the round."""
         return _every(self.uses)
 
     def with_more(self, more: Iterable[JobHolding]) -> "Standings":
@@ -156,7 +156,7 @@ class Standings:
         return replace(self, placed=placed)
 
     def vector(self, use: Use) -> list[float]:
-        """What is held, and `PAST` times what was on average, as parts of the whole, of each thing."""
+        """Present holdings plus `PAST` times the mean past ones, as parts of the whole, by resource."""
         held, names = use.held.thousandths, self.whole.thousandths
         half_life = self.sharing.half_life
         if half_life <= 0.0 or not (use.past or held):
@@ -175,7 +175,7 @@ class Standings:
         return part if part > _DUST else 0.0
 
     def share(self, path: str) -> float:
-        """A queue's dominant share (Ghodsi 2011), of what it holds and has held, divided by its weight."""
+        """A queue's dominant share (Ghodsi 2011) of present and past usage, divided by its weight."""
         return dominant(self.vector(self.of((path, None))), self.weight(path))
 
     def weight(self, path: str) -> float:
@@ -183,10 +183,10 @@ class Standings:
         return self.sharing.queues.line(path)[-1].weight
 
     def times_its_share(self, path: str, others: Iterable[str]) -> float | None:
-        """How much a queue has had, in shares that are its due beside these queues; None if none had any.
+        """Usage of a queue as a multiple of its due share beside these queues; None if none had any.
 
-        By weight alone, as the order goes: with what guarantees and limits make of that, and who asks for how
-        much, a run is judged when it is over (`environment.simulation.results.fairness`).
+        By weight alone, as in the order: `environment.simulation.results.fairness` judges a finished run with
+        guarantees, limits and demands.
         """
         had = {other: self.share(other) * self.weight(other) for other in {path, *others}}
         everything = math.fsum(had.values())  # in whichever order
@@ -207,18 +207,18 @@ def step_of(at: float, half_life: float) -> float:
 
 
 def dominant(had: Sequence[float], weight: float) -> float:
-    """The share of who has these parts of the whole (Ghodsi 2011), for his weight."""
+    """Dominant share (Ghodsi 2011) of these parts of the whole, divided by the weight."""
     return round(max(had) / weight, _DECIMALS) if had else 0.0
 
 
 def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:
-    """Whoever has what a job of that queue and user has: queues from the top, and the user in each."""
+    """Scopes charged for a job of that queue and user: queues from the top, and the user in each."""
     line = queues.line(queue)
     return (*((each.path, None) for each in line), *((each.path, user) for each in line))
 
 
 class Shares:
-    """Keeps account of what jobs hold: `holds` is told whenever that changes."""
+    """Accounts of jobs' holdings; call `holds` at every change."""
 
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
@@ -231,7 +231,7 @@ class Shares:
         self._standings: Standings | None = None
 
     def holds(self, job_id: str, holding: JobHolding, at: float) -> None:
-        """From now on the job holds this, and nothing else; nothing at all when that is empty."""
+        """Set the job's holdings from now on; an empty holding removes them."""
         before = self._holdings.get(job_id)
         if before == holding or (before is None and not holding.held):
             return
@@ -257,14 +257,14 @@ class Shares:
             )
 
     def _own(self, queue: str) -> dict[str | None, Use]:
-        """What a queue and its users have, to be changed: what was handed out stays as it is."""
+        """Usage of a queue and its users, copied before a change if it was handed out."""
         if queue not in self._mine:
             self._uses[queue] = dict(self._uses.get(queue, _NOBODY))
             self._mine.add(queue)
         return self._uses[queue]
 
     def spends(self, queue: str, user: str, day: str, dollars: float) -> None:
-        """So much was charged on a day for a job of that queue and user."""
+        """Add charges of a day for a job of that queue and user."""
         if day < self._day:
             return
         if day > self._day:
@@ -284,20 +284,20 @@ class Shares:
         return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
 
     def state(self) -> tuple[PastUsage, ...]:
-        """What is not known from what jobs hold now."""
+        """State that jobs' present holdings do not contain."""
         return tuple(
             PastUsage(queue, user, tuple(use.past.items()), use.at)
             for (queue, user), use in _every(self._uses)
         )
 
     def spent(self) -> tuple[Spent, ...]:
-        """What was charged on the last day on which anything was."""
+        """Charges of the last day with any charge."""
         return tuple(Spent(self._day, queue, user, dollars) for (queue, user), dollars in self._spent.items())
 
     def resume(
         self, used: Iterable[PastUsage], spent: Iterable[Spent], holdings: Mapping[str, JobHolding], at: float
     ) -> None:
-        """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
+        """Restore the state, with these holdings of jobs at that time; a new queue has no past."""
         # Those of before come first, in their order: so the state is the same as if nothing had ended.
         known = {(queue, user): Use(past=dict(past), at=since) for queue, user, past, since in used}
         self._standings, self._uses, self._holdings = None, {}, {}
@@ -314,7 +314,7 @@ class Shares:
         self._day = max((each.day for each in spent), default=self._day)
 
     def forget(self, whole: Resources, at: float) -> None:
-        """Forget who holds nothing and has had next to nothing."""
+        """Forget queues and users that hold nothing and have next to no past usage."""
         self._standings = None
         for (queue, user), use in list(_every(self._uses)):
             past = use.past_at(at, self._sharing.half_life)
@@ -326,7 +326,7 @@ class Shares:
 
 
 def below_guarantee(queue: Queue, held: Resources) -> float | None:
-    """How much of its guarantee a queue has, from 0 to 1, of what it has most of; None when all of it."""
+    """Fulfilled part of a queue's guarantee, from 0 to 1, at its largest resource; None when all of it."""
     if not queue.guaranteed:
         return None
     part = max(held.get(name) / amount for name, amount in queue.guaranteed.thousandths.items())

@@ -1,7 +1,7 @@
-"""Who waits, in sorted lines that a round may go on reading while the next jobs join and leave.
+"""Waiting jobs in sorted lines that a round may go on reading while the next jobs join and leave.
 
-A line is that of one class of jobs, one queue and one of its users; which class, and how jobs stand within a
-line, is said by `keys`. Whose line is next is decided in `turns`.
+A line is that of one class of jobs, one queue and one of its users; `keys` defines the class, and the order
+within a line. `queue_tree` decides which line is next.
 """
 
 import math
@@ -36,8 +36,8 @@ class WaitingJob(NamedTuple):
 class SortedJobs:
     """Entries in order, in pieces.
 
-    Of a copy and what it is of, either may be changed: the piece that changes is copied first. So a job that
-    comes costs no more in a long line, neither here nor where the collector of garbage goes over new lists.
+    A copy and its original may both be changed: the piece that changes is copied first. So adding a job
+    costs no more in a long line, neither here nor where the garbage collector goes over new lists.
     """
 
     __slots__ = ("_mine", "_pieces")
@@ -87,7 +87,7 @@ class SortedJobs:
             del self._pieces[number]
 
     def _number_of(self, key: Key) -> int:
-        """In which piece an entry with that key is, or would be."""
+        """Index of the piece that has, or would have, an entry with that key."""
         pieces = self._pieces
         if not pieces[-1] or pieces[-1][0].key <= key:
             return len(pieces) - 1
@@ -117,7 +117,7 @@ def demand(request: PlacementRequest) -> tuple[Resources, Resources]:
 
 
 def latest_start(job: Job) -> float:
-    """When a job has to start to meet its deadline, by what is believed of it; infinity without one."""
+    """Latest start of a job that meets its deadline, by its expected duration; infinity without one."""
     return math.inf if job.deadline is None else job.deadline - (job.expected_duration or 0.0)
 
 
@@ -134,9 +134,9 @@ def _stands(criterion: Criterion, job: Job, now: float) -> Key:
 
 
 def keys(order: Sequence[Criterion], job: Job, at: float, number: int, now: float) -> tuple[Path, Key]:
-    """In which line a job is that came then, as that number, and how it stands there.
+    """Line of a job that came at `at` as that number, and its key in the line.
 
-    What comes before `fair` in the order divides jobs in classes; without it there is a line for
+    Criteria before `fair` in the order divide jobs in classes; without it there is a line for
     each queue.
     """
     fair = order.index("fair") if "fair" in order else -1
@@ -148,7 +148,7 @@ def keys(order: Sequence[Criterion], job: Job, at: float, number: int, now: floa
 
 
 class Lines:
-    """Lines by path; what was handed out as `tree` stays as it is."""
+    """Lines by path; a tree that was handed out is never changed."""
 
     def __init__(self, tree: Tree | None = None, classes: Sequence[Key] = ()) -> None:
         self._tree: dict[Any, Any] = dict(tree or {})

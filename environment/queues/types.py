@@ -1,7 +1,7 @@
-"""What queues and the order of jobs mean, as frozen values that everything else here is a function of.
+"""Settings of queues and of the order of jobs, as frozen values that everything else here is a function of.
 
-How config writes them is in `conf.schema.sharing`. Who is next by them is in `ordering`, who is over a limit
-in `limits`; both know a job by its queue (a path), its owner (the user), its priority and its deadline.
+`conf.schema.sharing` defines them in config. `ordering` finds the next job by them, `limits` those over a
+limit; both know a job by its queue (a path), its owner (the user), its priority and its deadline.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from environment.resources import NOTHING, Resources
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """The most that a queue, or one of its users, may have; None, and what is not named: any amount.
+    """The most that a queue, or one of its users, may have; unlimited where None or not named.
 
-    `resources` are held at once, by Mesos' names (cpus, mem in MiB, gpus); dollars per hour what all of that
-    costs, per day (UTC) what was charged. `running` are jobs that hold anything, `waiting` those that wait.
+    `resources` are held at once, by Mesos' names (cpus, mem in MiB, gpus); dollars per hour are the cost of
+    all of those, per day (UTC) the charges. `running` are jobs that hold anything, `waiting` those that wait.
     """
 
     resources: Mapping[str, float] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Most:
     waiting: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether it bounds what runs; `waiting` is looked at where jobs are accepted."""
+        """Whether it bounds running jobs; `waiting` is checked where jobs are accepted."""
         bounds = (self.dollars_per_hour, self.dollars_per_day, self.running)
         return bool(self.resources) or any(bound is not None for bound in bounds)
 
@@ -47,8 +47,8 @@ _BY_OTHERS = 1
 class Queue:
     """A queue by its path, such as prod.etl; see `conf.schema.sharing.QueueSpec`.
 
-    `priority`, `protected`, `spot` and `submit` (None: everybody) are what holds for it: its own, or that of
-    the nearest queue above it that says one; `spot` the strictest of all of them.
+    `priority`, `protected`, `spot` and `submit` (None: everybody) are effective values: its own, or that of
+    the nearest queue above it that sets one; `spot` the strictest of all of them.
     """
 
     path: str
@@ -74,7 +74,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Queues:
-    """All queues, those above before those below them; empty: whatever queue a job names is there.
+    """All queues, those above before those below them; if empty, every queue that a job names exists.
 
     A queue that is not among them has a weight of 1 and no bounds, and is its own at the top: so jobs that
     were accepted before it went are placed all the same.
@@ -97,7 +97,7 @@ class Queues:
 
     @cached_property
     def _lines(self) -> dict[str, tuple[Queue, ...]]:
-        """What `line` has found: it is asked for with every job."""
+        """Cache of `line`, which is called for every job."""
         return {}
 
     @cached_property
@@ -143,9 +143,9 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How a cluster is shared; see `conf.schema.sharing.SharingSpec`. Seconds.
+    """Rules for sharing a cluster; see `conf.schema.sharing.SharingSpec`. Seconds.
 
-    Where there is none (None), jobs are placed as they come, whatever their queues are called.
+    Where there is none (None), jobs are placed as they come, regardless of their queues.
     """
 
     order: tuple[Criterion, ...] = ("fifo",)
@@ -158,10 +158,10 @@ class Sharing:
 
     @property
     def overtaken_by_others(self) -> int | None:
-        """How often jobs of others may go before the first; None: as often as the policy lets them.
+        """Number of jobs of others that may go before the first; None: as many as the policy allows.
 
-        By a policy that looks for what fits best among many jobs, who has small ones would get twice his
-        share, and who has large ones half of it: so where the order is `fair`, one of them may.
+        A policy that looks for the best fit among many jobs would give a user of small ones twice its
+        share, and a user of large ones half of it: so where the order is `fair`, one of them may.
         """
         if self.overtaken_at_most is None and "fair" in self.order:
             return _BY_OTHERS
@@ -173,7 +173,7 @@ class Sharing:
 
 
 def sharing_of(spec: SharingSpec | None, queues: Mapping[str, QueueSpec]) -> Sharing | None:
-    """What the two sections of a config mean; None where neither is there."""
+    """Sharing defined by the two sections of a config; None where neither is there."""
     if spec is None and not queues:
         return None
     spec = spec or SharingSpec()

@@ -1,8 +1,8 @@
-"""Which executors to take so that others have room, and least is lost; numbers in, numbers out.
+"""Executors to take so that others have room, at the least loss; numbers in, numbers out.
 
-What room is made is of whole executors on single VMs. An exact answer is a knapsack on every VM; this one
-takes what costs least for each place that it makes, in two orders, gives back what was not needed, and keeps
-the cheaper. Whose executors these may be is said in `preemption`.
+Only whole executors on single VMs make room. An exact answer is a knapsack on every VM; this one
+takes the executors that cost least for each place that they make, in two orders, returns unneeded ones, and
+uses the cheaper. `preemption` decides which executors may be candidates.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from environment.types import FloatArray, IntArray
 
 
 def room(free: Mapping[str, IntArray], each: Resources, closed: BoolArray) -> IntArray:
-    """How many executors of so much each fit on every VM; `free` is in thousandths by name, int64 [N]."""
+    """Number of executors of size `each` that fit on every VM; `free` is in thousandths, int64 [N]."""
     rooms = [free[name] // amount for name, amount in each.thousandths.items()]
     found: IntArray = np.maximum(np.minimum.reduce(rooms), 0)
     found[closed] = 0
@@ -69,7 +69,7 @@ def _cheapest(
     order: IntArray,
     needed: int,
 ) -> IntArray | None:
-    """Of every VM the first of the order, as far as they are worth it, until there is room enough."""
+    """On every VM the first candidates of the order, as far as they pay, until there is room enough."""
     on = vm[order]
     first = np.concatenate(([True], on[1:] != on[:-1]))
     starts = np.flatnonzero(first)
@@ -121,7 +121,7 @@ def _pruned(
     chosen: IntArray,
     needed: int,
 ) -> IntArray:
-    """Those of the chosen that are needed: the dearest that is not is given back first."""
+    """Chosen candidates that are needed: of the unneeded ones, the dearest is dropped first."""
     chosen = chosen[np.argsort(-cost[chosen], kind="stable")]
     names, each_of = [*each.thousandths], [*each.thousandths.values()]
     vms = vm[chosen].tolist()
@@ -146,5 +146,5 @@ def _pruned(
 
 
 def _rooms(has: list[int], each: list[int]) -> int:
-    """How many executors of so much each fit in what one VM has."""
+    """Number of executors of size `each` that fit in one VM's resources `has`."""
     return max(min([had // amount for had, amount in zip(has, each, strict=True)]), 0)

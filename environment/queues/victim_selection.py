@@ -1,8 +1,8 @@
-"""Of whom what is taken, so that there is room for a waiting job and least is lost.
+"""Victims of a preemption: executors and jobs to take, so that a waiting job fits at the least loss.
 
 Elastic jobs give executors; where these are not enough, whole jobs of the lowest priority go. No job gives
-more than it can spare, no queue more than it has beyond what is guaranteed to it. What makes room is found
-in `cover`; who may be taken from at all is said in `preemption`.
+more than it can spare, no queue more than it has beyond its guarantee. `victim_cover` finds sets that make
+room; `preemption` decides which jobs may be taken from at all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class NothingTakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueueGuarantee:
-    """A queue that must keep what is guaranteed to it: which jobs are its, what they hold (thousandths)."""
+    """A queue with its guarantee to preserve: its jobs, and their holdings (thousandths)."""
 
     guaranteed: Resources
     members: BoolArray
@@ -42,16 +42,16 @@ class QueueGuarantee:
 
 @dataclass(slots=True)
 class Victims:
-    """What is taken: rows of executors, and jobs."""
+    """Resources to take: rows of executors, and jobs."""
 
     rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     jobs: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class VictimSelector:
-    """Whom to choose for one request, on a view of which all that is free may be used.
+    """Chooses victims for one request, on a view with all free resources usable.
 
-    `worth` is what the work of each executor has cost so far, dollars, [E].
+    `worth` is the cost of each executor's work so far, dollars, [E].
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class VictimSelector:
         self._free: dict[str, IntArray] = {name: view.free.get(name) for name in self._each}
 
     def choose(self, may: BoolArray, stoppable: BoolArray) -> tuple[Victims, int]:
-        """Of whom what is taken, and for how many executors that makes room."""
+        """Choose the victims; return them, and the number of executors that they make room for."""
         holders = self._holders
         there = ~holders.going & (holders.vm >= 0) & ~np.append(self._closed, True)[holders.vm]
         elastic = np.flatnonzero(may[holders.of] & (holders.spare[holders.of] > 0) & ~holders.driver & there)
@@ -139,7 +139,7 @@ class VictimSelector:
         return self._fewest() + 1
 
     def _freed(self, rows: BoolArray | IntArray) -> dict[str, IntArray]:
-        """What is free, by name, when these executors are gone; int64 [N]."""
+        """Free resources, by name, when these executors are gone; int64 [N]."""
         count = len(self._view.vms)
         return {name: had + self._holders.freed(rows, name, count) for name, had in self._free.items()}
 
@@ -179,7 +179,7 @@ class VictimSelector:
         return None
 
     def _over(self, chosen: IntArray, kept: IntArray) -> BoolArray:
-        """Whose executors were chosen in vain; and all those of queues of which some were, [J]."""
+        """[J] jobs chosen unnecessarily, widened to every job of their queues."""
         over = np.zeros(len(self._holders.jobs), np.bool_)
         over[self._holders.of[np.setdiff1d(chosen, kept)]] = True
         spare = np.bincount(self._holders.of[chosen], minlength=len(over)) > self._holders.spare
@@ -189,7 +189,7 @@ class VictimSelector:
         return over
 
     def _within(self, rows: IntArray, taken: list[dict[str, int]] | None = None) -> IntArray:
-        """Those of the executors, the cheapest first, that jobs and queues can do without."""
+        """Executors that jobs and queues can spare, the cheapest first."""
         holders = self._holders
         order = rows[np.argsort(self._cost(rows), kind="stable")]
         by_job = order[np.argsort(holders.of[order], kind="stable")]
@@ -207,7 +207,7 @@ class VictimSelector:
         unit: IntArray,
         taken: list[dict[str, int]] | None = None,
     ) -> IntArray:
-        """As many of these executors, from the first on, as leave queues what is guaranteed to them."""
+        """Executors to keep: of a guarded queue's, those before the first that breaks its guarantee."""
         holders, jobs, keep = self._holders, unit[rows], np.ones(len(rows), np.bool_)
         for number, guard in enumerate(self._guards):
             at = np.flatnonzero(guard.members[jobs] & keep)
@@ -224,7 +224,7 @@ class VictimSelector:
     # ---- whole jobs --------------------------------------------------------------------------------------
 
     def _jobs_in_order(self, rows: IntArray) -> IntArray:
-        """The jobs of these executors: of the lowest priority first, then who loses least, has fewest."""
+        """The jobs of these executors: by lowest priority, then least loss, then fewest executors."""
         holders = self._holders
         lost = np.bincount(holders.of[rows], self._worth[rows], len(holders.jobs))
         count = np.bincount(holders.of[rows], minlength=len(holders.jobs))
@@ -233,7 +233,7 @@ class VictimSelector:
         return order
 
     def _whole_within(self, rows: IntArray) -> IntArray:
-        """The executors of those whole jobs, in order, that leave queues what is guaranteed to them."""
+        """Executors of the whole jobs, in order, that can go without breaking a queue's guarantee."""
         if not self._guards or not len(rows):
             return rows
         holders, guards, jobs = self._holders, self._guards, len(self._holders.jobs)
@@ -290,7 +290,7 @@ class VictimSelector:
         return best
 
     def _lowest(self, rows: IntArray, elastic: IntArray, need: int) -> IntArray:
-        """Those of the jobs of the lowest priorities that are enough."""
+        """Executors of the jobs of the lowest priorities that are enough."""
         holders = self._holders
         levels = np.unique(holders.priorities[holders.of[rows]])
         low, high = 0, len(levels) - 1
@@ -307,7 +307,7 @@ class VictimSelector:
     def _fewest_jobs(
         self, jobs: IntArray, rows: IntArray, elastic: IntArray, cost: FloatArray, need: int
     ) -> IntArray:
-        """Those of the jobs without whom there is no room: of others, the dearest is let off first."""
+        """Jobs that are needed to make room: of the unneeded ones, the dearest is dropped first."""
         holders, each = self._holders, self._each.thousandths
         gone = np.zeros(len(holders.of), np.bool_)
         gone[elastic] = True
@@ -338,14 +338,14 @@ class VictimSelector:
 
 
 def _added(at: IntArray, amounts: IntArray, count: int) -> IntArray:
-    """What there is of each, [count]."""
+    """Sum of the amounts at each index, [count]."""
     found = np.zeros(count, np.int64)
     np.add.at(found, at, amounts)
     return found
 
 
 def _by_job(guards: Sequence[QueueGuarantee], jobs: int) -> list[list[int]]:
-    """Of each job the guards, by number, whose it is."""
+    """Guards of each job, by number."""
     found: list[list[int]] = [[] for _ in range(jobs)]
     for number, guard in enumerate(guards):
         for job in np.flatnonzero(guard.members).tolist():
@@ -354,7 +354,7 @@ def _by_job(guards: Sequence[QueueGuarantee], jobs: int) -> list[list[int]]:
 
 
 def _sums(holders: Holders, rows: IntArray, guards: list[QueueGuarantee]) -> list[dict[str, int]]:
-    """What these executors hold of what each queue is guaranteed, as far as they are its; thousandths."""
+    """Guaranteed resources that these executors hold, for each guard's own jobs; thousandths."""
     found = []
     for guard in guards:
         of = rows[guard.members[holders.of[rows]]]

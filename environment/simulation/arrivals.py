@@ -1,6 +1,6 @@
-"""When jobs of a simulation begin to wait: at their submission, or when what holds them is over, if later.
+"""Arrival times of jobs in a simulation: the submission, or the end of the last hold if that is later.
 
-As in the daemon (`model/releases.py`), but that every job that runs finishes here.
+As in the daemon (`model/releases.py`), except that every job that runs finishes here.
 """
 
 import heapq
@@ -11,10 +11,10 @@ from environment.types import Job
 
 
 class Arrivals:
-    """Who comes next, and when; jobs that come at once keep the order in which they were submitted."""
+    """Future arrivals with their times; simultaneous ones stay in order of submission."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        """`jobs` are in order of submission; what they come after and is none of them holds nobody."""
+        """`jobs` are in order of submission; dependencies on jobs outside of them hold no job."""
         self._jobs = jobs
         self._places = {job.id: place for place, job in enumerate(jobs)}
         #: What each job that is held still comes after, and who comes after what.
@@ -48,7 +48,7 @@ class Arrivals:
 
     @property
     def waiting(self) -> dict[str, str]:
-        """Who comes after jobs that have not ended, by id, or is in line in its array, and why that is."""
+        """Reasons of held jobs, by id: their dependencies, or the limit of their array."""
         in_line = {
             job_id: f"as many jobs of {array} run as may at once (at_most)"
             for array, line in self._in_line.items()
@@ -63,7 +63,7 @@ class Arrivals:
         return bool(self._unmet or self._next or any(self._in_line.values()))
 
     def next_at(self, now: float) -> float | None:
-        """When the next one comes, or is submitted, that nothing but its time holds; None without any."""
+        """Time of the next arrival or submission that nothing but its time holds; None without any."""
         while self._submitted and self._submitted[0] <= now:
             self._submitted.pop(0)
         times = [*self._submitted[:1], *(at for at, _ in self._next[:1])]
@@ -83,7 +83,7 @@ class Arrivals:
         return None
 
     def ended(self, job_id: str, at: float) -> None:
-        """A job has ended then: who comes after it alone is let go, and who is next in its array."""
+        """Record a job's end: release the jobs that wait for it alone, and the next of its array."""
         array = self._jobs[self._places[job_id]].array
         if job_id in self._going.get(array, ()):
             self._going[array].discard(job_id)

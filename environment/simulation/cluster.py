@@ -1,6 +1,6 @@
-"""The VMs of a simulated cluster as policies are shown them: which are there, open, how free and how dear.
+"""The VMs of a simulated cluster as policies see them: existence, openness, free resources and prices.
 
-What they hold of cpus and memory is the kernel's, who runs there the world's, what is charged the meter's.
+The kernel counts the cpus and memory that they hold, the world the jobs there, the meter the charges.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,12 +20,12 @@ from environment.view import ClusterView, RunningJob
 
 
 class SimulatedCluster:
-    """The VMs of row 0 of a batch; their numbers are the kernel's, and in a view those of what is there."""
+    """The VMs of row 0 of a batch, numbered as in the kernel; a view numbers only the existing ones."""
 
     def __init__(self, batch: Batch, vms: Sequence[Vm], jobs: Sequence[Job], meter: Meter) -> None:
-        """`vms` with what is believed of them; `jobs` are all that may run there.
+        """`vms` with the beliefs about them; `jobs` are all that may run there.
 
-        To be told of prices (`reprice`) before the first view.
+        Call `reprice` before the first view.
         """
         self._batch, self._vms, self._meter = batch, vms, meter
         self.ids = [vm.id for vm in vms]
@@ -58,11 +58,11 @@ class SimulatedCluster:
 
     @property
     def extras(self) -> bool:
-        """Whether VMs that come and go have what only some jobs ask for."""
+        """Whether VMs come and go and some have resources that only some jobs request."""
         return self.elastic and bool(self._empty.extras)
 
     def view(self, running: Collection[RunningJob]) -> ClusterView:
-        """What policies see, where these jobs run."""
+        """View of the cluster for policies, with these running jobs."""
         state, shown = self._batch.state, self._shown
         return self._empty.changed(
             at=self._now,
@@ -77,7 +77,7 @@ class SimulatedCluster:
         )
 
     def _openings(self) -> Openings | None:
-        """Which VMs are open; None where all are, always."""
+        """Open VMs; None where all are, always."""
         if not self.elastic:
             return None
         lease = self._batch.machines.leases[0, self._there]
@@ -89,18 +89,18 @@ class SimulatedCluster:
         return self._there[list(placement)].astype(np.int32)
 
     def take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
-        """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""
+        """Subtract executors' resources beside cpus and memory from their VMs; times -1 adds them back."""
         for name, free in self._others.items():
             taken = [times * size.get(name) for size in sizes]
             np.subtract.at(free, [self._index[vm_id] for vm_id in vm_ids], taken)
 
     @property
     def lossy(self) -> bool:
-        """Whether a VM was lost, so that some requests may be beyond what is left."""
+        """Whether a VM was lost, so that some requests may exceed the remaining VMs."""
         return self._reach is not None
 
     def beyond(self, request: PlacementRequest) -> str:
-        """Why the VMs that are left would not do even if nobody held anything; empty when they would."""
+        """Reason why the remaining VMs would not suffice even when empty; empty text when they would."""
         if self._reach is None:
             return ""
         return self._reach.beyond_vms(request) if self._reach.vms else "no VM is left"
@@ -115,7 +115,7 @@ class SimulatedCluster:
         return gone
 
     def reprice(self) -> None:
-        """From now on VMs cost what they cost now."""
+        """Apply the prices of now to VMs from now on."""
         self._meter.change(self._now)
         self.price_changes = self._meter.next_change(self._now)
         if changed := self._meter.prices(self._now):

@@ -1,8 +1,8 @@
-"""Simulations that are played in compiled code, and how what was decided there is told afterwards.
+"""Plays simulations in compiled code and reports their decisions afterwards.
 
-Nothing comes out otherwise than when the policy is asked decision by decision, as `simulator` does: what is
-played here is a world of which the kernel knows all (`World.plain`), by a policy that decides the same there
-(`environment.policy.Compiled`). That takes microseconds a job instead of a fifth of a millisecond.
+Results are the same as when the policy is asked decision by decision, as in `simulator`: the world is one
+that the kernel models completely (`World.plain`), and the policy decides the same in compiled code
+(`environment.policy.CompiledPolicy`). A job takes microseconds instead of a fifth of a millisecond.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,9 @@ MANY = 10_000
 def play_compiled(
     world: World, player: Player, report: Callable[[int], None], every: int
 ) -> tuple[TracedDecisions, FloatArray]:
-    """Play a plain world to its end: what was decided, and how many seconds each decision took on average.
+    """Play a plain world to its end: its decisions, and the mean seconds of each decision.
 
-    `report` is told how many jobs are placed, each time that it is a multiple of `every`, and at the end.
+    `report` is called with the number of jobs placed, at each multiple of `every` and at the end.
     """
     jobs, trace, seconds = len(world.jobs), play_loop.blank_trace(len(world.jobs), world.options.jvms), []
     while world.head < jobs:

@@ -1,7 +1,7 @@
-"""Idle VMs of pools in a simulation whose keeper looks at more than the clock: at a forecast, or a plan.
+"""Idle pool VMs in a simulation with an idle policy that uses a forecast or a plan beside the clock.
 
-When a VM closes that is idle is a number of its lease in the kernel, which counts with the keeper's seconds
-alone; here it is put off. What keepers are is in `environment.pools`.
+The kernel's lease has a closing time for an idle VM, from the policy's seconds alone; this module postpones
+it. `environment.pools` defines the idle policies.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a simulation depends on beside policy, workload and cluster; of the outside only files are read."""
+"""Options of a simulation beside policy, workload and cluster; of the outside only files are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ EVENTS_PER_JOB = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """What a run depends on beside policy, workload and cluster."""
+    """Options of a run beside policy, workload and cluster."""
 
     durations: DurationOptions = field(default_factory=DurationOptions)
     #: Durations as they were measured, instead of `durations`.
@@ -64,29 +64,29 @@ class SimulationOptions:
     scores: bool = False
 
     def workload(self, name: str | Path, seed: int, jobs: int | None = None) -> Workload:
-        """A workload by name or path, as `load_workload` has it, with what is varied drawn by seed."""
+        """Load a workload by name or path, as `load_workload` does, and vary it by seed."""
         found = load_workload(name, seed, jobs)
         return varied(found, seed, self.vary, self.profiles) if self.vary else found
 
     def events(self, jobs: int) -> int:
-        """How many events a run of so many jobs takes at most."""
+        """Maximum number of events in a run of so many jobs."""
         return EVENTS + EVENTS_PER_JOB * jobs if self.most_events is None else self.most_events
 
     def drawn(self, seed: int) -> "SimulationOptions":
-        """The same with this seed for what is drawn."""
+        """Copy of the options with this seed for everything drawn."""
         fitted = self.fitted and replace(self.fitted, seed=seed)
         return replace(self, fitted=fitted, seed=seed)
 
     @property
     def truth(self) -> str:
-        """Where the durations come from that jobs really have: profile, fitted or drawn."""
+        """Source of jobs' real durations: profile, fitted or drawn."""
         if self.fitted is None:
             return "drawn" if "durations" in self.vary else "profile"
         return "drawn" if self.fitted.draw == "sample" else "fitted"
 
 
 def believed(jobs: Sequence[Job], options: SimulationOptions, pace: Pace | None = None) -> tuple[Job, ...]:
-    """The jobs, of which it is known what they will take, with what policies are told of them instead."""
+    """The jobs, of known true durations, with the beliefs shown to policies in their place."""
     known = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
     mean = pace.mean if pace is not None and options.truth == "drawn" else None
     return options.belief.of(jobs, options.seed, mean=mean, known=known)

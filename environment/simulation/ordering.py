@@ -1,7 +1,7 @@
-"""The order of jobs in a simulation: who waits and who holds what is told to `environment.sharing`.
+"""Order of jobs in a simulation: passes waiting jobs and holdings to `environment.queues`.
 
-It is the same stage as the daemon's. Days, of which limits may say what they may cost, begin at midnight of
-the simulation's own clock, which starts with one.
+It is the same stage as the daemon's. Days, on which limits may restrict the cost, begin at midnight of the
+simulation's own clock, which starts with one.
 """
 
 import math
@@ -19,7 +19,7 @@ from environment.view import RunningJob
 
 
 class InOrder:
-    """Who waits in a simulation, by a `Sharing`; jobs by their ids, times in seconds."""
+    """Waiting jobs of a simulation, ordered by a `Sharing`; jobs by their ids, times in seconds."""
 
     def __init__(self, sharing: Sharing, vms: Sequence[Vm]) -> None:
         self._ordering = Ordering(sharing)
@@ -59,9 +59,9 @@ class InOrder:
         aside: Mapping[str, str],
         gate: Gate = every,
     ) -> OrderedQueue:
-        """Who may be placed now: `again` before all, running jobs that ask for more while nobody else waits.
+        """Jobs that may be placed now: `again` first; running jobs that grow only when no other job waits.
 
-        Who is `aside` may not, nor whom the gate does not let in.
+        Jobs in `aside` and jobs that the gate rejects may not.
         """
         self._charge(now)
         turns, skipped = self._look(now, again, gate), frozenset(aside)
@@ -91,7 +91,7 @@ class InOrder:
         self._ordering.leave(job_id)
 
     def holds(self, running: RunningJob, now: float) -> None:
-        """What a running job holds now."""
+        """Record the present holdings of a running job."""
         sizes = running.taken[: len(running.vm_ids)]
         vms = [self._vms[vm_id] for vm_id in running.vm_ids]
         per_hour = sum(
@@ -113,12 +113,12 @@ class InOrder:
             self._held[job_id] = holding, at
 
     def why_not(self, request: PlacementRequest, now: float) -> str:
-        """Which limit keeps a job that waits from being placed, now or ever; empty when none does."""
+        """Limit that blocks a waiting job, now or for ever; empty when none does."""
         asked = request, self._whole, now, _day(now)
         return self._empty.over(*asked) or self._ordering.over(*asked)
 
     def next_change(self, now: float) -> float:
-        """When limits of what a day may cost let somebody be placed again; infinity when they let all."""
+        """Time at which daily cost limits next let a blocked job be placed; infinity when they block none."""
         if not self or self._spent_on != _day(now):
             return math.inf
         return (now // SECONDS_PER_DAY + 1.0) * SECONDS_PER_DAY
@@ -131,7 +131,7 @@ class InOrder:
                 self._charge_one(job_id, now)
 
     def _charge_one(self, job_id: str, now: float) -> None:
-        """Charge what a job holds since it was charged last, to the days to which that belongs."""
+        """Charge a job's holdings since its last charge to the days to which they belong."""
         if not self._charges or job_id not in self._held:
             return
         holding, since = self._held[job_id]

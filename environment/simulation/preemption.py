@@ -1,8 +1,8 @@
-"""Jobs of a simulation that give way to others: executors that leave, and jobs that stop and begin anew.
+"""Preemption between jobs of a simulation: executors that leave, and jobs that stop and begin anew.
 
-Who gives way is found in `environment.queues.preemption`, as in the daemon, where executors are drained
-first; here they are gone at once. What an elastic job gives makes the rest of it longer, with what share of
-that work is done again; a job that is stopped loses all of its work, and waits in its place.
+`environment.queues.preemption` finds the jobs that give way, as in the daemon, where executors are drained
+first; here they are gone at once. An elastic job that gives executors takes longer, and repeats a share of
+their work; a job that is stopped loses all of its work, and waits in its place.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class _LastPreemptions(NamedTuple):
 
 @dataclass(slots=True)
 class PreemptionTotals:
-    """What came of it: executors that were given, jobs that were stopped, dollars of work that was lost."""
+    """Totals of preemption: executors given away, jobs stopped, dollars of work lost."""
 
     executors: int = 0
     jobs: int = 0
@@ -46,7 +46,7 @@ class PreemptionTotals:
 
 
 class SimulatedPreemption:
-    """Who gave what to whom, jobs by their numbers in the kernel; `running`, `requests` are the world's."""
+    """Preemptions between jobs, numbered as in the kernel; `running`, `requests` are the world's."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SimulatedPreemption:
         gave: Callable[[RunningJob, int], None],
         stopped: Callable[[int], None],
     ) -> None:
-        """`gave` is told who holds less, as it was before; `stopped` who waits again."""
+        """Call `gave` with a job that holds less, as it was before; `stopped` with one that waits again."""
         self._sharing, self._batch, self._running = sharing, batch, running
         self._requests = requests
         self._missing, self._growing, self._gave, self._stopped = missing, growing, gave, stopped
@@ -75,14 +75,14 @@ class SimulatedPreemption:
         return next((n for n, asked in self.waiting.items() if asked.job.id == request.job.id), None)
 
     def next_due(self, waiting: Sequence[PlacementRequest]) -> float:
-        """When the next of these has waited for so long that others may give way."""
+        """Time at which the next of these has waited so long that others may give way."""
         due = (request.entered_at + HOLD for request in waiting)
         return min((at for at in due if at > self._now), default=np.inf)
 
     def seek(
         self, view: ClusterView, waiting: Sequence[PlacementRequest]
     ) -> tuple[PlacementRequest, Place] | None:
-        """Have others give way for one of those who wait: who that is, and where it is placed now."""
+        """Preempt other jobs for a waiting one: return its request and its placement."""
         holders: Holders | None = None
         for request in takers(waiting, self._sharing, self._now):
             if holders is None:

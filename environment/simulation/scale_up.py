@@ -1,6 +1,6 @@
-"""Jobs of a simulation that began with fewer executors than they ask for, and get more while nobody waits.
+"""Jobs of a simulation that began with fewer executors than they ask for, and get more while no job waits.
 
-When that pays is in `environment.scale_up`, as for the daemon; here is what it does to an episode.
+`environment.scale_up` decides when that pays, as for the daemon; this module applies it to an episode.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ Seconds = Callable[[int, Sequence[Resources], Sequence[str]], float]
 
 
 class SimulatedGrowth:
-    """Which jobs grow, by their numbers in the kernel; `running`, `given` and `sizes` are the world's."""
+    """Jobs that grow, by their numbers in the kernel; `running`, `given` and `sizes` are the world's."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class SimulatedGrowth:
         exact: bool,
         grows: bool,
     ) -> None:
-        """`as_daemon`: it is believed of a job what a daemon believes; `exact`: what is true.
+        """`as_daemon`: beliefs about a job are those of a daemon; `exact`: the beliefs are true.
 
-        `grows` tells whether jobs that gave executors away get others.
+        `grows`: jobs that gave executors away get others.
         """
         self._grows = grows
         self._batch, self._spared, self._ids = batch, spared, ids
@@ -66,7 +66,7 @@ class SimulatedGrowth:
         self._asked_at.pop(number, None)
 
     def requests(self) -> Iterator[PlacementRequest]:
-        """What jobs ask for now, in the order in which they did."""
+        """Present requests of jobs for more executors, in the order in which they were made."""
         now = self._now
         order = sorted((at, self._running[number].job.id, number) for number, at in self._asked_at.items())
         for at, _, number in order:
@@ -82,7 +82,7 @@ class SimulatedGrowth:
                 yield PlacementRequest(job, more, running.vm_ids, False, 0, sizes, grows=True)
 
     def grow(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
-        """Put more executors of a job on these VMs: the rest of it goes on as much sooner as they make it."""
+        """Place more executors of a job on these VMs, which shortens the rest of it accordingly."""
         running = self._running[number]
         before, had = running.taken, running.vm_ids
         taken, vm_ids = (*before, *sizes), (*had, *(self._ids[vm] for vm in placement.tolist()))

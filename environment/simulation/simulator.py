@@ -1,7 +1,7 @@
-"""A policy's run over a workload on a cluster, through the same contract as in the daemon.
+"""Runs a policy over a workload on a cluster, through the same contract as in the daemon.
 
-The rules are the kernel's; here is who asks the policy when. At one instant jobs end first, then jobs arrive,
-then the policy decides, again and again until the queue is empty or it waits. A wait lasts until something
+The kernel has the rules; this module asks the policy. At one instant jobs end first, then jobs arrive, then
+the policy decides, again and again until the queue is empty or it waits. A wait lasts until something
 happens, the end of a job or an arrival, as in the daemon: a policy that looks at the whole queue may decide
 otherwise when that has grown. A job that is placed before older ones becomes the head of the kernel's queue
 first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
@@ -66,11 +66,11 @@ def simulate(
     """Run the policy until all jobs have ended.
 
     Very many jobs are played in compiled code where policy and world allow it; with `compiled` all are, or
-    none. What comes out is the same, but that single decisions are not timed then.
+    none. The results are the same, except that single decisions are not timed then.
 
-    Jobs that would not fit the empty cluster are refused up front, and named in the result. A decision that
+    Jobs that would not fit the empty cluster are rejected up front, and named in the result. A decision that
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
-    Who fits no more after VMs were lost waits aside, as in the daemon, and is named in the result.
+    Jobs that no longer fit after VMs were lost wait aside, as in the daemon, and are named in the result.
 
     StuckError when the policy waits (and so does the fallback) although nothing will ever happen, and
     EndlessError, which is one, after more events than the options allow.
@@ -144,17 +144,17 @@ def _player(world: World, policy: Policy) -> Player | None:
 
 
 def _cut_short(policy: object) -> int:
-    """How many decisions of the policy a safety stop has cut short so far."""
+    """Number of the policy's decisions that a safety stop has cut short so far."""
     return policy.cut_short if isinstance(policy, TimedPolicy) else 0
 
 
 def _guarded(policy: object) -> int:
-    """How many decisions the policy's guard has taken so far."""
+    """Number of decisions that the policy's guard has taken so far."""
     return policy.guarded if isinstance(policy, GuardedPolicy) else 0
 
 
 class _Stopwatch:
-    """A policy whose decisions are timed."""
+    """A policy with timed decisions."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -226,7 +226,7 @@ def _unstick(
 
 
 def _endless(world: World, events: int) -> str:
-    """Say that a run was stopped after so many events, and what of it is not over."""
+    """Error text for a run that was stopped after so many events, with the jobs that are not over."""
     running = sorted(running.job.id for running in world.running.values())
     still = f"{len(running)} of {len(world.jobs)} jobs run" + (f", such as {running[0]}" if running else "")
     return (

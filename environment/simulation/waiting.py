@@ -1,6 +1,6 @@
-"""Who waits in a simulation, and who aside: jobs that have arrived, executors that were lost, jobs that grow.
+"""Waiting jobs and blocked jobs in a simulation: arrived jobs, lost executors, growing jobs.
 
-In which order jobs of many queues and users wait is in `in_order`, who arrives when in `arrivals`.
+`ordering` orders the jobs of many queues and users, `arrivals` computes the arrivals.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from environment.view import RunningJob
 
 
 class WhoWaits:
-    """Looks at what the world knows, and changes nothing; `head` is the first request never placed."""
+    """Reads the world's state and changes nothing; `head` is the first request never placed."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class WhoWaits:
         self._in_order, self._jvms = in_order, jvms
 
     def queue(self, now: float, head: int) -> WaitingRequests:
-        """Lost executors that may be placed again, then jobs in order; not who is aside."""
+        """Lost executors that may be placed again, then jobs in order, without blocked ones."""
         due = self._missing.requests()
         if self._in_order is not None:
             more, aside = [*self._growing.requests()], self._beyond(head) if self._cluster.lossy else {}
@@ -72,7 +72,7 @@ class WhoWaits:
         return found
 
     def _let_in(self, requests: Iterable[PlacementRequest], more: int) -> Iterator[PlacementRequest]:
-        """Those of them that one machine carries beside what runs, and so many JVMs more."""
+        """Requests that one machine carries beside the running jobs and `more` JVMs."""
         most = self._jvms
         running = 0 if most is None else sum(len(job.vm_ids) + 1 for job in self._running.values())
         return carried(requests, most, running + more)

@@ -1,8 +1,8 @@
 """A simulated cluster: one episode of the kernel, shown as views and requests and moved by placements.
 
-The rules are the kernel's, what is shown of VMs is in `cluster`, who asks a policy when is in `simulator`,
-who waits in `who_waits`, what jobs take in `job_times`, what is taken away from them in `executor_losses`.
-What happens is apart from what is believed of it: a view is made of belief alone.
+The kernel has the rules, `cluster` shows the VMs, `simulator` asks a policy, `waiting` selects the waiting
+jobs, `job_times` computes durations, `executor_losses` takes VMs and executors away. Truth is separate from
+belief: a view is made of belief alone.
 """
 
 import math
@@ -52,7 +52,7 @@ class World:
         *,
         told: Sequence[Job] | None = None,
     ) -> None:
-        """`jobs` in order of arrival; what is believed of them is by the options, unless it is `told`."""
+        """`jobs` in order of arrival; the options define the beliefs about them, unless `told` does."""
         #: The jobs by id, with what they really take.
         self.truth = {job.id: job for job in jobs}
         #: `jobs` are in order of arrival, with what is believed of them.
@@ -163,7 +163,7 @@ class World:
 
     @property
     def in_turn(self) -> Sequence[Job]:
-        """The jobs that have arrived by their numbers in the kernel, with what is believed of them."""
+        """Arrived jobs by their numbers in the kernel, with the beliefs about them."""
         if self._order is None:
             return [request.job for request in self.requests]
         return [self.jobs[number] for number in self._order.tolist()]
@@ -175,10 +175,10 @@ class World:
 
     @property
     def plain(self) -> bool:
-        """Whether the kernel knows all that decides here: it can be played there alone, to its end.
+        """Whether the kernel models the whole world, so that it can be played there alone, to its end.
 
-        VMs that are always there, of which jobs ask for cpus and memory; gangs, first come, first served, who
-        nothing holds up but those before them, and that one machine carries so many JVMs.
+        VMs that are always there, of which jobs ask for cpus and memory; gangs, first come, first served,
+        held up only by those before them, and by a limit on the JVMs of one machine.
         """
         options = self.options
         special = self._tracks or self.elastic or self._cluster.special or self._in_order is not None
@@ -186,7 +186,7 @@ class World:
         return not (special or asked or self._growing or self._arrivals.held) and plain(self.jobs)
 
     def finish_plain(self, order: IntArray) -> None:
-        """All were placed by who played the kernel alone, in this order of their numbers: let them end."""
+        """End the jobs, which a player of the kernel placed in this order of their numbers."""
         self._order = order
         self.finish()
 
@@ -196,11 +196,11 @@ class World:
         return self._cluster.elastic
 
     def view(self) -> ClusterView:
-        """What policies see."""
+        """View of the cluster for policies."""
         return self._cluster.view(self._running.values())
 
     def queue(self) -> WaitingRequests:
-        """Who waits and may be placed now."""
+        """Waiting requests that may be placed now."""
         return self._waits.queue(self.now, self.head)
 
     def aside(self) -> dict[str, str]:
@@ -269,7 +269,7 @@ class World:
             self._growing.look(number)
 
     def _hold(self, number: int) -> None:
-        """What a running job holds has changed."""
+        """Record the changed holdings of a running job."""
         if self._in_order is not None:
             self._in_order.holds(self._running[number], self.now)
 
@@ -304,11 +304,11 @@ class World:
         self._began(number, request.job, placement, sizes, mean)
 
     def given_way(self) -> dict[str, Any]:
-        """What came of jobs that gave way to others, by the names of a result's fields."""
+        """Totals of preemption, by the names of a result's fields."""
         return {} if self.giving is None else self.giving.preempted.fields()
 
     def seek(self, view: ClusterView) -> tuple[PlacementRequest, Place] | None:
-        """Have others give way for who waits; who that is, and where it can be placed now."""
+        """Preempt other jobs for a waiting one; return its request and the placement possible now."""
         return None if self.giving is None else self.giving.seek(view, self.queue())
 
     def _number(self, request: PlacementRequest) -> int:
@@ -327,7 +327,7 @@ class World:
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
     def next_event(self) -> float | None:
-        """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
+        """Time of the next end, arrival, loss or due request; None when nothing will happen."""
         running = [completion_heap.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
@@ -341,14 +341,14 @@ class World:
         return found if found < math.inf else None
 
     def next_request(self) -> float | None:
-        """When somebody may wait again, while nobody does; None when nobody will."""
+        """Time at which a job may wait again, while none does; None when none will."""
         held = self._arrivals.waiting or self.options.jvms is not None
         if held or self._tracks or self._idle.watches or self._growing or self._in_order:
             return self.next_event()
         return self._arrivals.next_at(self.now)
 
     def pass_time(self, until: float) -> list[EndedJob]:
-        """Let the clock go to `until`, at most the next event; the jobs that ended on the way, in order."""
+        """Advance the clock to `until`, at most the next event; return the jobs that ended, in order."""
         state = self.batch.state
         before = state.running[0]
         resized_jobs.advance_sized(self.batch, self.spared, 0, until)
@@ -375,16 +375,16 @@ class World:
         return ended
 
     def plan(self, keeps: Sequence[tuple[int, float]]) -> None:
-        """Somebody waits, and is to be placed on these idle VMs, by number in the view, until then."""
+        """Postpone the closing of idle VMs for waiting jobs: each, by number in the view, until its time."""
         numbers = self._cluster.numbers([vm for vm, _ in keeps]).tolist()
         self._idle.plan(list(zip(numbers, (until for _, until in keeps), strict=True)))
 
     def finish(self) -> None:
-        """Nobody waits who could be placed: let the running jobs end."""
+        """Run the running jobs to their ends; no waiting request can be placed."""
         resized_jobs.finish_sized(self.batch, self.spared, 0)
 
     def sizes(self, number: int) -> tuple[Resources, ...]:
-        """What the executors of a job, by its number in the kernel, take; empty when that is what it asks."""
+        """Executor sizes of a job, by its number in the kernel; empty when they are those requested."""
         return self._sizes.get(number, ())
 
     def _arrive(self) -> None:

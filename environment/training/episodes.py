@@ -1,7 +1,7 @@
 """Episodes for training and evaluation: a workload of a seed on a cluster, a fresh one for every seed.
 
-Seeds from FIRST_TRAINING_SEED on are for training alone, those below it for evaluation: what is shown to be
-good on them was never trained on. (A workload that stands in a file is the same for every seed.)
+Seeds from FIRST_TRAINING_SEED on are for training alone, those below it for evaluation: results on them
+never came from trained-on seeds. (A workload that stands in a file is the same for every seed.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +42,8 @@ def training_seeds(seed: int, pool: int | None = None) -> Iterator[int]:
 class Episodes:
     """An episode for every seed; `types` are the job types that observations tell apart.
 
-    `belief` says what an agent may expect of jobs' durations; of a job of which nothing is known, that it
-    takes `unknown` seconds.
+    `belief` is an agent's belief about jobs' durations; one of unknown duration is assumed to take `unknown`
+    seconds.
     """
 
     source: WorkloadSource
@@ -84,9 +84,9 @@ def episodes(
     belief: Belief = EXACT,
     unknown: float = UNKNOWN_DURATION,
 ) -> Episodes:
-    """Episodes of a workload and a cluster, by name or path or as they are, and what is believed of jobs.
+    """Episodes of a workload and a cluster, by name, path or value, with the beliefs about jobs.
 
-    ConfigError or WorkloadError say what is wrong with a name or a file.
+    ConfigError or WorkloadError describe errors in a name or a file.
     """
     vms = load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
     return Episodes(_source(workload), checked_vms(vms), types, belief, unknown)

@@ -54,11 +54,11 @@ def make_arena(
 ) -> Arena:
     """Episodes of the training workloads of `seed`, of no more than `pool` different ones if given.
 
-    `belief` is what an agent sees of when jobs will end: `exact`, `spread`, `constant`, or a number, see
+    `belief` is an agent's belief about the ends of jobs: `exact`, `spread`, `constant`, or a number, see
     `environment.simulation.durations.beliefs.Belief`.
 
     An observation by name tells the types of the shipped profiles apart. ConfigError, WorkloadError or
-    ValueError say what is wrong with a name or an option.
+    ValueError name the error in a name or an option.
     """
     seen = _seen(observation) if isinstance(observation, str) else observation
     return Arena(
@@ -90,7 +90,7 @@ class ClusterEnv(gymnasium.Env[Float32Array, np.int64]):
         return self._arena.observations[0].copy(), {"action_mask": self._arena.masks[0].copy()}
 
     def step(self, action: np.int64 | int) -> tuple[Float32Array, float, bool, bool, Info]:
-        """Take an action. An episode never ends otherwise than by itself (it is not truncated)."""
+        """Apply an action. An episode never ends otherwise than by itself (it is not truncated)."""
         arena = self._arena
         if arena.done[0]:
             raise gymnasium.error.ResetNeeded("the episode is over; call reset()")
@@ -133,7 +133,7 @@ class VectorClusterEnv(VectorEnv[Float32Array, IntArray, NDArray[Any]]):
         return self._arena.observations.copy(), self._info()
 
     def step(self, actions: IntArray) -> tuple[Float32Array, FloatArray, BoolArray, BoolArray, Info]:
-        """Take an action in every episode, int64 [B]."""
+        """Apply an action in every episode, int64 [B]."""
         self._arena.step(np.asarray(actions, np.int64))
         done = self._arena.done.copy()
         return (
@@ -149,7 +149,7 @@ class VectorClusterEnv(VectorEnv[Float32Array, IntArray, NDArray[Any]]):
         self._arena.close()
 
     def _info(self) -> Info:
-        """As Gymnasium puts the infos of many together: `_name` says of which episodes there is a `name`."""
+        """Combined infos in Gymnasium's form: `_name` marks the episodes with a `name`."""
         arena, always = self._arena, np.ones(self.num_envs, np.bool_)
         info: Info = {"action_mask": arena.masks.copy(), "_action_mask": always}
         if arena.done.any():

@@ -59,11 +59,11 @@ class ClusterEnvironment(py_environment.PyEnvironment):  # type: ignore[misc]  #
 
     @property
     def batch_size(self) -> int:
-        """How many episodes."""
+        """Number of episodes."""
         return len(self._arena.done)
 
     def observation_spec(self) -> array_spec.ArraySpec | dict[str, array_spec.ArraySpec]:
-        """Of one episode."""
+        """Observation spec of one episode."""
         seen = array_spec.ArraySpec(self._arena.observations.shape[1:], np.float32, "observation")
         if not self._mask:
             return seen

@@ -1,6 +1,6 @@
 """Many episodes at once, each with a workload of its own, begun anew with the next one when it is over.
 
-This is what the environments for TF-Agents and Gymnasium have in common. Importing it imports numba.
+It serves the environments for TF-Agents and Gymnasium alike. Importing it imports numba.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +48,7 @@ class Arena:
         whole: bool = True,
         threads: int = 1,
     ) -> None:
-        """Make room for the episodes; they are there when they `begin`. `whole` is of the masks.
+        """Allocate the episodes; they are there when they `begin`. `whole` concerns the masks.
 
         ValueError when the observation tells other job types apart than the episodes do.
         """
@@ -78,7 +78,7 @@ class Arena:
         self._stepper.reset(chosen)
 
     def step(self, actions: IntArray) -> None:
-        """Take one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM.
+        """Apply one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM.
 
         Episodes that are over begin instead with the next seed; their reward is 0 then.
         """
@@ -89,7 +89,7 @@ class Arena:
         self.masks[:, 0] |= self.done
 
     def violated(self) -> BoolArray:
-        """Which episodes are over because of an action against the rules; bool [B]."""
+        """Episodes that are over because of an action against the rules; bool [B]."""
         ended: BoolArray = self._stepper.batch.state.over == VIOLATED
         return ended
 
@@ -114,7 +114,7 @@ class Arena:
         self.close()
 
     def _load(self, episodes: Mapping[int, Episode]) -> None:
-        """Put them into their rows, which become longer when that is needed."""
+        """Load the episodes into their rows, which become longer when that is needed."""
         batch = self._stepper.batch
         room = batch.jobs.arrival.shape[1], batch.state.placement.shape[1]
         jobs, executors = longest(episodes.values())

@@ -1,7 +1,7 @@
-"""A view of a cluster, simulated or real, as an agent that was trained on the kernel's episodes sees it.
+"""Encodes a view of a cluster, simulated or real, for an agent that was trained on the kernel's episodes.
 
 `scene_of` takes the moment from the view, `put` moves it on executor by executor while a decision is made.
-What an agent sees of a scene is the kernel's alone. Importing this module imports numba.
+The kernel alone makes the observation of a scene. Importing this module imports numba.
 """
 
 from collections.abc import Sequence
@@ -107,14 +107,14 @@ def put(scene: Scene, vm: int) -> Scene:
 
 
 def observation(scene: Scene, options: ObservationOptions) -> Float32Array:
-    """What an agent sees; float32 [L], see `environment.kernel.observation`."""
+    """An agent's observation of a scene; float32 [L], see `environment.kernel.observation`."""
     out = np.zeros(observation_length(len(scene.held), options.layout), np.float32)
     write(scene, options.layout, out)
     return out
 
 
 def mask(scene: Scene, *, whole: bool = True) -> BoolArray:
-    """What it may do, bool [N + 1]: wait, or put an executor on each VM; see `write_mask` of the kernel."""
+    """Possible actions, bool [N + 1]: wait, or put an executor on each VM; see `write_mask` of the kernel."""
     out = np.zeros(len(scene.held) + 1, np.bool_)
     write_legal(scene, whole, out)
     return out

@@ -1,7 +1,7 @@
 """A small Mesos in one process: a master with the v1 scheduler API, and agents that run local processes.
 
 For laptops, demonstrations and tests; any framework can use it. It answers as a real Mesos 1.12 does, without
-reservations, quotas, containers and several masters. `serve` runs it; `faults` tells how it misbehaves on
+reservations, quotas, containers and several masters. `serve` runs it; `faults` describes its faults on
 request.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["AgentSpec", "MasterOptions", "serve"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `serve` when it is asked for: whoever only describes agents need not wait for asyncio."""
+    """Import `serve` on demand: callers that only describe agents need not wait for asyncio."""
     if name == "serve":
         from framework.embedded.mesos_server import serve
 

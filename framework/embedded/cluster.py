@@ -1,4 +1,4 @@
-"""One master and its agents in one process: what passes between them, how each goes down and comes up."""
+"""One master and its agents in one process: the messages between them, their shutdowns and starts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
-"""Who may speak to a master: principals with their secrets, out of files that nobody else can read.
+"""Principals that may speak to a master, with their secrets, from files that no other user can read.
 
-A secret of our own is made once and kept, so that whoever starts, restarts or takes over finds the same.
+Stoker's own secret is created once and stored, so that every process that starts, restarts or takes over
+finds the same one.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ _LONGEST = 1 << 20  # bytes; a file of credentials beyond that is none
 
 
 class CredentialsError(OSError):
-    """Credentials that cannot be had; the text names the file and says what is wrong with it."""
+    """Credentials that cannot be read; the text names the file and the fault."""
 
 
 def own_secret(path: Path) -> str:

@@ -1,21 +1,22 @@
-"""Misbehaviour on request, for tests and for users who want to see what then happens.
+"""Faults on request, for tests and for experiments with their effects.
 
-`POST /stoker/faults` takes one JSON object; `GET /stoker/faults` tells what is on and how each agent is.
+`POST /stoker/faults` takes one JSON object; `GET /stoker/faults` returns the active faults and each agent's
+state.
 
     {"fault": "drop_stream"}                            cut every event stream; or only that of "framework_id"
-    {"fault": "delay", "what": "events", "seconds": 2}  hold back "events" or "calls"; 0 seconds ends it
+    {"fault": "delay", "what": "events", "seconds": 2}  delay "events" or "calls"; 0 seconds ends it
     {"fault": "lose", "what": "calls", "count": 1}      drop the next "events" or "calls", as if lost on the
                                                         way; only those of "type", such as "ACCEPT", "UPDATE"
     {"fault": "stop_agent", "agent": "NAME"}            its process stops answering, its tasks go on
     {"fault": "continue_agent", "agent": "NAME"}
     {"fault": "kill_agent", "agent": "NAME"}            tasks of frameworks with checkpointing live on
-    {"fault": "shutdown_agent", "agent": "NAME"}        it says goodbye, its tasks are killed
+    {"fault": "shutdown_agent", "agent": "NAME"}        it unregisters, its tasks are killed
     {"fault": "start_agent", "agent": "NAME"}           after either of the two
-    {"fault": "offer_at", "agent": "NAME",              it is offered only once in so many seconds, from then
-     "phase": 0.7, "period": 6}                         on, and when REVIVE is called, as if it was refused
+    {"fault": "offer_at", "agent": "NAME",              it is offered only once per period, from then on,
+     "phase": 0.7, "period": 6}                         and when REVIVE is called, as if it was refused
                                                         meanwhile; a period of 0 ends it
-    {"fault": "interrupt_vm", "agent": "NAME",          a VM of a pool is going to be taken away, as a cloud
-     "seconds": 120}                                    says before it does
+    {"fault": "interrupt_vm", "agent": "NAME",          a notice, as from a cloud, that a VM of a pool will
+     "seconds": 120}                                    be taken away
     {"fault": "refuse_vms", "kind": "capacity",         the next VMs of pools are not opened
      "count": 1}
     {"fault": "kill_executor", "task_id": "ID"}         the executor of a running task crashes
@@ -23,7 +24,7 @@
      "agents_after_seconds": 2}                         agents return later
     {"fault": "reset"}                                  end delays, losses and refusals
 
-A call that is lost was answered with 202 all the same, as 202 only means that it was read.
+A lost call was answered with 202 all the same, as 202 only means that it was read.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ _WAYS = ("calls", "events")
 
 @dataclass(slots=True)
 class _Loss:
-    """So many messages of a way and a type (None: any) are still to be lost."""
+    """A number of messages of a direction and a type (None: any) still to lose."""
 
     what: str
     type: str | None
@@ -52,7 +53,7 @@ class _Loss:
 
 
 class Faults:
-    """What is switched on, and the switches."""
+    """The active faults, and the methods that switch them."""
 
     def __init__(self, cluster: EmbeddedCluster, restart_master: Callable[[float, float], None]) -> None:
         self._cluster = cluster
@@ -61,7 +62,7 @@ class Faults:
         self._losses: list[_Loss] = []
 
     def delay(self, what: str) -> float:
-        """For how long calls or events are held back, seconds."""
+        """Delay of calls or events, seconds."""
         return self._delays[what]
 
     def loses(self, what: str, kind: str) -> bool:
@@ -167,7 +168,7 @@ class Faults:
 
 
 class FaultyStream:
-    """An event stream that loses and delays as the switches say, and keeps the order of what it delays."""
+    """An event stream that loses and delays events as `Faults` demands; delayed events stay in order."""
 
     def __init__(self, stream: EventStream, faults: Faults, loop: asyncio.AbstractEventLoop) -> None:
         self._stream = stream
@@ -186,7 +187,7 @@ class FaultyStream:
             self._in_order(lambda: self._stream.send(event))
 
     def end(self) -> None:
-        """End the stream after what is held back."""
+        """End the stream after the delayed events."""
         self._in_order(self._stream.end)
 
     def cut(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs one embedded Mesos until it is told to end: its socket, its signals, its clean end."""
+"""Runs one embedded Mesos until a signal ends it: its socket, its signals, its clean end."""
 
 import asyncio
 import contextlib
@@ -111,7 +111,7 @@ class _Front:
         self._server = await loop.create_server(self._connect, sock=listener)
 
     async def close(self) -> None:
-        """Stop accepting, and cut what is connected."""
+        """Stop accepting, and cut all connections."""
         if self._opening is not None:
             self._opening.cancel()
         await self._accept_no_more()

@@ -1,4 +1,4 @@
-"""What master and agents tell each other and the frameworks: statuses, updates, events. Values only."""
+"""Messages between master, agents and frameworks: statuses, updates, events. Values only."""
 
 import base64
 import time
@@ -35,7 +35,7 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a returning agent tells of one task; the resources as `Resource` messages."""
+    """A returning agent's report of one task; the resources as `Resource` messages."""
 
     framework_id: str
     task: Json

@@ -1,11 +1,11 @@
 """VMs of pools, as a cloud would have them: opened under a lease, booting, running, closed, taken away.
 
-`GET /stoker/vms` lists those that are open, and the notices of those that are going to be taken away;
+`GET /stoker/vms` lists the open ones, and the notices of those that are going to be taken away;
 `POST /stoker/vms` takes one JSON object:
 
-    {"open": {"lease": "general-3.17", "name": "general-3"}}  or say which is open under this lease already;
-                                                              more keys say what it should be: "cpus", ...
-    {"close": {"id": "vm-8c0f21"}}                            with all that runs there; it may be gone
+    {"open": {"lease": "general-3.17", "name": "general-3"}}  or return the VM that is open under this lease;
+                                                              more keys define its properties: "cpus", ...
+    {"close": {"id": "vm-8c0f21"}}                            with all its tasks; it may be gone
 
 A lease is for one VM: once that is closed, nothing more is opened under it. A VM that is not opened is
 answered with `{"refused": {"kind": ..., "message": ...}}`.
@@ -30,7 +30,7 @@ _CHECKED = ("type", "cpus", "memory_mib", "price_per_hour")
 
 
 class VmRefusedError(Exception):
-    """A VM is not opened; `kind` says why in a word, the text in more."""
+    """A VM is not opened; `kind` is the reason in a word, the text explains it."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -115,7 +115,7 @@ class PoolVms:
         return vm
 
     def close(self, machine_id: str) -> None:
-        """Close a VM and end what runs there, if it is open."""
+        """Close a VM and end its tasks, if it is open."""
         vm = self._open.pop(machine_id, None)
         if vm is None:
             return
@@ -127,7 +127,7 @@ class PoolVms:
         vm.agent.terminate()
 
     def interrupt(self, agent: Agent, seconds: float) -> None:
-        """Say that a VM is going to be taken away, and do that after so many seconds; CallError."""
+        """Announce that a VM will be taken away, and take it away after some seconds; CallError."""
         for vm in self._open.values():
             if vm.agent is agent:
                 vm.notice = time.time() + seconds

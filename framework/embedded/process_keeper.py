@@ -1,9 +1,9 @@
-"""Keeps what an embedded Mesos starts from outliving it, however either of the two is ended.
+"""Prevents the processes of an embedded Mesos from outliving it, however it or the keeper is ended.
 
-The keeper is the parent of the process that does the work, and adopts what that one leaves behind: when the
-work is killed with SIGKILL, no task is left, in whatever session it hid, once the keeper has ended too. When
-it is the keeper that is killed, the kernel tells the work to end, which then ends its tasks itself. Work that
-is stopped when it is to end is let go on; work that hangs is killed.
+The keeper is the parent of the process that does the work, and adopts the processes which that one leaves
+behind: when the work is killed with SIGKILL, no task is left, in any session, once the keeper has ended too.
+When the keeper is killed, the kernel signals the work to end, which then ends its tasks itself. Stopped work
+is continued when it is to end; hanging work is killed.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ _LONGEST_WAIT = 3600.0
 
 
 def keep(work: Callable[[], None], let_go: Callable[[], None]) -> int:
-    """Do the work in a process below this one; return its exit code when nothing of it is left.
+    """Do the work in a process below this one; return its exit code when all its processes are gone.
 
     That is 128 + N when signal N ended it. SIGTERM and SIGINT are passed on. `let_go` is called here once the
-    work has what it was given, such as a socket. Must be called in the main thread of a process without other
-    threads or children.
+    work has inherited its resources, such as a socket. Must be called in the main thread of a process without
+    other threads or children.
     """
     adopt_orphans()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)

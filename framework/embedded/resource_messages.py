@@ -1,4 +1,4 @@
-"""What Mesos' master and agents hand out: scalars with ports, and their JSON and text forms.
+"""Resources of Mesos' master and agents: scalars with ports, and their JSON and text forms.
 
 Amounts of scalars are those of `environment.resources`. Roles are not part of an amount: the embedded master
 has no reservations, and the role of an allocation belongs to its offer.
@@ -155,7 +155,7 @@ def _minus(left: Ranges, right: Ranges) -> Ranges:
 
 
 def _cut(low: int, high: int, begin: int, end: int) -> list[tuple[int, int]]:
-    """What is left of low..high without begin..end."""
+    """Parts of low..high outside begin..end."""
     if end < low or begin > high:
         return [(low, high)]
     below = [(low, begin - 1)] if low < begin else []

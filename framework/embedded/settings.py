@@ -1,4 +1,4 @@
-"""What an embedded Mesos is told at its start: its agents and its timings. Nothing here runs."""
+"""Settings of an embedded Mesos at its start: its agents and its timings. Nothing here runs."""
 
 import itertools
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Ends the process in time after it was told to stop, whichever of its threads hangs."""
+"""Ends the process in time after a stop request, even if a thread hangs."""
 
 import os
 import sys
@@ -18,16 +18,16 @@ _LAST_LINE = 1.0
 
 
 def end_within(seconds: float = LONGEST_END, code: int = 0) -> None:
-    """Have this process end in so many seconds with that exit code, as if it were killed then.
+    """End this process within so many seconds with that exit code, as if it were killed then.
 
-    Called again, it is no later. A log that nobody reads makes it a second later, and no more.
+    A second call does not delay it. A log that nobody reads delays it by a second at most.
     """
     threading.Thread(target=_log, args=(seconds,), name="last words", daemon=True).start()
     threading.Thread(target=_end, args=(seconds + _LAST_LINE, code), name="last resort", daemon=True).start()
 
 
 def _end(seconds: float, code: int) -> None:
-    """Nothing here may wait for anything else."""
+    """Exit after `seconds`; it must not wait for anything else."""
     time.sleep(seconds)
     os._exit(code)
 

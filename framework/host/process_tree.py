@@ -17,7 +17,7 @@ _PAUSE_SECONDS = 0.005  # what a killed process takes to be gone
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent ends, whatever session it is in."""
+    """Make this process the parent of every descendant that loses its own parent, in any session."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -29,14 +29,14 @@ def end_with_parent(parent: int, number: signal.Signals) -> None:
 
 
 def become(uid: int, gid: int, groups: Sequence[int]) -> None:
-    """Take on another user's rights, and give up all others for good; only root can. OSError."""
+    """Adopt another user's rights, and drop all others for good; only root can. OSError."""
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 
 
 def identity(pid: int) -> dict[str, int | str] | None:
-    """What tells this process from every other that had or will have its pid; None when it is gone."""
+    """Key that distinguishes this process from any other with its pid at any time; None when it is gone."""
     try:
         # The name in parentheses may hold anything; after it come the state, the parent and, 20th, the start.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -58,7 +58,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def below(root: int) -> list[int]:
-    """The pids of all living processes below this one; zombies are not living, but what is below them is."""
+    """The pids of all living processes below this one; zombies are not living, but their descendants are."""
     children: dict[int, list[int]] = {}
     dead = set()
     for entry in Path("/proc").iterdir():
@@ -88,9 +88,9 @@ def children(pid: int) -> list[int]:
 
 
 def kill_below(root: int, seconds: float, spared: Collection[int] = ()) -> list[int]:
-    """Kill all that is below a process until nothing is, and return what is left after so many seconds.
+    """Kill all processes below `root` until none is left; return those left after `seconds` seconds.
 
-    What ends is not reaped here. Repeated, because what is being killed may be starting others.
+    Ended processes are not reaped here. Repeated, because processes under attack may be starting others.
     """
     end = time.monotonic() + seconds
     while victims := [pid for pid in below(root) if pid not in spared]:

@@ -1,7 +1,7 @@
-"""Which requests no server of ours takes: host and origin of a request, whatever server it came to.
+"""Requests that every server rejects, by their host and origin.
 
 The daemon's API and the embedded Mesos listen where every local user, and every page in a browser on this
-machine, can knock; both ask a guard first. Who somebody is, is not its business.
+machine, can connect; both ask a guard first. The guard does not identify users.
 """
 
 import re
@@ -18,7 +18,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Why a request is not served: an HTTP status, a text for whoever asked, headers of the answer."""
+    """Reason for rejecting a request: an HTTP status, a text for the client, headers of the answer."""
 
     status: int
     detail: str
@@ -26,20 +26,20 @@ class Denial:
 
 
 class RequestGuard:
-    """Says which requests nobody may make, whoever it is.
+    """Rejects requests that no client may make.
 
-    Where no token is wanted, those by another name than this machine's loopback: a page in the user's browser
-    can reach loopback under a name of its own (DNS rebinding). And always a page of another site that wants
-    something done.
+    Without a token, it rejects those by another name than this machine's loopback: a page in the user's
+    browser can reach loopback under a name of its own (DNS rebinding). It always rejects those of a page of
+    another site that change something.
     """
 
     def __init__(self, hosts: Collection[str] = (), *, any_name: bool = False) -> None:
-        """With `any_name`, it does not matter by which name a request comes, as a token has to come along."""
+        """With `any_name`, a request may use any host name, as it must carry a token."""
         self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
         self._any_name = any_name
 
     def denial(self, method: str, headers: Mapping[str, str]) -> Denial | None:
-        """Why the request is refused; None when it is not.
+        """Reason to refuse the request; None when it is not refused.
 
         Names of headers are in lower case; the values of one that came several times are joined by a comma.
         """
@@ -62,7 +62,7 @@ class RequestGuard:
 
 @lru_cache(maxsize=64)  # clients ask by few names, again and again
 def _name(host: str) -> str:
-    """A Host's name in lower case, without the port; empty for what is none."""
+    """A Host's name in lower case, without the port; empty for an invalid one."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
@@ -71,9 +71,9 @@ def _name(host: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether an IP address, alone or with a zone, is this machine's loopback; also when IPv4 stands in IPv6.
+    """Whether an IP address, alone or with a zone, is this machine's loopback; also for IPv4 inside IPv6.
 
-    False for a name, `localhost` among them: what a name stands for is not looked up.
+    False for a name, `localhost` among them: names are not resolved.
     """
     try:
         found = ip_address(host)

@@ -26,7 +26,7 @@ _OF_KERNEL = 0x80
 
 
 class SignalSender(NamedTuple):
-    """The process that sent a signal; `command` says in words where it is not known, or gone."""
+    """The process that sent a signal; `command` is a description where it is unknown, or gone."""
 
     signal: str
     pid: int
@@ -77,7 +77,7 @@ def told_of(tell: Callable[[SignalSender], None]) -> Iterator[Hearing]:
 
 @contextmanager
 def unblocked() -> Iterator[None]:
-    """Let what this thread starts within be ended by these signals."""
+    """Unblock these signals for processes that this thread starts within."""
     before = signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     try:
         yield
@@ -98,7 +98,7 @@ def _listen(hearing: Hearing, stops: frozenset[signal.Signals]) -> None:
 
 
 def sender_of(info: signal.struct_siginfo) -> SignalSender:
-    """The sender of a signal, as far as the kernel tells it and the process is still there."""
+    """The sender of a signal, as far as the kernel reports it and the process still exists."""
     name = signal.Signals(info.si_signo).name
     if info.si_code == _OF_KERNEL or info.si_pid == 0:
         why = "the kernel: a key of its terminal or its end" if info.si_code == _OF_KERNEL else _OUTSIDE

@@ -1,4 +1,4 @@
-"""Users of this machine that jobs run as, and what those may do with its files."""
+"""Users of this machine that jobs run as, and their permissions on its files."""
 
 import grp
 import os
@@ -39,9 +39,9 @@ def ids_of(name: str) -> str:
 
 
 def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[Path] = ()) -> str:
-    """What the user may not do of this, tried by a process of its own; empty when it may do all.
+    """Permissions that the user lacks on these paths, tried by a process of its own; empty for none.
 
-    Only root can ask for another user. OSError when it cannot be tried.
+    Only root can test another user. OSError when the test cannot run.
     """
     wanted = [("-x", "enter", path) for path in enter] + [("-r", "read", path) for path in read]
     script = 'while [ $# -gt 0 ]; do [ "$1" "$2" ] || exit $#; shift 2; done; exit 0'
@@ -70,7 +70,7 @@ def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[P
 
 
 def mode_allows(account: UnixAccount, status: os.stat_result, bit: int) -> bool:
-    """Whether a mode gives the user what `bit` (S_IROTH, S_IXOTH) stands for; an access list may say more."""
+    """Whether a mode grants the user `bit` (S_IROTH, S_IXOTH); an access list may grant more."""
     if account.uid == 0:
         return True
     if status.st_uid == account.uid:

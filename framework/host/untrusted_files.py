@@ -1,7 +1,8 @@
-"""Files that others may have touched: opened below a folder without following a link, never waited for.
+"""Files that others may have changed: opened below a folder without following a link, never waited for.
 
-Whoever may write a folder may put a FIFO, a link to somebody else's file or an endless one where a file is
-expected. What is read here is a regular file of that folder, and no more of it than was asked for.
+A user with write access to a folder may put a FIFO, a link to another user's file or an endless one where a
+file is expected. Reads here accept a regular file of that folder only, and return no more of it than
+requested.
 """
 
 import errno
@@ -21,7 +22,7 @@ MOST_LISTED = 500
 
 
 class UntrustedFileError(OSError):
-    """What is there is no regular file of the folder, or larger than it can be; the text says what it is."""
+    """The file is no regular file of the folder, or too large; the text names the actual kind."""
 
 
 def open_beneath(folder: Path, name: str) -> int:

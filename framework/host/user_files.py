@@ -1,9 +1,9 @@
 """Files that users name by a path: opened once, with the user's rights, and judged by the open file alone.
 
-Between a look at a path and its use, the path can become a link to another file, a FIFO or a device. So it is
-opened once, without waiting, by a thread that has the user's rights on files and no others; whether it may be
-used is decided on the descriptor. A thread that hangs, say on a file system that is gone, is written off:
-nobody waits for it, the number of such threads is bounded, and none keeps the process from ending.
+Between a check of a path and its use, the path can become a link to another file, a FIFO or a device. So it
+is opened once, without waiting, by a thread that has the user's rights on files and no others; the permission
+is checked on the descriptor. A thread that hangs, say on a file system that is gone, is written off: no
+caller waits for it, the number of such threads is bounded, and none keeps the process from ending.
 """
 
 import ctypes
@@ -54,10 +54,10 @@ class _Look:
 
 
 class UserFiles:
-    """Looks at users' files on threads of their own. From any thread."""
+    """Reads users' files on threads of their own. From any thread."""
 
     def __init__(self, patience: float = _PATIENCE) -> None:
-        """`patience` is how many seconds one look may take."""
+        """`patience` is the longest time of one read in seconds."""
         self._patience = patience
         self._lock = threading.Lock()
         #: Looks whose threads run; those that took too long are written off, and stay here until they end.
@@ -69,7 +69,7 @@ class UserFiles:
         return [f"{look.about} of {look.user}" for look in self._late()]
 
     def trouble(self) -> str:
-        """Say that looks do not come to an end; empty when all do."""
+        """Message when reads do not finish; empty when all do."""
         hanging = self.hanging
         return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
 
@@ -142,9 +142,9 @@ def _place(descriptor: int) -> Path:
 def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = False) -> Iterator[OpenFile]:
     """Open a regular file, with `folders` also a folder, by `UserFiles.look` with the user's rights.
 
-    Links are followed: with the user's rights they lead to what is the user's to read. Where we have no right
-    to become the user, the modes of what was opened decide, and a file that is not there is none that may be
-    read.
+    Links are followed: with the user's rights they lead to files that the user may read. Where this process
+    has no right to become the user, the modes of the opened file decide, and a missing file counts as one
+    that may not be read.
 
     FileNotFoundError, PermissionError; UntrustedFileError for a FIFO, a device or a socket.
     """
@@ -176,7 +176,7 @@ def _may_read(account: UnixAccount, path: Path, status: os.stat_result) -> bool:
 
 
 def _become(account: UnixAccount) -> None:
-    """Give this thread alone the user's rights on files; it has to do nothing else ever after."""
+    """Grant this thread alone the user's rights on files; it must do nothing else ever after."""
     library = ctypes.CDLL(None, use_errno=True)
     groups = (ctypes.c_uint32 * len(account.groups))(*account.groups)
     number = _SETGROUPS.get(platform.machine())

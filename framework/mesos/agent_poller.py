@@ -16,9 +16,9 @@ PERIOD = 15.0
 
 
 class AgentPoller:
-    """Reads with `read` whenever it is asked to and every `PERIOD` seconds, in a thread of its own.
+    """Calls `read` on request and every `PERIOD` seconds, in a thread of its own.
 
-    `tell` hears what is not as it was told before. `read` returns None while nobody can be asked.
+    `tell` receives changed results. `read` returns None while no master can be asked.
     """
 
     def __init__(self, read: Callable[[], VmsMeasured | None], tell: Callable[[VmsMeasured], None]) -> None:
@@ -44,14 +44,14 @@ class AgentPoller:
         self._asked.set()
 
     def anew(self) -> None:
-        """Ask at once, and tell the answer whatever was told before: the model knows it no more."""
+        """Ask at once, and report the answer even if it is unchanged: the model has lost the previous one."""
         self._told = None
         self._asked.set()
 
     def hint(self, offers: Iterable[Offer]) -> None:
-        """Ask at once when offers show agents that are not known or closed, or more of one than was told.
+        """Ask at once when offers show unknown or closed agents, or more of one than was reported.
 
-        No more than once a period for each agent, in case that the master goes on telling otherwise.
+        At most once a period for each agent, in case the master goes on reporting otherwise.
         """
         if (told := self._told) is None:
             return

@@ -1,4 +1,4 @@
-"""Which agents a cluster has, from what its master tells operators: offers show only what is free of some."""
+"""The agents of a cluster, from its master's operator API: offers show only free resources."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -22,11 +22,11 @@ _MOST = 256 << 20
 def read_agents(
     master: str, roles: Collection[str], credentials: Credentials, *, gpus: bool = True
 ) -> VmsMeasured:
-    """The agents of the master at `host:port`, as far as these roles may use them, and what limits the roles.
+    """Read the agents of the master at `host:port` that these roles may use, and the roles' limits.
 
-    Without `gpus` agents that have some are not ours. Raises OSError when the master cannot be asked or
-    refuses, ValueError when it answers something else. When it was is for the caller to say, and since when
-    agents are `AWAY`.
+    Without `gpus`, agents with gpus are left out. Raises OSError when the master cannot be reached or
+    refuses, ValueError for an unexpected answer. The caller adds the time of the answer, and the time since
+    which agents are `AWAY`.
     """
     url = f"http://{master}"
     agents = read_json(f"{url}/slaves", credentials, seconds=PATIENCE, most=_MOST)
@@ -39,7 +39,7 @@ def read_agents(
 
 
 def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
-    """Read what a master answers to GET /slaves; ValueError when it is something else."""
+    """Parse a master's answer to GET /slaves; ValueError for an unexpected answer."""
     try:
         # A VM of a pool is there when its agent is: others wait for that.
         there = [agent for agent in told["slaves"] if not (_is_away(agent) and _lease(agent))]
@@ -54,7 +54,7 @@ def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
 
 
 def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
-    """What a master's answer to GET /roles says of our roles' quotas, a sentence for each that has one."""
+    """Quotas of our roles in a master's answer to GET /roles, a sentence for each role with one."""
     ours = {name for role in roles for name in _lineage(role)}
     return tuple(
         f"the master's quota lets role {name} have {_parts(quota['limit'])}, "
@@ -65,10 +65,10 @@ def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
 
 
 def quota_in_all(told: Any, roles: Collection[str]) -> dict[str, float]:
-    """The most that our roles together may have by a master's answer to GET /roles, by Mesos' names.
+    """The total limit of our roles by a master's answer to GET /roles, by Mesos' names.
 
-    What they may have any amount of is not in it. A role's limit is that of all below it together, as what
-    these have counts as the role's, too.
+    Unlimited resources are left out. A role's limit covers all roles below it together, since their resources
+    count as the role's, too.
     """
     limits = {name: quota["limit"] for name, quota in _quotas(told).items()}
     top = {role.partition("/")[0] for role in roles}

@@ -1,4 +1,4 @@
-"""What masters and agents answer: bounded in time and size, whoever answers, and however slowly."""
+"""HTTP answers of masters and agents, bounded in time and size for any sender, however slow."""
 
 import base64
 import contextlib
@@ -17,7 +17,7 @@ _PART = 1 << 16
 
 
 class RefusedAnswerError(OSError):
-    """The other side answers, and not with what was asked for; `status` is what HTTP calls it."""
+    """The other side answers, but not the request; `status` is the HTTP status."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -26,14 +26,14 @@ class RefusedAnswerError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """As whom to ask a master or an agent; nobody in particular, without a principal."""
+    """Credentials for requests to a master or an agent; anonymous without a principal."""
 
     principal: str | None = None
     secret: str | None = field(default=None, repr=False)
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a request carries of them."""
+        """HTTP headers that carry the credentials."""
         if not self.principal:
             return {}
         text = base64.b64encode(f"{self.principal}:{self.secret or ''}".encode()).decode()
@@ -61,7 +61,7 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int, 
 
 
 def read_into(to: int, url: str, credentials: Credentials, *, seconds: float, most: int) -> int:
-    """Write the first `most` bytes of what is at a URL to a descriptor; how many these were.
+    """Write the first `most` bytes at a URL to a descriptor; return their number.
 
     Raises as `read_json` does, but for ValueError.
     """

@@ -1,6 +1,6 @@
 """Calls to a master that wait for earlier ones; they are made one after another, in a thread of its own.
 
-What is called, and what becomes of who does not answer, is in `session.py`.
+`session.py` makes the calls, and handles a master that does not answer.
 """
 
 import threading
@@ -27,7 +27,7 @@ class FencedError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class QueuedCall:
-    """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
+    """A call to the master. `unsent` receives the reason when it is certain that the call was never sent."""
 
     name: str
     make: Callable[[], object]
@@ -35,16 +35,16 @@ class QueuedCall:
 
 
 class Calls:
-    """An ordered, bounded queue of calls, and what makes them: `run`, in a thread of its own.
+    """An ordered, bounded queue of calls, and its executor: `run`, in a thread of its own.
 
-    Invariant: every call that was put is made once, or was never begun and its `unsent` is told. What
-    becomes of one that was made is not known here: an answer that does not come proves nothing.
+    Invariant: every queued call is made once, or was never begun and its `unsent` is called. The outcome of a
+    call that was made is not known here: a missing answer proves nothing.
     """
 
     def __init__(self, may_call: Callable[[], bool], hangs: Callable[[str], None]) -> None:
         """`may_call` is asked before each call, which waits until it may be made.
 
-        `hangs` is told of one that was not answered in time; none is made after it.
+        `hangs` is called for a call that was not answered in time; none is made after it.
         """
         self._may_call = may_call
         self._hangs = hangs
@@ -68,7 +68,7 @@ class Calls:
             call.unsent(why)
 
     def pending(self, now: float) -> float:
-        """For how many seconds the present call has been waiting for its answer; 0 when there is none."""
+        """Seconds for which the present call has been waiting for its answer; 0 when there is none."""
         since = self._since
         return 0.0 if since is None else now - since
 

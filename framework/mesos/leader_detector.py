@@ -1,7 +1,7 @@
-"""Which master leads, as masters announce it in ZooKeeper; and the word when another one does.
+"""Detection of the leading master, as masters announce it in ZooKeeper, and notice of a change.
 
-pymesos has a detector of its own, one for each connection to a master: it does not come back when ZooKeeper
-was away at its start, and tells of a new leader through the lock that a call to the old one may hold.
+pymesos has a detector of its own, one for each connection to a master. It does not recover when ZooKeeper
+was away at its start, and reports a new leader through the lock that a call to the old one may hold.
 """
 
 import json
@@ -41,7 +41,7 @@ class Detector:
     """
 
     def __init__(self, address: str, changed: Callable[[], None]) -> None:
-        """`changed` is told, in the detector's thread, when `leader` is another one than before."""
+        """`changed` is called, in the detector's thread, when `leader` has changed."""
         hosts, _, path = address.partition("://")[2].partition("/")
         credentials, _, self._hosts = hosts.rpartition("@")
         self._path = f"/{path}"

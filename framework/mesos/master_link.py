@@ -2,12 +2,12 @@
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread; so callbacks only hand events
 over. One pymesos driver lives for one connection: when that is lost, refused or answered with an error, the
-driver is put away and, after a pause that doubles, the next one subscribes with the same framework id.
-The framework is torn down by nothing that happens here.
+driver is discarded and, after a pause that doubles, the next one subscribes with the same framework id.
+Nothing that happens here tears the framework down.
 
-Nobody who uses a link waits for the master: calls are made by a thread of each connection (`session`), the
-watch over the connection is kept by one of the link, which makes no call itself, and who leads is followed
-by a third (`detector`).
+No user of a link waits for the master: a thread of each connection makes the calls (`session`), a thread of
+the link, which makes no call itself, watches the connection, and a third thread follows the leading master
+(`detector`).
 """
 
 import threading
@@ -113,20 +113,20 @@ class MasterLink:
 
     @property
     def subscribed(self) -> bool:
-        """Whether the master has accepted us on the present connection, and was heard of lately."""
+        """Whether the master has accepted us on the present connection, and was active lately."""
         session = self._session
         return session is not None and session.subscribed and not self._doubt(session)
 
     @property
     def state(self) -> str:
-        """How the connection stands, in words, for /readyz."""
+        """State of the connection, in words, for /readyz."""
         session = self._session
         if session is not None and session.subscribed and (doubt := self._doubt(session)):
             return f"connected to {session.master}, which may hang: {doubt}"
         return self._state
 
     def agent_url(self, agent_id: str) -> str | None:
-        """Where the agent's own HTTP API is, as its latest offer said; None before it offered anything."""
+        """URL of the agent's own HTTP API, from its latest offer; None before the first offer."""
         return self._agents.get(agent_id)
 
     def start(self) -> None:
@@ -141,7 +141,7 @@ class MasterLink:
         return self._census.ask(seconds)
 
     def stop(self) -> None:
-        """Leave the master; what runs goes on, and the framework may come back."""
+        """Leave the master; tasks go on running, and the framework may come back."""
         session = self._session
         if session is not None and not self._doubt(session):
             session.drain(_LAST_CALLS)
@@ -156,11 +156,12 @@ class MasterLink:
     def execute(self, command: cmd.Command, describe: Describe, subscription: int | None = None) -> None:
         """Make the call that a command asks for, after those before it.
 
-        What was decided under an earlier `subscription` than the present one is not said on this one, where
-        it means something else: a SUPPRESS would silence it. Kills and questions mean the same on all.
+        A command that was decided under an earlier `subscription` than the present one is dropped where it
+        would mean something else on this one: a SUPPRESS would silence it. Kills and reconciliations mean the
+        same on all.
 
-        What is lost on the way is found by the model's timeouts and the reconciliation after the next
-        subscription, so nothing is raised for it; only a launch that was never sent is told at once.
+        Lost calls raise nothing, since the model's timeouts and the reconciliation after the next
+        subscription find them; only a launch that was never sent is reported at once.
         """
         session = self._session
         if session is None or not session.subscribed:
@@ -193,7 +194,7 @@ class MasterLink:
                 session.call("RECONCILE", lambda driver: driver.reconcile(tasks))
 
     def acknowledge(self, status: Json) -> None:
-        """Tell the master that a status update is stored."""
+        """Notify the master that a status update is stored."""
         session = self._session
         if session is not None and "uuid" in status:
             session.call("ACKNOWLEDGE", lambda driver: driver.acknowledgeStatusUpdate(status))
@@ -201,7 +202,7 @@ class MasterLink:
     # ---- the watch over the connection -------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Keep a connection, until `stop`; the only thread that makes and puts away sessions."""
+        """Maintain a connection until `stop`; the only thread that makes and discards sessions."""
         while not self._stopping:
             self._look.clear()
             self._tend(time.monotonic())
@@ -211,7 +212,7 @@ class MasterLink:
             self._session = None
 
     def _tend(self, now: float) -> None:
-        """Give up on a connection that is silent, dead, or to the wrong master; make one when it is time."""
+        """Drop a connection that is silent, dead, or to the wrong master; make one when it is time."""
         self._abandoned = [session for session in self._abandoned if not session.over]
         leader, nobody = self._address, ""
         if self._detector is not None:
@@ -267,10 +268,11 @@ class MasterLink:
         self._pause = min(2 * self._pause, LONGEST_REFUSED if session.refused else LONGEST_PAUSE)
 
     def _forget_framework(self) -> None:
-        """The master will never take our id again, and has ended its tasks: begin anew under another one.
+        """Drop the framework id, which the master refuses for ever, and subscribe under a new one.
 
-        The reconciliation after the next subscription finds that they are gone. What is remembered is
-        replaced by the new id; whoever starts before that with the old one comes here again.
+        The master has ended its tasks. The reconciliation after the next subscription finds that they are
+        gone. The new id replaces the stored one; a process that starts before that with the old one comes
+        here again.
         """
         log.error("the master has removed our framework", framework=self.framework_id)
         self.framework_id = None
@@ -314,14 +316,14 @@ class MasterLink:
         session.call("ACCEPT", launch, unsent=lambda why: self._refuse(sent, command.vm.id, why))
 
     def _refuse(self, task_ids: Sequence[str], vm_id: str, why: str) -> None:
-        """Say for each task that it was never started, as the master would have."""
+        """Report for each task that it was never started, as the master would have."""
         for task_id in task_ids:
             self._emit(ev.TaskChanged(self._now(), task_id, "dropped", vm_id, "launch_not_sent", why), None)
 
     # ---- what the session reports --------------------------------------------------------------------
 
     def on_subscribed(self, session: Session, framework_id: str) -> None:
-        """The master has accepted us; the id is stored by whoever takes the event, before it acts on it."""
+        """Record the accepted subscription; the consumer of the event stores the id before it acts on it."""
         self.framework_id = framework_id
         self._subscriptions += 1
         session.number = self._subscriptions
@@ -354,7 +356,7 @@ class MasterLink:
         self._emit(ev.OfferRescinded(self._now(), offer_id), None)
 
     def on_event(self, event: ev.Event, status: Json | None = None) -> None:
-        """Pass on what needs nothing from us."""
+        """Pass on an event that needs no action from us."""
         self._emit(event, status)
 
     def on_trouble(self) -> None:

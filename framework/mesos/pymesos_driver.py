@@ -1,8 +1,8 @@
 """pymesos as Stoker needs it: a driver that sends nothing once its owner may not speak for the framework.
 
-A process can be stopped between any two of its steps. When it goes on, another may lead; so before each part
-of a call is handed to the kernel, and before a subscription, it is asked whether it may be. What a driver is
-told, and what comes of what it hears, is in `session.py`.
+A process can be stopped between any two of its steps. When it goes on, another may lead; so a driver asks for
+permission before it hands each part of a call to the kernel, and before it subscribes. `session.py` calls the
+driver and handles its events.
 """
 
 import logging
@@ -38,10 +38,10 @@ Scheduler = pymesos.Scheduler
 
 
 class CallConnection(HTTPConnection):
-    """On which calls are made."""
+    """Connection for calls."""
 
     def __init__(self, address: str, timeout: float, may_call: Callable[[], bool]) -> None:
-        """To `host:port`."""
+        """Connect to `host:port`."""
         super().__init__(address, timeout=timeout)
         self._may_call = may_call
 
@@ -60,7 +60,7 @@ class EventConnection(pymesos.process.Connection):  # type: ignore[misc]  # pyme
 
     @override
     def write(self) -> bool:
-        """Send some of the subscription; False gives the connection up."""
+        """Send some of the subscription; False ends the connection."""
         driver = self._callback
         if isinstance(driver, SchedulerDriver) and not driver.sched.may_call():
             return False
@@ -71,7 +71,7 @@ pymesos.process.Connection = EventConnection
 
 
 class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
-    """pymesos' driver, with what it lacks."""
+    """pymesos' driver, with the features that it lacks."""
 
     _conn: CallConnection | None
     _used: CallConnection | None = None  # for the last call
@@ -86,7 +86,7 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
     @property
     @override
     def framework(self) -> Json:
-        """Who subscribes; pymesos would leave GPU_RESOURCES out, as it does not know the version."""
+        """The subscribing framework; pymesos would omit GPU_RESOURCES, as it does not know the version."""
         return dict(self._framework)
 
     @override
@@ -96,9 +96,9 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
 
     @override
     def on_event(self, event: Json) -> None:
-        """Hand an event over. What goes wrong with it ends the session, which then knows why.
+        """Hand an event over. An error in that ends the session, which then knows the cause.
 
-        pymesos would take an OSError of ours (a full disk) for one of its socket's, and subscribe again.
+        pymesos would mistake an OSError of ours (a full disk) for one of its socket, and subscribe again.
         """
         try:
             super().on_event(event)
@@ -128,7 +128,7 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
                 self._used.close()
 
     def works(self) -> bool:
-        """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
+        """Whether the I/O thread lives. One that dies before it has a connection reports nothing."""
         return self._io_thread is not None and self._io_thread.is_alive()
 
     def reconcile(self, tasks: tuple[tuple[str, str], ...]) -> None:
@@ -140,6 +140,6 @@ class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # py
 
 
 def last_words() -> str:
-    """What ended pymesos' I/O thread, told once; empty when nothing did."""
+    """The error that ended pymesos' I/O thread, returned once; empty when there was none."""
     error, pymesos.process._exc_info = pymesos.process._exc_info, None
     return "" if error is None else f"{error[1] or type(error[1]).__name__}"

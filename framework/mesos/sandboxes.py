@@ -1,7 +1,7 @@
-"""What a task leaves in its Mesos sandbox, near or far: parts of its logs, and whole files.
+"""Files that a task leaves in its Mesos sandbox, local or remote: parts of its logs, and whole files.
 
-Whoever runs as a task wrote it, and whoever runs an agent answers for it: neither is followed elsewhere,
-waited for, or read beyond what was asked for.
+The task's user wrote the files, and the agent's operator answers for them. So links are not followed out of a
+sandbox, reads never wait, and no more is read than requested.
 """
 
 import os
@@ -27,7 +27,7 @@ _LISTED = 1 << 20
 
 
 class Sandbox(Protocol):
-    """The folder of one task. All methods raise FileNotFoundError for what is not there, else OSError."""
+    """The folder of one task. All methods raise FileNotFoundError for a missing file, else OSError."""
 
     def read(self, name: str, offset: int, limit: int) -> bytes:
         """At most `limit` bytes of a file from `offset` on."""
@@ -38,7 +38,7 @@ class Sandbox(Protocol):
         ...
 
     def copy(self, name: str, to: int, most: int) -> int:
-        """Copy at most so many bytes of a file to a descriptor; how many these were."""
+        """Copy at most `most` bytes of a file to a descriptor; return their number."""
         ...
 
     def files(self, folder: str) -> list[str]:
@@ -48,7 +48,7 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalSandbox:
-    """On this machine, in the folder of an agent."""
+    """Sandbox on this machine, in the folder of an agent."""
 
     agent_dir: Path
     framework_id: str
@@ -98,7 +98,7 @@ class LocalSandbox:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSandbox:
-    """On an agent, which is asked over HTTP."""
+    """Sandbox on an agent, read over HTTP."""
 
     agent_url: str
     framework_id: str
@@ -189,7 +189,7 @@ def read_end(sandbox: Sandbox, name: str, limit: int) -> tuple[int, bytes]:
 
 
 def copy_file(source: int, to: int, most: int) -> int:
-    """Copy at most so many bytes between two descriptors; how many these were."""
+    """Copy at most `most` bytes between two descriptors; return their number."""
     left = most
     while left and (part := os.read(source, min(_PART, left))):
         rest = memoryview(part)

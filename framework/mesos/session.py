@@ -1,10 +1,10 @@
-"""One connection to a Mesos master: a driver of pymesos from its start to its loss, and what is told to it.
+"""One connection to a Mesos master: a driver of pymesos from its start to its loss, and the calls to it.
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
-Calls to the master wait in `calls.py` and are made one after another by a thread of the session's own, as
-pymesos holds a lock while it waits for an answer: nobody else may ask its driver for anything. When a session
-is in trouble, whoever holds it closes it and makes another (see `link`). What pymesos lacks is in
-`pymesos_driver.py`.
+Calls to the master wait in `call_queue.py`, and a thread of the session's own makes them one after another,
+as pymesos holds a lock while it waits for an answer: no other thread may call its driver. When a session is
+in trouble, its owner closes it and makes another (see `master_link`). `pymesos_driver.py` adds the features
+that pymesos lacks.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ _CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """Which master, and as whom."""
+    """The master's address, and the identity of the framework."""
 
     master: str
     framework_name: str = "stoker"
@@ -59,7 +59,7 @@ class SessionOptions:
 
 
 class Listener(Protocol):
-    """Who hears what a session hears. Called in pymesos' I/O thread: must return at once and not raise."""
+    """Receiver of a session's events. Called in pymesos' I/O thread: must return at once and not raise."""
 
     def on_subscribed(self, session: "Session", framework_id: str) -> None:
         """The master has accepted us."""
@@ -81,7 +81,7 @@ class Listener(Protocol):
 
 
 class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
-    """A driver with its callbacks. Not subscribed at first; of no use once `trouble` says why."""
+    """A driver with its callbacks. Not subscribed at first; unusable once `trouble` has a reason."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         may_call: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """To the master at `host:port`. `may_call` is asked before each call to it."""
+        """Connect to the master at `host:port`. `may_call` is asked before each call to it."""
         self.master = master
         self.may_call = may_call
         self._now = now
@@ -153,7 +153,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
     # ---- what the link asks, never waiting for the master --------------------------------------------
 
     def start(self) -> None:
-        """Subscribe; how that goes is told to the listener."""
+        """Subscribe; the listener receives the outcome."""
         self._heard_at = time.monotonic()
         self._thread.start()
 
@@ -163,11 +163,11 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         make: Callable[["SchedulerDriver"], object],
         unsent: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Make a call after those before it. `unsent` is told why, when it is certain that it never was."""
+        """Queue a call. `unsent` receives the reason when it is certain that the call was never sent."""
         self._calls.put(QueuedCall(name, lambda: make(self._driver), unsent))
 
     def trouble(self, now: float) -> str:
-        """Why this session is of no use any more; empty while it is."""
+        """Reason why this session is unusable; empty while it is usable."""
         if self._trouble:
             return self._trouble
         silent, allowed = now - self._heard_at, HEARTBEATS_MISSED * self._heartbeat
@@ -180,7 +180,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         return self._trouble
 
     def doubt(self, now: float) -> str:
-        """Why the master may not be there any more, although the connection stands; empty when it is."""
+        """Reason to doubt that the master is there, although the connection stands; empty without one."""
         silent, pending = now - self._heard_at, self._calls.pending(now)
         if silent > _DOUBTFUL * self._heartbeat:
             return f"nothing heard for {silent:.0f} s"
@@ -191,14 +191,15 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._calls.drain(seconds)
 
     def fall_silent(self) -> None:
-        """Hand nothing over any more, whatever the master still tells."""
+        """Stop passing on events, even if the master sends more."""
         with self._handing:
             self._closed = True
 
     def close(self, why: str) -> None:
-        """Hand over and call nothing any more; the driver is stopped, without tearing the framework down.
+        """Stop handing over events and making calls; stop the driver without tearing the framework down.
 
-        By the thread that has it, which is not waited for. Calls that were never made are told `why`.
+        The session's own thread stops the driver, and `close` does not wait for it. Calls that were never
+        made receive `why`.
         """
         self.fall_silent()
         self._calls.close(why)

@@ -36,7 +36,7 @@ _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 
 
 def offer_from_json(offer: Mapping[str, Any]) -> Offer:
-    """Read an offer. An agent's attributes give the VM's type (`vm`), `price` per hour, and `lease`."""
+    """Read an offer. An agent's attributes define the VM's type (`vm`), `price` per hour, and `lease`."""
     resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
     amounts = total(
         Resources.named({r["name"]: float(r["scalar"]["value"])}) for r in resources if _is_amount(r)
@@ -64,7 +64,7 @@ def inverse_offer_from_json(offer: Mapping[str, Any]) -> InverseOffer:
 
 
 def agent_from_json(agent: Mapping[str, Any], size: VmSize) -> Vm:
-    """Read an entry of a master's `/slaves`, of which so much may be ours."""
+    """Read an entry of a master's `/slaves`, with the resources that we may use."""
     attributes, hostname = agent.get("attributes", {}), str(agent["hostname"])
     price, note = price_of(attributes.get("price"))
     _, _, address = str(agent.get("pid", "")).partition("@")
@@ -86,7 +86,7 @@ def role_of(offer: Mapping[str, Any]) -> str:
 
 
 def agent_url(offer: Mapping[str, Any]) -> tuple[str, str]:
-    """The agent's id, and the URL of its HTTP API (`http://10.0.0.1:5051`; empty when it is not told)."""
+    """The agent's id, and the URL of its HTTP API (`http://10.0.0.1:5051`; empty when missing)."""
     url = offer.get("url", {})
     address = url.get("address", {})
     host = address.get("ip") or address.get("hostname")
@@ -226,7 +226,7 @@ def _reason(status: Mapping[str, Any]) -> str:
 
 
 def _why(reason: str, message: str) -> str:
-    """The message, after the reason where the message tells nothing but how a process ended."""
+    """The message, after the reason where the message only describes how a process ended."""
     if not reason or (message and not (_EXITED.fullmatch(message) or _TERMINATED.fullmatch(message))):
         return message
     told = _REASONS.get(reason, reason.replace("_", " "))
@@ -234,7 +234,7 @@ def _why(reason: str, message: str) -> str:
 
 
 def _exit_code(message: str) -> int | None:
-    """What a process ended with, as Mesos' executors tell it, in words alone; None for other words."""
+    """Exit code of a process from the message of Mesos' executors; None for other messages."""
     if found := _EXITED.match(message):
         return int(found["code"])
     number = _SIGNALS.get(found["name"]) if (found := _TERMINATED.match(message)) else None
@@ -242,9 +242,9 @@ def _exit_code(message: str) -> int | None:
 
 
 def price_of(value: object) -> tuple[float, str]:
-    """An agent's attribute `price` in dollars per hour, also with a dollar sign; and what is wrong with it.
+    """An agent's attribute `price` in dollars per hour, also with a dollar sign; and its fault, if any.
 
-    What is no such number counts as 0.
+    An invalid price counts as 0.
     """
     if value is None or value == "":
         return 0.0, ""
@@ -259,7 +259,7 @@ def price_of(value: object) -> tuple[float, str]:
 
 
 def _unavailability(offer: Mapping[str, Any]) -> tuple[float, float | None] | None:
-    """When planned maintenance of the VM begins, and for how long (None: for ever), seconds."""
+    """Begin and duration of planned maintenance of the VM (None: for ever), seconds."""
     told = offer.get("unavailability")
     if not told:
         return None
@@ -272,7 +272,7 @@ def _address(offer: Mapping[str, Any]) -> str:
 
 
 def _ports(resources: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, int]]:
-    """Ranges of ports that can be listened on: agents offer what their operators wrote."""
+    """Ranges of ports that can be listened on: agents offer any ranges that their operators configured."""
     for resource in resources:
         if resource["name"] == "ports":
             for first, last in _ranges(resource):

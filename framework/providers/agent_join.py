@@ -1,6 +1,6 @@
-"""What a VM is told when it is opened: how its agent joins this cluster, and how it can tell of its end.
+"""Boot data of a VM: how its agent joins this cluster, and how it can announce its end.
 
-How that reaches the VM is its provider's business.
+The provider passes the data to the VM.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,10 @@ VMS = "/v1/vms/"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where VMs come in: the Mesos `master` (host:port or zk://...), the daemon's `url`, and their keys.
+    """Entry point for VMs: the Mesos `master` (host:port or zk://...), the daemon's `url`, and their keys.
 
-    `key` makes of a lease what its VM shows when it tells the daemon something, and opens nothing else.
+    `key` derives from a lease the token that its VM presents to the daemon with a notice; the token permits
+    nothing else.
     """
 
     master: str
@@ -28,7 +29,7 @@ class Door:
 
 
 class AgentJoin(NamedTuple):
-    """What a VM is told: `attributes` and `resources` are flags of its Mesos agent.
+    """Boot data of a VM: `attributes` and `resources` are flags of its Mesos agent.
 
     Notices are POSTed to `notice_url`, with `key` as bearer token.
     """
@@ -41,7 +42,7 @@ class AgentJoin(NamedTuple):
 
 
 def joining(wanted: VmRequest, door: Door) -> AgentJoin:
-    """What the VM is told; ProviderError `invalid` when a name in it would be no attribute of an agent."""
+    """Build a VM's boot data; ProviderError `invalid` when a name in it is no valid agent attribute."""
     vm = wanted.vm
     attributes = {"vm": vm.type, "price": decimal(vm.price_per_hour), "lease": wanted.lease}
     for name, value in attributes.items():

@@ -1,7 +1,7 @@
-"""The provider whose deeds are programs of the operator: a JSON object on stdin, one on stdout, an exit code.
+"""The provider that runs programs of the operator: a JSON object on stdin, one on stdout, an exit code.
 
-What they are asked and may answer is told in docs/elastic.md. Nothing is on their command lines but what the
-config has there. An answer is bounded in time and size, and checked whole.
+docs/elastic.md describes requests and answers. Command lines contain only the words of the
+config. An answer is bounded in time and size, and checked whole.
 """
 
 import json
@@ -37,7 +37,7 @@ _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _OpenAnswer(Strict):
-    """What `open` answers, and each of what `list` does, where lease and pool are needed."""
+    """Answer of `open`, and each entry of `list`, where lease and pool are required."""
 
     id: Name
     lease: Name | None = None
@@ -97,7 +97,7 @@ class ProgramProvider:
                 raise ConfigError(f"provider.{deed}: {program[0]}: no such program (looked in {where})")
 
     def open(self, wanted: VmRequest) -> Machine:
-        """Open a VM, or say which one is open under this lease already."""
+        """Open a VM, or return the one that is open under this lease already."""
         answer = self._ask("open", self._options.open, self._request(wanted), _OpenAnswer)
         pool = _pool(wanted)
         for key, right, found in (("lease", wanted.lease, answer.lease), ("pool", pool, answer.pool)):
@@ -106,9 +106,9 @@ class ProgramProvider:
         return _machine(answer, wanted.lease, pool)
 
     def close(self, machine_id: str) -> float | None:
-        """Close a VM; what it has cost in all, where the program says so.
+        """Close a VM; return its total cost, where the program reports it.
 
-        It is closed, whatever else the program says: nobody would want it to be tried again for that.
+        The VM counts as closed for any other output of the program: an invalid cost must not cause a retry.
         """
         told = self._run("close", self._options.close, {"id": machine_id})
         try:
@@ -122,7 +122,7 @@ class ProgramProvider:
         return tuple(_machine(one, one.lease, one.pool) for one in answer.machines)
 
     def prices(self) -> Mapping[str, float]:
-        """What a VM costs now by pool, dollars per hour; none without a program for it."""
+        """Present price of a VM by pool, dollars per hour; none without a program for it."""
         program = self._options.prices
         return {} if program is None else self._ask("prices", program, {}, _Prices).prices
 
@@ -154,7 +154,7 @@ class ProgramProvider:
     def _ask(
         self, deed: str, program: Sequence[str], request: Mapping[str, Any], schema: type[_Answer]
     ) -> _Answer:
-        """What a program answers; ProviderError names it and what is wrong."""
+        """A program's answer; ProviderError names the program and the fault."""
         return _read(self._named(deed), self._run(deed, program, request), schema)
 
     def _run(self, deed: str, program: Sequence[str], request: Mapping[str, Any]) -> bytes:
@@ -184,7 +184,7 @@ def _found(name: str, folder: Path) -> bool:
 
 
 def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> tuple[int, bytes, bytes]:
-    """Run a program to its end: exit code, what it answers, and the end of what it complains about.
+    """Run a program to its end: exit code, its output, and the end of its error output.
 
     Raises TimeoutError, _TooMuchError (it is killed then, with all that it started), or OSError.
     """
@@ -207,14 +207,14 @@ def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> 
 
 
 class _ProgramOutput:
-    """What a program says while it runs."""
+    """Output of a program while it runs."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.answer, self.complaints = bytearray(), bytearray()
         self._process = process
 
     def listen(self, until: float) -> None:
-        """Take in what it says to its end, or a moment longer where somebody else holds its pipes."""
+        """Read the output to its end, or a moment longer where another process holds its pipes."""
         pipes = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe is not None]
         ended = os.pidfd_open(self._process.pid)
         try:
@@ -267,12 +267,12 @@ def _no_number(name: str) -> Any:
 
 
 def _wrong(named: str, why: str) -> ProviderError:
-    """Nobody knows what a program did whose answer says nothing."""
+    """Error for an invalid answer: the effect of the program is then unknown."""
     return ProviderError("unavailable", f"answer of {named}: {why}")
 
 
 def _last(complaints: bytes) -> str:
-    """The last line that says something."""
+    """The last line with text."""
     lines = [line.strip() for line in complaints.decode("utf-8", "replace").splitlines() if line.strip()]
     return visible(lines[-1])[:_LONGEST_COMPLAINT].replace("\t", " ") if lines else ""
 

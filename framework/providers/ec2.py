@@ -1,9 +1,10 @@
-"""VMs of EC2, and of clouds that speak its language, by boto3.
+"""VMs of EC2, and of clouds with its API, by boto3.
 
-An instance is known by its tags, which it has from its first moment on. It is asked for with a token made of
-its lease, so that AWS opens no second one, and looked for by its tags before, for clouds that know no tokens.
-What a filter should have left out is looked for once more: not every cloud knows all filters, and what is
-taken for ours may be closed. How a VM joins is in `user_data.py`; answers are checked in `ec2_responses.py`.
+Tags identify an instance; it has them from its first moment on. The request carries a token made from the
+lease, so that AWS opens no second instance. For clouds that ignore tokens, instances with these tags are
+searched first. Results of filters are filtered again here: not every cloud knows all filters, and an instance
+that is mistaken for ours may be closed. `user_data.py` defines how a VM joins; `ec2_responses.py` checks
+answers.
 """
 
 import contextlib
@@ -75,7 +76,7 @@ class Ec2:
         self._prices: tuple[float, dict[tuple[str, str], float]] = (0.0, {})
 
     def open(self, wanted: VmRequest) -> Machine:
-        """Open a VM, or say which one is open under this lease already."""
+        """Open a VM, or return the one that is open under this lease already."""
         self._check_size(wanted.vm)
         request = self._request(wanted)
         there = self._instances({f"tag:{_LEASE}": [wanted.lease]})
@@ -110,7 +111,7 @@ class Ec2:
         return tuple(self._machine(one) for one in found)
 
     def prices(self) -> Mapping[str, float]:
-        """What a VM of a spot pool costs now, dollars per hour: the mean of the zones."""
+        """Present price of a VM of each spot pool, dollars per hour: the mean of the zones."""
         by_zone = self._spot_prices()
         found = {
             pool: [price for (name, _), price in by_zone.items() if name == kind]
@@ -119,7 +120,7 @@ class Ec2:
         return {pool: sum(prices) / len(prices) for pool, prices in found.items() if prices}
 
     def notices(self) -> Sequence[Notice]:
-        """The VMs that are going to be taken away: spot ones, and those whose host is to be stopped."""
+        """Notices for VMs about to be taken away: spot ones, and those with a host that will be stopped."""
         found = []
         marked = [{"Name": "status-code", "Values": [_MARKED]}]
         gone = {
@@ -178,7 +179,7 @@ class Ec2:
         return request
 
     def _check_size(self, vm: Vm) -> None:
-        """ProviderError `invalid` when the pool says that the type has more than it has."""
+        """Raise ProviderError `invalid` when the pool's size exceeds that of the instance type."""
         size = self._sizes.get(vm.type)
         if size is None:
             answer = _call(self._client.describe_instance_types, InstanceTypes=[vm.type])
@@ -213,7 +214,7 @@ class Ec2:
         raise ProviderError("unavailable", f"EC2 does not come to the end of {deed}")
 
     def _spot_prices(self) -> Mapping[tuple[str, str], float]:
-        """By instance type and zone, dollars per hour."""
+        """Spot prices by instance type and zone, dollars per hour."""
         at, known = self._prices
         if not self._spot or (known and time.monotonic() - at < _PRICES_HOLD):
             return known

@@ -1,4 +1,4 @@
-"""What EC2's errors mean: of which kind each is, and what to do about it, in words."""
+"""Translation of EC2's errors: the kind of each, and a remedy, in words."""
 
 from collections.abc import Mapping
 
@@ -43,7 +43,7 @@ _CREDENTIALS = frozenset(
 
 
 def refusal(error: BotoCoreError | ClientError) -> ProviderError:
-    """What the error means to who wanted a VM."""
+    """The ProviderError for an error of EC2, for the caller that wanted a VM."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         why = "no credentials for EC2: boto3 finds them in the environment, ~/.aws, or the instance's role"
         return ProviderError("unavailable", f"{why} ({error})")

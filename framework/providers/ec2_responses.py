@@ -1,4 +1,4 @@
-"""What is read of EC2's answers, as frozen types; all else in them is passed over."""
+"""The parts of EC2's answers that Stoker reads, as frozen types; all else in them is ignored."""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -75,7 +75,7 @@ class _Memory(Ec2Answer):
 
 
 class InstanceType(Ec2Answer):
-    """How large VMs of a type are."""
+    """Size of VMs of a type."""
 
     instance_type: _Word
     v_cpu_info: Annotated[_Cpus, Field(alias="VCpuInfo")]
@@ -141,7 +141,7 @@ class _Status(Ec2Answer):
 
 
 class Statuses(Ec2Answer):
-    """A page of VMs with what is going to happen to them."""
+    """A page of VMs with their scheduled events."""
 
     instance_statuses: tuple[_Status, ...] = ()
 
@@ -150,7 +150,7 @@ _Read = TypeVar("_Read", bound=Ec2Answer)
 
 
 def read(schema: type[_Read], answer: Any) -> _Read:
-    """What the answer says; ProviderError names the field that is not as EC2 has it."""
+    """Parse an answer; ProviderError names the field that differs from EC2's format."""
     try:
         return schema.model_validate(answer)
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """VMs of an embedded Mesos: it starts and stops agents on this machine, each with the boot of its pool.
 
-What happens there is in `framework.embedded.pool_vms`.
+`framework.embedded.pool_vms` implements the other side.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ class EmbeddedMesosProvider:
         return self._ask(None, lambda answer: [_machine(vm) for vm in answer["vms"]])
 
     def prices(self) -> Mapping[str, float]:
-        """None: the cluster file says what they are supposed to cost."""
+        """No prices, since the cluster file defines the prices of VMs."""
         return {}
 
     def notices(self) -> Sequence[Notice]:

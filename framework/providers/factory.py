@@ -1,7 +1,7 @@
-"""Makes the provider that a config names, of those that are asked over programs or the network.
+"""Makes the provider that a config names, of those that are reached through programs or the network.
 
-The embedded Mesos is asked by whoever started it (`embedded.py`). What only one provider needs is imported
-when it is chosen.
+The process that started an embedded Mesos makes its provider (`embedded.py`). Imports that only one provider
+needs happen when it is chosen.
 """
 
 import difflib
@@ -40,7 +40,7 @@ def make_provider(
 
 
 def doubt_of(options: CommandProvider | Ec2Provider) -> str:
-    """What of the options is perhaps a mistake, though a provider can be made of them; empty for nothing."""
+    """Warning about a possible mistake in valid options; empty for none."""
     if isinstance(options, CommandProvider) or options.endpoint_url is not None:
         return ""
     from framework.providers.ec2 import regions

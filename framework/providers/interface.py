@@ -1,8 +1,8 @@
-"""What a provider of VMs can do: open, close, list, tell prices and notices.
+"""Interface of a provider of VMs: open, close, list, report prices and notices.
 
-All calls block, may be slow, and may raise; whoever makes them has threads and patience of its own. Each
-VM that is asked for has a name of its own for ever, the lease: however often it is asked for under this
-name, it is opened once, and by it a daemon that starts again finds what an earlier one had opened.
+All calls block, may be slow, and may raise; the caller provides threads and patience. Each
+requested VM has a permanent name of its own, the lease: any number of requests under this
+name open it once, and by it a daemon that starts again finds the VMs that an earlier one had opened.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Refusal = Literal["capacity", "quota", "invalid", "unavailable"]
 
 
 class ProviderError(Exception):
-    """A provider did not do what it was asked; `kind` says why, the text says it in words."""
+    """A provider did not fulfil a request; `kind` is the reason, the text explains it in words."""
 
     def __init__(self, kind: Refusal, message: str) -> None:
         super().__init__(message)
@@ -27,9 +27,9 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VmRequest:
-    """A VM that is to be opened: under which lease, and what (its name, type, size, price and terms).
+    """A VM to open: its lease, and its specification (its name, type, size, price and terms).
 
-    Its Mesos agent has to have the attributes `vm` (the type), `price` (dollars per hour) and `lease`.
+    Its Mesos agent must have the attributes `vm` (the type), `price` (dollars per hour) and `lease`.
     """
 
     lease: str
@@ -38,11 +38,11 @@ class VmRequest:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A VM as its provider lists it, from opened until it costs nothing more.
+    """A VM as its provider lists it, from its opening until it costs nothing more.
 
-    `id` is the provider's own; `opened_at` is since when it is paid for, seconds since the epoch, where
-    that is told; `price_per_hour` in dollars, where it is not what the cluster file says; `charged` what
-    it has cost so far by the provider's own account, dollars, where that is told.
+    `id` is the provider's own; `opened_at` is the begin of its charges, seconds since the epoch, where the
+    provider reports it; `price_per_hour` in dollars, where it differs from the cluster file; `charged` is its
+    cost so far by the provider's own account, dollars, where the provider reports it.
     """
 
     id: str
@@ -68,19 +68,19 @@ class Provider(Protocol):
     """Opens and closes VMs; see the module's text. Every call may raise ProviderError."""
 
     def open(self, wanted: VmRequest) -> Machine:
-        """Open a VM, or say which one is open under this lease already."""
+        """Open a VM, or return the one that is open under this lease already."""
 
     def close(self, machine_id: str) -> float | None:
-        """Close a VM, which then costs nothing more; one that is not there is closed.
+        """Close a VM, which then costs nothing more; a missing one is closed.
 
-        What it has cost in all by the provider's own account, dollars, where that is told.
+        Returns its total cost by the provider's own account, dollars, where the provider reports it.
         """
 
     def list(self) -> Sequence[Machine]:
-        """All VMs of this cluster that cost something now, whoever opened them."""
+        """All VMs of this cluster that cost something now, including those opened by others."""
 
     def prices(self) -> Mapping[str, float]:
-        """What a VM costs now by pool, dollars per hour, where the cluster file is not to be believed."""
+        """Present price of a VM by pool, dollars per hour, where it overrides the cluster file."""
 
     def notices(self) -> Sequence[Notice]:
         """The VMs that are going to be taken away."""

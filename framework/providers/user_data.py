@@ -1,4 +1,4 @@
-"""What a VM runs when it boots: a template of shell, into which go words that are told of one VM."""
+"""Boot script of a VM: a shell template with values of one VM."""
 
 import re
 import shlex

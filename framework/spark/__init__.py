@@ -1,7 +1,7 @@
-"""Spark on the machines of others: commands of drivers and executors, and the drivers that run on this host.
+"""Spark on remote machines: commands of drivers and executors, and the drivers that run on this host.
 
-What a command is depends on its arguments alone (`launch`); only `driver` and `java` touch processes. Nothing
-here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
+A command depends on its arguments alone (`launch`); only `driver` and `java` touch processes. Nothing here
+knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
 from framework.spark.application import RESERVED_ENVIRONMENT, Application, alias_parts, archive_parts

@@ -1,4 +1,4 @@
-"""What the user wants run: the Spark application, checked. How it is launched is in `launch`."""
+"""The user's Spark application, checked. `launch` launches it."""
 
 import re
 from collections import Counter
@@ -71,7 +71,7 @@ class Application:
     def heap_mib(self, memory_mib: int, whose: str = "executor", most_overhead: int = 1 << 31) -> int:
         """The heap (MiB) of an executor or the driver that takes `memory_mib` in all.
 
-        The overhead is what its settings say, though no more than `most_overhead`, or Spark's rule.
+        The overhead is that of its settings, at most `most_overhead`, or Spark's rule.
 
         ValueError when the memory is too little, or the overhead in the settings is no amount of memory.
         """
@@ -80,9 +80,9 @@ class Application:
         return heap_mib(memory_mib, whose, min(size_mib(name, text), most_overhead) if text else None)
 
     def check(self) -> None:
-        """Raise ValueError for anything that could not be launched.
+        """Raise ValueError for an application that could not be launched.
 
-        For whoever takes applications in; one that was taken is launched, whatever the rules are by then.
+        Only new applications are checked; an accepted one is launched, even if the rules have changed since.
         """
         for path in (*filter(None, (self.app,)), *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
@@ -149,13 +149,13 @@ class Application:
 
 
 def alias_parts(reference: str) -> tuple[str, str]:
-    """Where a file is, and the name behind the # by which it is called; empty where there is none."""
+    """Location of a file, and its alias behind the #; empty where there is none."""
     place, _, alias = reference.partition("#")
     return place, alias
 
 
 def archive_parts(archive: str) -> tuple[str, str]:
-    """Where an archive is, and the folder into which it is unpacked."""
+    """Location of an archive, and the folder into which it is unpacked."""
     place, folder = alias_parts(archive)
     return place, folder or _file_name(place)
 
@@ -166,7 +166,7 @@ def _file_name(place: str) -> str:
 
 
 def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
-    """Whether `name` is one of `reserved`, whose entries may end in `*`."""
+    """Whether `name` is one of `reserved`; an entry may end in `*`."""
     return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in reserved)
 
 

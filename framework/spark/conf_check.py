@@ -1,6 +1,6 @@
 """Checks the settings of an application, before anything is launched for it.
 
-What Stoker does with each setting is in `treatments`.
+`treatments` defines Stoker's treatment of each setting.
 """
 
 import re
@@ -44,7 +44,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
 
 
 def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> None:
-    """Raise ValueError where Spark's settings of resources are not what executors take from their VMs."""
+    """Raise ValueError where Spark's settings of resources exceed the resources of the executors on VMs."""
     for name, amount in executor_resources(conf, 1).items():
         if resources.get(name, 0.0) < amount:
             raise ValueError(
@@ -91,7 +91,7 @@ def _check_heartbeat(conf: Mapping[str, str]) -> None:
 
 
 def _check_java_options(key: str, options: str, instead: str) -> None:
-    """Refuse at once what Spark refuses when the job has its executors, for the reason that it gives."""
+    """Reject at once the Java options that Spark rejects when the job has its executors, with its reason."""
     if "Xmx" in options:
         raise ValueError(
             f"conf: {key} is not allowed to specify max heap memory settings (was {options!r}). Use "

@@ -1,8 +1,8 @@
 """The settings of Spark drivers: those that the launch depends on, over the application's own.
 
-A driver whose number of executors is fixed has Spark's own standalone master in it, without workers; one that
-asks for executors while it runs has our part of Spark (`StokerBackend.scala`). Which processes that takes is
-in `launch.py`.
+A driver with a fixed number of executors has Spark's own standalone master in it, without workers; one that
+asks for executors while it runs has our part of Spark (`StokerBackend.scala`). `launch.py` builds the
+processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ CIPHER = "AES/GCM/NoPadding"
 
 @dataclass(frozen=True, slots=True)
 class DriverEndpoint:
-    """Where a driver is reached, and its size. All ports are fixed beforehand, free and different."""
+    """Address of a driver, and its size. All ports are fixed beforehand, free and different."""
 
     host: str
     """The address under which executors reach it."""
@@ -34,7 +34,7 @@ class DriverEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DynamicAllocation:
-    """How a driver asks for executors while it runs: whom, for which job, and within which bounds."""
+    """Dynamic allocation: the daemon that a driver asks for executors, for which job, in which bounds."""
 
     url: str
     """The daemon's, http://HOST:PORT."""
@@ -56,7 +56,7 @@ def driver_properties(
     executors: Sequence[Resources],
     secret: str,
 ) -> dict[str, str]:
-    """All settings: defaults, over them the application's, over those what the launch depends on."""
+    """All settings: defaults, then the application's, then those that the launch depends on."""
     defaults = {
         "spark.app.name": name,
         # The first task waits until all executors are there, or the driver has waited long enough.

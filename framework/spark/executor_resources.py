@@ -28,7 +28,7 @@ def executor_resources(
     mesos_gpus: int | None = None,
     mesos_most: int | None = None,
 ) -> dict[str, float]:
-    """What each executor takes beside cores and memory, by the names of agents.
+    """Resources of each executor beside cores and memory, by the names of agents.
 
     `mesos_gpus` are those of an executor, `mesos_most` those of all, as Spark's settings of Mesos have them.
     PropertyError for amounts that Spark would refuse, or that contradict each other.
@@ -64,8 +64,8 @@ def executor_resources(
 def given_addresses(conf: Mapping[str, str]) -> str:
     """The resources of an executor as a file for Spark has them, in JSON; empty where it finds them itself.
 
-    Each is numbered from 0 on, as what isolates GPUs shows them to a task. Without a file, or a script that
-    finds them, an executor would end at once.
+    Each is numbered from 0 on, as GPU isolation shows them to a task. Without a file, or a script that finds
+    them, an executor would end at once.
     """
     if conf.get("spark.resources.discoveryPlugin", "").strip():
         return ""

@@ -208,12 +208,12 @@ class _Files:
         return ",".join(alias or self(place) for place, alias in parts)
 
     def packed(self, archive: str) -> str:
-        """Where the driver finds an archive, which is not in the way of the folder that has its name."""
+        """Path of an archive for the driver, which does not clash with the folder that has its name."""
         name = self(archive)
         return name if name == archive else f"{PACKED}/{name}"
 
     def near(self, archives: tuple[str, ...]) -> list[str]:
-        """Those that the driver finds on its machine."""
+        """Archives that the driver finds on its machine."""
         local = (archive for archive in archives if urlsplit(archive).scheme in ("", "file"))
         return ["#".join((_path(self.packed(place)), folder)) for place, folder in map(archive_parts, local)]
 

@@ -1,4 +1,4 @@
-"""How much of an executor's or driver's resources its JVM gets. Pure arithmetic; nothing is measured here."""
+"""JVM's part of an executor's or driver's resources. Pure arithmetic; nothing is measured here."""
 
 import math
 
@@ -20,7 +20,7 @@ def heap_mib(memory_mib: int, whose: str = "executor", overhead_mib: int | None 
     The overhead, unless given, is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers
     live.
 
-    ValueError when what is left is less than Spark can start with.
+    ValueError when the heap is less than Spark can start with.
     """
     if overhead_mib is None:
         overhead_mib = max(math.ceil(memory_mib * OVERHEAD_FRACTION), SMALLEST_OVERHEAD_MIB)
@@ -38,7 +38,7 @@ def heap_mib(memory_mib: int, whose: str = "executor", overhead_mib: int | None 
 
 
 def executor_cores(cpus: float) -> int:
-    """How many tasks an executor of `cpus` runs at once: the whole cpus, and one where there is none.
+    """Number of tasks that an executor of `cpus` runs at once: the whole cpus, and one where there is none.
 
     Mesos counts fractions of a cpu, Spark does not; 1.5 cpus run one task at a time, with some room to spare.
     """

@@ -7,7 +7,7 @@ _ESCAPES_IN_KEYS = {**_ESCAPES, "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
 
 
 def properties_text(settings: Mapping[str, str]) -> str:
-    """A properties file's text: one setting per line, pure ASCII, whatever keys and values hold."""
+    """Text of a properties file: one setting per line, pure ASCII, for any keys and values."""
     return "".join(
         f"{_escaped(key, _ESCAPES_IN_KEYS)}={_escaped(value, _ESCAPES)}\n" for key, value in settings.items()
     )

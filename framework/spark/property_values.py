@@ -1,4 +1,4 @@
-"""How Spark reads the values of its properties: sizes, times, numbers, lists. Knows no property by name."""
+"""Parses values of Spark's properties: sizes, times, numbers, lists. Knows no property by name."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 51  # 2 PiB: more than a number of MiB can count here
 
 
 class PropertyError(ValueError):
-    """A property that cannot be followed: the message names it, and says what would be right."""
+    """Unusable property: the message names it, and the right value."""
 
 
 def size_bytes(name: str, text: str, unit: str = "b") -> int:
@@ -42,7 +42,7 @@ def seconds(name: str, text: str, unit: str = "s") -> float:
 
 
 def boolean(name: str, text: str) -> bool:
-    """What true or false means, in letters of any case; PropertyError for any other text."""
+    """Read true or false, in letters of any case; PropertyError for any other text."""
     if text.lower() not in ("true", "false"):
         raise PropertyError(f"{name}={text}: should be true or false")
     return text.lower() == "true"

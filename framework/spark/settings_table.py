@@ -1,7 +1,7 @@
 """Spark's own settings by name: the kind of their values, and older names that stand for them.
 
-`settings` has a file for each version of Spark, made from its jars (`make settings`). What Stoker does with
-a setting is in `treatments`.
+`settings` has a file for each version of Spark, made from its jars (`make settings`). `treatments` defines
+Stoker's treatment of each setting.
 """
 
 import functools
@@ -54,7 +54,7 @@ def all_settings() -> Mapping[str, Setting]:
 
 @functools.cache
 def _successors() -> Mapping[str, tuple[str, str]]:
-    """The name for which each older name stands, and what becomes of its value."""
+    """Current name of each older name, and the conversion of its value."""
     return {
         other: (setting.name, how)
         for setting in all_settings().values()

@@ -1,9 +1,9 @@
-"""What Spark's properties ask of Stoker: the fields of a job, and what is left for its application.
+"""Translates Spark's properties for Stoker: the fields of a job, and the rest for its application.
 
-Spark's own defaults hold, and so do its older names of settings (`spark_settings`). Which properties are a
-job's, the application's or nobody's is in `treatments`. Where the properties come from (spark-submit's REST
-protocol, a driver elsewhere) is not known here, nor what a job may be: `JobSpec` checks the fields.
-`spark_values` reads single values.
+Spark's own defaults hold, and so do its older names of settings (`settings_table`). `treatments` assigns
+each property to a job, the application or nothing. This module does not know the properties' source
+(spark-submit's REST protocol, a driver elsewhere), nor the limits of a job: `JobSpec` checks the fields.
+`property_values` reads single values.
 """
 
 import math
@@ -68,7 +68,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class JobProperties:
-    """What properties say of a job."""
+    """Description of a job in its Spark properties."""
 
     fields: Mapping[str, Any]
     """Fields of a `JobSpec`, without app, args and main_class: those that the properties say something of."""
@@ -77,11 +77,12 @@ class JobProperties:
 
 
 def job_properties(properties: Mapping[str, str]) -> JobProperties:
-    """What Spark's properties say of a job; what is the application's is in the field `conf`.
+    """Read a job from Spark's properties; the application's are in the field `conf`.
 
-    Memory is Spark's heap and its overhead together, in MiB: what a process takes. Where that overhead is not
-    the one that Stoker would keep of such memory, `conf` has it (spark.executor.memoryOverhead). Executors
-    have one core unless the properties say otherwise, and a heap of 1 GiB, as is Spark's default.
+    Memory is Spark's heap and its overhead together, in MiB, as a process takes it. Where that overhead is
+    not the one that Stoker would reserve for such memory, `conf` has it (spark.executor.memoryOverhead).
+    Executors have one core unless the properties set another number, and a heap of 1 GiB, as is Spark's
+    default.
 
     PropertyError names a property that cannot be read or followed, or two that contradict each other.
     """
@@ -154,7 +155,7 @@ def _labels(name: str, text: str) -> dict[str, str]:
 
 
 def _executors(given: "_UnreadProperties") -> dict[str, Any]:
-    """How many executors there are, or may be; the cores and gpus of each."""
+    """Number of executors, or its bounds; the cores and gpus of each."""
     dynamic = given(f"{_DYNAMIC}enabled", values.boolean) or False
     instances = given("spark.executor.instances", values.whole(0 if dynamic else 1))
     cores = given("spark.executor.cores", values.cores)
@@ -204,7 +205,7 @@ def _bounds(given: "_UnreadProperties", instances: int | None, allowed: Mapping[
 
 
 def _memory(given: "_UnreadProperties", whose: str, overheads: dict[str, str]) -> int:
-    """The memory (MiB) of an executor or the driver; `overheads` is told of one that is not the usual."""
+    """The memory (MiB) of an executor or the driver; `overheads` receives one that is not the usual."""
     heap = given(f"spark.{whose}.memory", _some_memory) or _DEFAULT_HEAP_MIB
     on_mesos = given(f"spark.mesos.{whose}.memoryOverhead", values.size_mib)
     overhead = given(f"spark.{whose}.memoryOverhead", values.size_mib)
@@ -255,7 +256,7 @@ def _driver(given: "_UnreadProperties", overheads: dict[str, str]) -> dict[str, 
 
 
 def _rest(given: "_UnreadProperties") -> tuple[dict[str, str], dict[str, str]]:
-    """What is the application's, and the properties without effect, each with the reason."""
+    """Settings for the application, and the properties without effect, each with the reason."""
     conf: dict[str, str] = {}
     set_aside: dict[str, str] = {}
     for name, value in given.left.items():
@@ -288,7 +289,7 @@ class _UnreadProperties:
         return read(self.name(name), text) if text else None
 
     def name(self, name: str) -> str:
-        """How the property of this name was called by who gave it."""
+        """Name of the property as the submitter wrote it."""
         return self._given.get(name, name)
 
     def text(self, name: str) -> str | None:
@@ -296,6 +297,6 @@ class _UnreadProperties:
         return self(name, lambda _, text: text)
 
     def taken(self, prefix: str) -> dict[str, str]:
-        """All properties whose names begin so, by the rest of their names."""
+        """Remove and return the properties with this prefix, by the rest of their names."""
         names = [name for name in self.left if name.startswith(prefix)]
         return {name.removeprefix(prefix): self.left.pop(name) for name in names}

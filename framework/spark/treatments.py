@@ -1,8 +1,8 @@
-"""What Stoker does with each of Spark's settings: the one table.
+"""Stoker's treatment of each of Spark's settings: the one table.
 
 A setting that the table does not name, and that stands for none that it names, is the application's: it
-passes as it is. What Spark itself knows of a setting is in `spark_settings`; how a value becomes a job's
-field, in `spark_properties`.
+passes unchanged. `settings_table` has Spark's own data about a setting; `submit_properties` converts a value
+to a job's field.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Does = Literal["maps", "passes", "refuses", "sets aside"]
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What becomes of a setting."""
+    """Treatment of a setting."""
 
     does: Does
     """It becomes a field of the job, goes to the application, is refused, or has no effect."""
@@ -30,7 +30,7 @@ class Treatment:
     """Values with which it asks for what is done anyway."""
 
     def refusal(self, value: str) -> str:
-        """Why a setting with this value is refused; empty where it is not."""
+        """Reason why a setting with this value is rejected; empty where it is not."""
         refused = self.does == "refuses" and value.strip().lower() not in self.harmless
         return self.why if refused else ""
 
@@ -182,16 +182,16 @@ _PREFIXES = sorted((name[:-1] for name in TREATMENTS if name.endswith("*")), key
 
 
 def treatment(name: str) -> Treatment:
-    """What becomes of the setting of this name, or of the one that it stands for."""
+    """Treatment of the setting of this name, or of the one that it stands for."""
     if (found := _direct(name)) is not PASSES:
         return found
     return _direct(current_name(name))
 
 
 def by_current_names(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Settings by the names of today, where Stoker knows them; and how each of these was called by its giver.
+    """Settings by their current names, where Stoker knows them; and the original name of each.
 
-    An older name counts where that of today is not given, as in Spark. What is the application's stays.
+    An older name counts where the current one is not given, as in Spark. The application's settings stay.
     """
     values: dict[str, str] = {}
     given: dict[str, str] = {}

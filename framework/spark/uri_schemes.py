@@ -1,4 +1,4 @@
-"""From which URIs Spark can read a job's files: what comes with it, and what a job or a home must bring."""
+"""URI schemes from which Spark can read a job's files: built in, or supplied by a job or a Spark home."""
 
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
@@ -23,10 +23,10 @@ _BROUGHT_BY = {
 def unserved(
     reference: str, brought: Iterable[str], conf: Mapping[str, str], home_jars: Collection[str] | None
 ) -> str:
-    """Why Spark cannot read a file named so, in words that say what would help; empty when it can.
+    """Reason why Spark cannot read a file named so, with the remedy; empty when it can.
 
     `brought` are the job's own jars and packages, `conf` its settings, `home_jars` the names of the files in
-    the `jars` of its Spark home; None: nobody here can look there, and what it may have is let pass.
+    the `jars` of its Spark home; None: that folder cannot be read here, and its possible contents pass.
     """
     scheme = urlsplit(reference).scheme.lower()
     if not scheme or scheme in SERVED or f"spark.hadoop.fs.{scheme}.impl" in conf:

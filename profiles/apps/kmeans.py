@@ -60,7 +60,7 @@ def make_points(block: tuple[int, int], clusters: int, seed: int) -> Points:
 
 
 def assign(points: Points, centres: Points) -> Totals:
-    """Give every point to its nearest centre; return the sums over these clouds."""
+    """Assign every point to its nearest centre; return the sums over these clouds."""
     distances = np.stack([((points - centre) ** 2).sum(axis=1) for centre in centres])
     nearest = distances.argmin(axis=0)
     sums = np.stack([points[nearest == number].sum(axis=0) for number in range(len(centres))])

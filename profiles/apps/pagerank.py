@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def pages_of(values: argparse.Namespace) -> int:
-    """How many pages the graph has that is made."""
+    """Number of pages in the generated graph."""
     return max(1, int(values.size * 2**20 / LINK_BYTES / values.links))
 
 
@@ -83,7 +83,7 @@ def make_links(block: int, pages: int, average: int, seed: int) -> Links:
 
 
 def read_links(spark: SparkSession, values: argparse.Namespace) -> RDD[Links]:
-    """All links, in blocks: what `--input` names, or links that are made where they are needed."""
+    """All links, in blocks: those of `--input`, or links that are generated where they are needed."""
     if values.input:
         return spark.sparkContext.textFile(values.input, values.partitions).mapPartitions(parse_links)
     pages, average, seed = pages_of(values), values.links, values.seed
@@ -122,7 +122,7 @@ def make_part(dealt: Iterable[tuple[Numbers, Numbers, Numbers]], parts: int) -> 
 
 
 def giving(part: Part, ranks: Reals) -> Iterator[tuple[int, Shares]]:
-    """Yield what a part's pages give to the pages of each part."""
+    """Yield the shares that a part's pages pass to the pages of each part."""
     shares = ranks / part.degrees
     for other, targets in enumerate(part.targets):
         yield other, (targets, shares[part.sources[other]])
@@ -137,14 +137,14 @@ def rank_pages(parts: RDD[tuple[int, Part]], iterations: int, count: int) -> RDD
 
 
 def meet(parts: RDD[tuple[int, Part]], given: RDD[tuple[int, Shares]], count: int) -> RDD[tuple[Part, Reals]]:
-    """The parts with the ranks that what was given makes."""
+    """The parts with their new ranks, from the shares passed to them."""
     # Both lie in the same partitions already, so they are laid together without a join, which would pass
     # everything through Python once more.
     return parts.union(given.partitionBy(count)).mapPartitions(receive)
 
 
 def receive(pairs: Iterable[tuple[int, Part | Shares]]) -> Iterator[tuple[Part, Reals]]:
-    """Yield the parts among these with their new ranks; each comes before what it is given."""
+    """Yield the parts among these with their new ranks; each comes before its shares."""
     parts: dict[int, tuple[Part, Reals]] = {}
     for number, value in pairs:
         if isinstance(value, Part):
@@ -170,7 +170,7 @@ def expected_ranks(values: argparse.Namespace) -> Reals:
 
 
 def summary(pages: Numbers, ranks: Reals, links: int, right: bool | None) -> dict[str, object]:
-    """What is printed; rounded, because sums of floats depend on the order in which they come."""
+    """Printed summary; rounded, because sums of floats depend on the order in which they come."""
     top = np.lexsort((pages, -ranks))[:5]
     return {
         "app": "pagerank",

@@ -37,7 +37,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def read_lines(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
-    """The lines, in one column `value`: what `--input` names, or keys and fillings that are made."""
+    """The lines, in one column `value`: those of `--input`, or generated keys and fillings."""
     if values.input:
         return spark.read.text(values.input).repartition(values.partitions)
     rows = max(1, round(values.size * 2**20 / LINE_BYTES))

@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def sizes(values: argparse.Namespace) -> tuple[int, int]:
-    """How many orders and customers are made."""
+    """Numbers of generated orders and customers."""
     orders = max(1, int(values.size * 2**20 / ORDER_BYTES))
     return orders, max(1, orders // ORDERS_PER_CUSTOMER)
 
@@ -80,7 +80,7 @@ def aggregate(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
 
 
 def expected_regions(values: argparse.Namespace) -> list[Region]:
-    """The same, worked out by numpy: no join, no Spark."""
+    """Expected regions, computed by numpy: no join, no Spark."""
     orders, customers = sizes(values)
     counts, totals, dearest = (np.zeros(REGIONS, np.int64) for _ in range(3))
     for start in range(0, orders, CHUNK):

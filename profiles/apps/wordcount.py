@@ -67,7 +67,7 @@ def part_bytes(values: argparse.Namespace) -> int:
 
 
 def read_lines(spark: SparkSession, values: argparse.Namespace) -> RDD[str]:
-    """The text: what `--input` names, or text that is made where it is counted."""
+    """The text: that of `--input`, or text that is generated where it is counted."""
     if values.input:
         return spark.sparkContext.textFile(values.input, values.partitions)
     size_bytes, seed = part_bytes(values), values.seed
@@ -83,7 +83,7 @@ def expected_counts(values: argparse.Namespace) -> dict[str, int]:
 
 
 def summary(counts: RDD[tuple[str, int]], right: bool | None) -> dict[str, object]:
-    """What is printed; words of equal frequency come in the order of the alphabet."""
+    """Printed summary; words of equal frequency come in alphabetical order."""
     return {
         "app": "wordcount",
         "words": counts.values().sum(),

@@ -1,8 +1,8 @@
 """Workloads from a description (`conf.schema.workload`) and a seed; the one way to get any workload by name.
 
 The same description and seed give the same jobs. Arrivals, sizes, owners, queues, priorities and deadlines
-draw from streams of their own, so two workloads that differ in their arrivals alone have the same jobs. What
-users submit is drawn in `users`.
+draw from streams of their own, so two workloads that differ in their arrivals alone have the same jobs.
+`submitters` draws the jobs that users submit.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,8 +31,8 @@ _STREAMS = 7
 def load_workload(name: str | Path, seed: int | None = None, jobs: int | None = None) -> Workload:
     """A workload by name (of conf/workloads) or path (.yaml, .csv, .parquet), with `jobs` jobs if given.
 
-    `seed` takes precedence over the description's; a CSV or Parquet file is what it is, whatever the seed,
-    and `jobs` takes its first ones. ConfigError or WorkloadError say what is wrong.
+    `seed` takes precedence over the description's; a CSV or Parquet file is the same for every seed, and
+    `jobs` takes its first ones. ConfigError or WorkloadError name the error.
     """
     path = _find(str(name))
     if path.suffix.lower() in (".csv", ".parquet"):
@@ -58,7 +58,7 @@ def source_of(name: str | Path) -> Callable[[int], Workload]:
 
 @uncollected()
 def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
-    """Make the workload that the description asks for; `seed` takes precedence over the description's."""
+    """Generate the workload that the description asks for; `seed` takes precedence over the description's."""
     seed = spec.seed if seed is None else seed
     if spec.alibaba is not None:
         return split(_alibaba(spec.alibaba, spec.jobs), spec.users)

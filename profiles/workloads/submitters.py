@@ -1,7 +1,7 @@
-"""Whose jobs a workload's are, where its description names users: when each of them submits, and which jobs.
+"""Owners of a workload's jobs, where its description names users: submission times and jobs of each user.
 
-The jobs themselves are drawn in `generators`. Every user draws from streams of his own, so that what one does
-changes nothing of the others' jobs.
+`generators` draws the jobs themselves. Every user draws from streams of its own, so that one user changes
+nothing about the others' jobs.
 """
 
 import heapq
@@ -47,7 +47,7 @@ def jobs_of_users(
 ) -> Workload:
     """The first jobs of all users; with `times`, [jobs], jobs that arrive then, by the users' shares.
 
-    `mix` is that of users who have none of their own.
+    `mix` applies to users without one of their own.
     """
     everyone = _everyone(users)
     if times is None:
@@ -91,7 +91,7 @@ def _everyone(users: Mapping[str, User]) -> list[_One]:
 
 
 def _shared(users: Sequence[_One], arrivals: int, seed: np.random.SeedSequence) -> NDArray[np.int64]:
-    """Whose each arrival is, by their shares."""
+    """User of each arrival, drawn by their shares."""
     shares = np.array([user.said.share or 1.0 for user in users])
     drawn = np.random.default_rng(seed).choice(len(users), arrivals, p=shares / shares.sum())
     return drawn.astype(np.int64)
@@ -100,7 +100,7 @@ def _shared(users: Sequence[_One], arrivals: int, seed: np.random.SeedSequence) 
 def _coming(
     users: Sequence[_One], mix: Mix, jobs: int, seed: np.random.SeedSequence, draw: Draw
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Whose the first jobs are that come, and when; WorkloadError where fewer ever do."""
+    """Users of the first jobs, and their arrival times; WorkloadError where fewer ever come."""
     gaps = {id(user.said): _mean_gap(user.said, mix, draw) for user in users}
     streams = (
         zip(_times(user.said, gaps[id(user.said)], _stream(seed, _TIMES, number)), repeat(number))
@@ -114,7 +114,7 @@ def _coming(
 
 
 def _times(user: User, gap: float, seed: np.random.SeedSequence) -> Iterator[float]:
-    """When jobs of a user come."""
+    """Arrival times of a user's jobs."""
     if user.at_once is not None:
         yield from repeat(user.after, user.at_once)
         return

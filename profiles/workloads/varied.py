@@ -1,4 +1,4 @@
-"""A workload that is what it is, such as a file, varied by seed: so that several seeds are several workloads.
+"""Varies a fixed workload, such as a file, by seed: so that several seeds are several workloads.
 
 Workloads that are made from a description are drawn by seed anyway, in `generators`.
 """
@@ -20,7 +20,7 @@ _KINDS: tuple[Varied, ...] = get_args(Varied)
 
 
 def read_varied(text: str) -> tuple[Varied, ...]:
-    """Read `durations`, `arrivals` or both by a comma; ValueError says what would be right."""
+    """Read `durations`, `arrivals` or both by a comma; ValueError lists the valid values."""
     named = [part.strip() for part in text.split(",")]
     for name in named:
         if name not in _KINDS:
@@ -33,9 +33,9 @@ def varied(
 ) -> Workload:
     """The workload with these drawn by seed.
 
-    Durations: each job's is the mean of what is drawn, log-normal and as wide as its type's measured spread.
-    Arrivals: the gaps between jobs are drawn with replacement from those that there are (a bootstrap); the
-    jobs keep their order.
+    Durations: each job's is the mean of the draws, log-normal and as wide as its type's measured spread.
+    Arrivals: the gaps between jobs are drawn with replacement from the existing ones (a bootstrap); the jobs
+    keep their order.
     """
     by_kind = dict(zip(_KINDS, np.random.SeedSequence(seed).spawn(len(_KINDS)), strict=True))
     jobs = workload.jobs

@@ -22,13 +22,13 @@ class WorkloadJob:
     """A job that will be submitted: `executors` equal executors, each taking `cpus` and `memory_mib`.
 
     `duration` is how many seconds it takes when it is placed well. It also runs on fewer executors, but not
-    on fewer than `min_executors`; None: on all of them only. Its executors also run on fewer cpus, but not on
-    fewer than `min_cpus`; None: on all of them only. `resources` is what each executor takes besides,
-    by name; `owner` says whose job it is, where that is known, and `queue` which queue it belongs to.
-    `priority` is how it stands beside others (None: as its queue), and `deadline` by when it should be over,
-    seconds after its submission; None: at any time. One that is not `restartable` is never stopped for
-    another.
-    ValueError names what is not possible.
+    on fewer than `min_executors`; None: on all of them only. Its executors also run on fewer cpus, but not
+    on fewer than `min_cpus`; None: on all of them only. `resources` are the other resources of each
+    executor, by name; `owner` is its user, where that is known, and `queue` its queue. `priority` ranks it
+    beside others (None: as its queue), and `deadline` is when it should be over, seconds after its
+    submission; None: at any time. One that is not `restartable` is never stopped for another.
+
+    ValueError names the impossible value.
     """
 
     name: str
@@ -89,7 +89,7 @@ class WorkloadJob:
 
 @lru_cache(maxsize=1024)
 def _check_labels(kind: str, owner: str, queue: str) -> None:
-    """The same few words stand with very many jobs."""
+    """Check the labels; cached since very many jobs have the same few."""
     _check_names(("type", kind), ("owner", owner), ("queue", queue))
     for key, text in (("owner", owner), ("queue", queue)):
         if len(text) > LONGEST_NAME:

@@ -97,7 +97,7 @@ def open_text(path: Path) -> str:
 def number(where: str, column: str, value: object, kind: type[int] | type[float] = float) -> Any:
     """A cell as an int or a float; WorkloadError when it is neither a number nor the text of one.
 
-    A whole number is one whatever follows the point: 2048.0 is 2048, as pandas writes it.
+    A number with a zero fraction is whole: 2048.0 is 2048, as pandas writes it.
     """
     try:
         if isinstance(value, str) and kind is int:
@@ -119,7 +119,7 @@ def _whole(value: float) -> int:
 
 
 def missing(wanted: Sequence[str], found: Sequence[str]) -> str:
-    """Say which of these columns are not among those found, each with the nearest names that are there.
+    """Text that names these columns missing among those found, each with the nearest existing names.
 
     Empty when all are there. Names that are wanted themselves are near to no other.
     """
@@ -177,7 +177,7 @@ def _is_empty(column: str, value: object) -> bool:
 
 
 def _amount(where: str, column: str, value: str) -> float:
-    """What is said with its unit: 2g, 90s."""
+    """Parse a value with its unit: 2g, 90s."""
     try:
         return _AMOUNTS[column](value)
     except ValueError as error:
@@ -243,7 +243,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _columns(workload: Workload) -> tuple[str, ...]:
-    """What is written: those that may be empty only where a job has something else than the default."""
+    """Columns to write: those that may be empty only where a job differs from the default."""
     had = [column for column in _EMPTY if any(_cell(job, column) is not None for job in workload.jobs)]
     return (*COLUMNS, "name", *had)
 

@@ -30,10 +30,10 @@ def play_adaptive(
     room: IntArray,
     used: IntArray,
 ) -> bool:
-    """Decide until so many jobs are placed; False when the head waits and nothing will ever happen.
+    """Decide until `until` jobs are placed; False when the head waits and no event will ever follow.
 
-    `unknown` is how jobs are placed that prefer nothing. `cheapest` [N] are the VMs by price, and then by
-    number; what is in `room` and `used`, [N] each, means nothing between calls.
+    `unknown` is the placement for jobs that prefer nothing. `cheapest` [N] are the VMs by price, then by
+    number. The contents of `room` and `used`, [N] each, mean nothing between calls.
     """
     state, jobs = batch.state, batch.jobs
     while state.head[0] < until:
@@ -71,7 +71,7 @@ def _spread(batch: Batch, b: int, cheapest: IntArray, room: IntArray, used: IntA
 
 @njit()
 def _consolidate(batch: Batch, b: int, cheapest: IntArray, room: IntArray, used: IntArray) -> None:
-    """As many as fit on the VM with most room, then on the next; among equals first on those in use."""
+    """Fill the VM with most room, then the next; among equals prefer those in use."""
     left = batch.state.left
     while left[b] > 0:
         best = -1

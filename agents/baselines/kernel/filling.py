@@ -20,7 +20,7 @@ from environment.kernel.state import Batch
 
 @njit(entry=True)
 def play_first_fit(batch: Batch, spared: SparedResources, trace: Trace, until: int) -> bool:
-    """Decide until so many jobs are placed; False when the head waits and nothing will ever happen."""
+    """Decide until `until` jobs are placed; False when the head waits and no event will ever follow."""
     state = batch.state
     while state.head[0] < until:
         wait = waiting(batch, spared, 0, trace)

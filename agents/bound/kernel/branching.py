@@ -1,10 +1,10 @@
-"""The best schedule of a few jobs by branch and bound: where each goes, then when, compiled.
+"""The best schedule of a few jobs by branch and bound: first the VMs of each job, then its start, compiled.
 
-First every way to put all jobs on VMs, as long as a bound of what they cost there is below the best schedule
-known: a VM is in use for at least the work on it over its capacity, and for as long as jobs on it take of
-which no two fit beside each other. Then the starts: with the order of all starts and ends given, what is
-left is a linear program of differences, so that in some best schedule every job starts at its arrival, or
-starts or ends when another one starts or ends; all of these are tried.
+First come all ways to put all jobs on VMs, as long as a lower bound on the cost there is below the best known
+schedule: a VM is in use for at least the work on it over its capacity, and for at least the total time of
+those jobs on it that pairwise do not fit beside each other. Then come the starts. With the order of all
+starts and ends given, a linear program of differences remains, so that in some best schedule every job starts
+at its arrival, or starts or ends when another one starts or ends; all of these are tried.
 """
 
 import math
@@ -50,7 +50,7 @@ class Cases(NamedTuple):
 def branch(given: Cases, best: float) -> float:
     """The least value below `best`, or `best` itself; the schedule is in `best_way` and `best_start`.
 
-    Where more nodes are there than may be looked at, `nodes[0]` is above `nodes[1]`, and nothing is proven.
+    When the search needs more nodes than permitted, `nodes[0]` is above `nodes[1]`, and nothing is proven.
     """
     jobs, vms, resources = given.arrival.size, given.price.size, given.share.shape[2]
     rest = 0.0
@@ -102,7 +102,7 @@ def _canonical(given: Cases, depth: int, way: int) -> bool:
 
 @njit()
 def _bound(given: Cases, depth: int, way: int) -> float:
-    """What jobs up to `depth` cost at least on their VMs, and the others anywhere; sets level depth + 1."""
+    """Least cost of jobs up to `depth` on their VMs and of the others anywhere; sets level depth + 1."""
     vms, resources = given.price.size, given.share.shape[2]
     in_use, perfect, time = 0.0, 0.0, 0.0
     for vm in range(vms):
@@ -130,7 +130,7 @@ def _bound(given: Cases, depth: int, way: int) -> float:
 
 @njit()
 def _longest(given: Cases, depth: int, vm: int) -> float:
-    """How long jobs up to `depth`, the newest among them, take on the VM if no two of them fit at once."""
+    """Total time of jobs up to `depth`, the newest among them, on the VM if no two of them fit at once."""
     for job in range(depth + 1):
         given.conflict[job] = 0
         count = given.counts[given.way[job], vm]
@@ -207,7 +207,7 @@ def _times(given: Cases, best: float) -> float:
 
 @njit()
 def _candidate(given: Cases, depth: int, job: int, there: int) -> float:
-    """When the job might start by the number of the candidate; not a number when that is nothing new."""
+    """Start of the job by the number of the candidate; not a number when the candidate is nothing new."""
     number, seconds = given.stack[depth, 1], given.seconds[given.way[job]]
     if number == 0:
         start = given.arrival[job]
@@ -263,7 +263,7 @@ def _fits(given: Cases, job: int, there: int) -> bool:
 
 @njit()
 def _value(given: Cases, there: int) -> float:
-    """What it costs at least with the times that some jobs have; all of it, once all have one."""
+    """Least cost given the times fixed for some jobs; the exact cost once all jobs have times."""
     jobs, value = given.arrival.size, 0.0
     for job in range(jobs):
         seconds = given.seconds[given.way[job]]

@@ -1,7 +1,7 @@
-"""A schedule made of a list: jobs in order of priority, each with a way to be placed and what it may cost.
+"""A schedule made from a list: jobs in order of priority, each with a way to be placed and a cost limit.
 
-At every event, an end or an arrival, jobs that are there are looked at in order; one starts when it can be
-placed in its way at no more than its limit. What it costs is that its VMs are in use for longer.
+At every event, an end or an arrival, the jobs present are examined in order; a job starts when it can be
+placed in its way at no more than its limit. Its cost is the additional time for which its VMs are in use.
 """
 
 import math
@@ -17,7 +17,7 @@ CHEAPEST, GOOD, BAD, ON = 0, 1, 2, 3
 
 
 class ListedInstance(NamedTuple):
-    """An instance and what the search changes, and memory; M jobs, N VMs, R resources, E executors in all."""
+    """An instance, the search's variables, and scratch; M jobs, N VMs, R resources, E executors in all."""
 
     size: IntArray  # [M, R]
     capacity: IntArray  # [N, R]
@@ -105,7 +105,7 @@ def play(given: ListedInstance) -> tuple[float, float]:
 
 @njit()
 def _free(given: ListedInstance) -> int:
-    """How much of the first resource is free on all VMs."""
+    """Free amount of the first resource on all VMs."""
     total = 0
     for vm in range(given.price.size):
         total += given.free[vm, 0]
@@ -153,7 +153,7 @@ def _place(given: ListedInstance, job: int, clock: float, forced: bool) -> bool:
 
 @njit()
 def _rooms(given: ListedInstance, job: int) -> bool:
-    """Of how many executors there is room on each VM; whether that is enough."""
+    """Fill in the number of executors that each VM has room for; return whether that is enough."""
     total, executors = 0, given.executors[job]
     for vm in range(given.price.size):
         room = executors
@@ -167,14 +167,14 @@ def _rooms(given: ListedInstance, job: int) -> bool:
 
 @njit()
 def _dearer(given: ListedInstance, vm: int, end: float, clock: float) -> float:
-    """What it costs to have the VM in use until `end`."""
+    """Additional cost of using the VM until `end`."""
     until = max(given.busy[vm], clock) if given.held[vm] > 0 else clock
     return float(given.price[vm] * max(end - until, 0.0))
 
 
 @njit()
 def _fill(given: ListedInstance, executors: int, how: int, end: float, clock: float) -> float:
-    """Choose VMs for one executor each (SPREAD), for all (CONSOLIDATE) or for any; what that costs."""
+    """Choose VMs for one executor each (SPREAD), for all (CONSOLIDATE) or for any; return the added cost."""
     taken, left, cost = given.taken, executors, 0.0
     taken[:] = 0
     while left > 0:

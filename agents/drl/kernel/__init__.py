@@ -1,1 +1,1 @@
-"""What learned policies compile: their networks, and episodes played with them."""
+"""Compiled code of learned policies: their networks, and episodes played with them."""

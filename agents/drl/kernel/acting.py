@@ -23,7 +23,7 @@ from environment.types import FloatArray, IntArray
 
 
 class Play(NamedTuple):
-    """How to choose, and what is rewarded."""
+    """Rules for choosing actions, and the rewards."""
 
     #: Whether actions against the rules are masked; without it, one ends the episode.
     masked: bool = True
@@ -46,7 +46,7 @@ class Play(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """What is remembered between steps, for each of B episodes; int64 [B] but for the last two."""
+    """State carried between steps, for each of B episodes; int64 [B] but for the last two."""
 
     seed: IntArray
     drawn: IntArray  # how many random numbers were drawn from the seed
@@ -87,13 +87,13 @@ class EpisodeWorkspace(NamedTuple):
 
 
 def make_cursor(rows: int, considered: int) -> Cursor:
-    """The cursor of so many episodes at their beginning, for so many considered jobs."""
+    """The cursor of B episodes at their beginning, for `considered` jobs."""
     counted = {name: np.zeros(rows, np.int64) for name in Cursor._fields[:-2]}
     return Cursor(**counted, order=np.zeros((rows, considered), np.int64), gained=np.zeros(rows))
 
 
 def make_workspace(network: Network, layout: Layout, vms: int, considered: int) -> EpisodeWorkspace:
-    """Scratch arrays for episodes on so many VMs, with so many considered jobs."""
+    """Scratch arrays for episodes on clusters of a given size, with a given number of considered jobs."""
     return EpisodeWorkspace(
         scratch=make_scratch(network, vms),
         scores=np.zeros(vms + 1, np.float32),
@@ -220,7 +220,7 @@ def line_up(
 
 @njit()
 def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: EpisodeWorkspace) -> float:
-    """How much better the best VM for the head's first executor scores than waiting."""
+    """Score of the best VM for the head's first executor, minus that of waiting."""
     observe(batch, b, layout, space.seen)
     write_mask(batch, b, True, space.mask)
     space.mask[0] = False
@@ -230,7 +230,7 @@ def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: Episode
 
 @njit()
 def _sort_in(order: IntArray, gains: FloatArray, count: int, job: int, gain: float) -> None:
-    """Insert the job into the first `count` of the ranking, behind all whose gain is as large or larger."""
+    """Insert the job into the first `count` of the ranking, behind all jobs with an equal or larger gain."""
     at = count
     while at > 0 and gains[at - 1] < gain:
         order[at], gains[at] = order[at - 1], gains[at - 1]

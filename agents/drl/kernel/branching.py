@@ -1,9 +1,8 @@
-"""Several continuations of one moment: what an action is worth, with nothing else different.
+"""Several continuations of one moment: the value of an action, with nothing else different.
 
-Now and then an episode stands still, and is played on several times from there: the next job is placed by
-chance, as the network's probabilities say, and those after it by the best actions. What one of these
-continuations earned more than the others is due to how the one job was placed, or that others were passed
-over for it.
+Now and then an episode stands still and is played on several times from there: the next job is placed by
+chance, according to the network's probabilities, and those after it by the best actions. The surplus of one
+continuation over the others comes from the placement of that one job, or from passing over others for it.
 """
 
 from typing import NamedTuple
@@ -23,7 +22,7 @@ _OTHER_SEED = 0x5DEECE66D
 
 
 class Branching(NamedTuple):
-    """How it is tried what actions are worth."""
+    """Parameters of the trials that measure the value of actions."""
 
     #: At which share of the moments in which a job of the queue may be placed, or all wait.
     share: float
@@ -34,7 +33,7 @@ class Branching(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """What was tried, by episode: K trials of up to S steps, which are copied to up to C steps in all."""
+    """Trials by episode: K trials of up to S steps, which are copied to up to C steps in all."""
 
     length: IntArray  # [E] how many of the steps below count
     observations: Float32Array  # [E, C, L]
@@ -90,7 +89,7 @@ def _try(
     trials: Trials,
     space: EpisodeWorkspace,
 ) -> None:
-    """Play on from where the episode is, several times, and keep the steps with their advantages."""
+    """Continue the episode several times from here, and record the steps with their advantages."""
     row, trial, record = 2 * e, 2 * e + 1, records[0]
     count, began = trials.values.shape[1], trials.length[e]
     for k in range(count):
@@ -148,7 +147,7 @@ def _keep_choices(e: int, trial: int, record: Record, trials: Trials) -> None:
 
 
 def make_trials(episodes: int, trials: int, steps: int, length: int, actions: int) -> Trials:
-    """Arrays for so many trials in each episode at one moment, and so many steps that are kept."""
+    """Arrays for the trials in each episode at one moment, and for the recorded steps."""
     return Trials(
         length=np.zeros(episodes, np.int64),
         observations=np.zeros((episodes, steps, length), np.float32),

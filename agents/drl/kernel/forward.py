@@ -1,7 +1,7 @@
-"""What a network makes of an observation: its scores, computed. The weights are in `agents.drl.network`.
+"""Computes a network's scores from an observation. `agents.drl.network` defines the weights.
 
 Innermost loops run over a layer's outputs, which the compiler turns into vector instructions without
-changing the order of any sum; inputs that are 0, as about half of those behind a relu are, are left out.
+changing the order of any sum; inputs that are 0, as about half of those behind a relu are, are skipped.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _ZERO = np.float32(0.0)
 
 
 class Scratch(NamedTuple):
-    """Arrays to work in, whose contents mean nothing between calls; all float32."""
+    """Scratch arrays; their contents mean nothing between calls; all float32."""
 
     hidden: Float32Array  # [N, H]
     pool: Float32Array  # [2 H]
@@ -26,7 +26,7 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(network: Network, vms: int) -> Scratch:
-    """Arrays to work in, for clusters of up to so many VMs."""
+    """Scratch arrays for clusters of up to `vms` VMs."""
     hidden = len(network.shared.hidden_bias if network.kind == SHARED else network.flat.hidden_bias)
     return Scratch(
         hidden=np.zeros((vms, hidden), np.float32),

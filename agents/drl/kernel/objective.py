@@ -1,4 +1,4 @@
-"""What learning seeks, as rewards of single steps; Islam 2022's own rewards are in `environment.kernel`."""
+"""The learning objective, as rewards of single steps; Islam 2022's rewards are in `environment.kernel`."""
 
 import math
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from environment.types import FloatArray
 
 
 class Objective(NamedTuple):
-    """By how much the rewards of an episode fall for what its jobs cost and take, in the episode's units."""
+    """Reductions of an episode's rewards for the costs and times of its jobs, in the episode's units."""
 
     #: For a unit of dollars.
     cost: float
@@ -27,14 +27,14 @@ class Objective(NamedTuple):
 
 @njit(entry=True)
 def place_towards(batch: Batch, b: int, action: int, objective: Objective, before: FloatArray) -> float:
-    """Put an executor on a VM and return the reward: none but for a job's last one, which gets the job's.
+    """Put an executor on a VM and return the reward: 0 but for a job's last one, which earns the job's.
 
-    A job is charged with the dollars by which it lengthens the time that its VMs are held, beyond what
-    perfect packing on the cheapest cores would cost it, and with the time that it takes beyond its shortest.
-    What is subtracted is the same whatever is done, so an episode's rewards, with those of `wait_towards`,
-    sum up to minus its cost, durations and completion times, weighed, but for a constant: what is best for
-    the one is best for the other. And nothing is to be gained by placing cheap jobs before dear ones.
-    `before` is float64 [N] to work in.
+    The job is charged the dollars by which it lengthens the time that its VMs are held, beyond its cost under
+    perfect packing on the cheapest cores, and the time that it takes beyond its shortest. The subtracted
+    amounts do not depend on the actions. So an episode's rewards, with those of `wait_towards`, sum up to
+    minus its weighted cost, durations and completion times, except for a constant: the best for the one is
+    the best for the other, and placing cheap jobs before expensive ones gains nothing. `before` is a float64
+    [N] scratch array.
     """
     state, jobs, head, clock = batch.state, batch.jobs, batch.state.head[b], batch.state.clock[b]
     last = state.left[b] == 1
@@ -60,9 +60,9 @@ def place_towards(batch: Batch, b: int, action: int, objective: Objective, befor
 
 @njit(entry=True)
 def wait_towards(batch: Batch, b: int, for_arrivals: bool, objective: Objective) -> float:
-    """Let time pass until a job ends (or arrives, if told so), and return the reward.
+    """Advance until a job ends (or arrives, if requested), and return the reward.
 
-    Charged is the time that jobs of the queue wait meanwhile, all together, as completion time.
+    The charge is the time that jobs of the queue wait meanwhile, all together, as completion time.
     """
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     began, until, later = state.clock[b], next_completion(batch, b), head
@@ -81,9 +81,9 @@ def wait_towards(batch: Batch, b: int, for_arrivals: bool, objective: Objective)
 
 @njit()
 def _paid_until(batch: Batch, b: int, vm: int) -> float:
-    """Until when the VM is paid for if nothing more is placed there; not before now.
+    """End of the time for which the VM is paid if nothing more is placed there; not before now.
 
-    One of a pool is kept for a while when it is idle, and not paid for when it is closed.
+    An idle VM of a pool is held for a while, and a closed one is not paid for.
     """
     state, leases, clock = batch.state, batch.machines.leases, batch.state.clock[b]
     until = state.busy_until[b, vm]
@@ -105,7 +105,7 @@ def _cheapest_core(batch: Batch, b: int) -> float:
 
 @njit()
 def _dollars_added(batch: Batch, b: int, job: int, before: FloatArray) -> float:
-    """What VMs cost more for a job that has started, of which `before` says how long each was held anyway."""
+    """Additional cost of VMs for a job that has started; `before` is the time each was held anyway."""
     state, jobs, dollars = batch.state, batch.jobs, 0.0
     for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
         vm, end = state.placement[b, at], state.end[b, job]

@@ -1,4 +1,4 @@
-"""A whole job placed by a network, and what placing it gains: what the deployed policy and lookahead compute.
+"""Places a whole job by a network and computes its gain, for the deployed policy and lookahead.
 
 The best action is taken for one executor after the other, as a greedy episode of `acting.py` takes them.
 """
@@ -23,7 +23,7 @@ NONE = -1
 
 
 class PlacingWorkspace(NamedTuple):
-    """Arrays to work in, whose contents mean nothing between calls."""
+    """Scratch arrays; their contents mean nothing between calls."""
 
     scratch: Scratch
     observation: Float32Array  # [L]
@@ -34,7 +34,7 @@ class PlacingWorkspace(NamedTuple):
 
 
 class QueuedJobs(NamedTuple):
-    """Jobs of a queue, by what a network sees of them; int64 [J], times float64."""
+    """Jobs of a queue, as seen by a network; int64 [J], times float64."""
 
     number: IntArray  # in the queue
     type: IntArray
@@ -48,7 +48,7 @@ class QueuedJobs(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What was chosen for each executor, and what would have been next; [E]. Actions are 0 or 1 + VM."""
+    """The choice for each executor and the runner-up; [E]. Actions are 0 or 1 + VM."""
 
     action: SmallIntArray
     score: Float32Array
@@ -60,7 +60,7 @@ class Choices(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A job while it is placed: what `decide` writes."""
+    """A job while it is placed: the output arrays of `decide`."""
 
     choices: Choices
     first: Float32Array  # [N + 1] scores of all actions for the first executor
@@ -68,7 +68,7 @@ class Draft(NamedTuple):
 
 
 def make_desk(network: Network, layout: Layout, vms: int) -> PlacingWorkspace:
-    """Arrays for decisions on so many VMs."""
+    """Arrays for decisions on `vms` VMs."""
     return PlacingWorkspace(
         scratch=make_scratch(network, vms),
         observation=np.zeros(observation_length(vms, layout), np.float32),
@@ -80,7 +80,7 @@ def make_desk(network: Network, layout: Layout, vms: int) -> PlacingWorkspace:
 
 
 def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
-    """Arrays for a job with so many executors to place, beside those that are present on VMs."""
+    """Arrays for a job with a given number of executors to place, beside those present on VMs."""
     choices = Choices(
         action=np.zeros(executors, np.int32),
         score=np.zeros(executors, np.float32),
@@ -95,9 +95,9 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
 
 @njit(entry=True)
 def gain_of(scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace) -> float:
-    """By how much the best place for the head's next executor scores better than waiting.
+    """Score of the best place for the head's next executor, minus that of waiting.
 
-    Minus infinity when there is no room for all that are left.
+    Minus infinity when there is no room for all remaining executors.
     """
     write_legal(scene, True, desk.mask)
     desk.mask[0] = False
@@ -130,7 +130,7 @@ def gains_of(
 def decide(
     scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace, draft: Draft, may_wait: bool
 ) -> int:
-    """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
+    """Place the rest of the head; return its number of executors, WAITS, or NO_ROOM for the whole job.
 
     Without `may_wait`, waiting is no choice. The scene's free resources and executors change as they are
     taken.

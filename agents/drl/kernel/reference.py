@@ -1,4 +1,4 @@
-"""First fit, first come, first served, in compiled code: what rewards of drawn worlds are measured in."""
+"""First fit, first come, first served, in compiled code: the unit for rewards of sampled worlds."""
 
 from environment.kernel.compiled import njit
 from environment.kernel.leases import bill
@@ -29,7 +29,7 @@ def play_first_fit(batch: Batch, b: int) -> tuple[float, float]:
 
 @njit(entry=True)
 def dollars_of(batch: Batch, b: int) -> float:
-    """What an episode cost: VMs of pools from opened to closed, others while they held executors."""
+    """Cost of an episode: VMs of pools from opened to closed, others while they held executors."""
     if batch.machines.leases.shape[1] > 0:
         return bill(batch, b)
     return cost(batch, b)

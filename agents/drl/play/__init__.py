@@ -1,1 +1,1 @@
-"""Simulations played by learned policies in compiled code: what is asked of a network, and its guard."""
+"""Simulations of learned policies in compiled code: the network's queries, and its guard."""

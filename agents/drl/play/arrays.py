@@ -1,4 +1,4 @@
-"""Arrays that plays work on: what is believed, borne and said of jobs while they are played."""
+"""Arrays for simulations of learned policies: beliefs about jobs, their waits, and notes on decisions."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ NETWORK, GUARD, NOBODY = range(3)
 
 
 class Believed(NamedTuple):
-    """What is believed of jobs, and what a network sees of them, by arrival, [M] each."""
+    """Beliefs about jobs and the network's features of them, in order of arrival, [M] each."""
 
     expected: FloatArray  # seconds; NaN when nobody knows
     spread: FloatArray
@@ -22,7 +22,7 @@ class Believed(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What does not change: limits, and how much is looked at."""
+    """Constants of a simulation: limits, and the number of jobs to consider."""
 
     considered: int
     overtaken_at_most: int
@@ -34,7 +34,7 @@ class Means(NamedTuple):
 
 
 class Borne(NamedTuple):
-    """What changes beside the kernel's state."""
+    """Variable state beside the kernel's."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers
     expects: FloatArray  # [M] what running jobs were expected to take, by the kernel's numbers; NaN: unknown
@@ -49,9 +49,10 @@ class Borne(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Arrays to work in, whose contents mean nothing between decisions but for the first.
+    """Scratch arrays; their contents mean nothing between decisions but for the first.
 
-    They are made outside: compiled code that makes none counts no references (`environment.kernel.compiled`).
+    The caller allocates them: compiled code that allocates no arrays counts no references
+    (`environment.kernel.compiled`).
     """
 
     runs: IntArray  # [M] the jobs that run, in the order in which they began
@@ -71,7 +72,7 @@ class Space(NamedTuple):
 
 
 class DecisionNotes(NamedTuple):
-    """What there is to tell of decisions, [D] each."""
+    """Notes for reporting decisions, [D] each."""
 
     by: SmallIntArray  # NETWORK, GUARD or NOBODY
     oldest: IntArray  # by arrival

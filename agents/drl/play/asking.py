@@ -1,6 +1,6 @@
-"""What a learned policy is asked at a moment of a simulation: it is made of the kernel's arrays.
+"""The input of a learned policy at a moment of a simulation, built from the kernel's arrays.
 
-What a network makes of it is `kernel.placing`'s, as ever; when it is asked stands in `playing.py`.
+`kernel.placing` evaluates the network on it; `playing.py` determines the moments.
 """
 
 import math
@@ -32,9 +32,9 @@ def ask(
     draft: Draft,
     space: Space,
 ) -> tuple[int, int]:
-    """Which of `space.numbers` in the queue is best placed now, and how many executors of it are; 0: none is.
+    """Return the best of the `fit` jobs in `space.numbers`, and its number of executors; 0: none.
 
-    So many of them fit. With `alone`, the first must be placed.
+    The job is to be placed now. With `alone`, the first must be placed.
     """
     state, jobs, machines = batch.state, batch.jobs, batch.machines
     now, running, head = state.clock[0], state.running[0], state.head[0]
@@ -139,7 +139,7 @@ def _find_running(batch: Batch, made: int, space: Space) -> None:
 def _queued(
     batch: Batch, number: int, to: QueuedJobs, i: int, believed: Believed, means: Means, borne: Borne
 ) -> None:
-    """Write down, as number `i`, what a network sees of the job of that number in the queue."""
+    """Write the network's features of job `number` of the queue into row `i`."""
     jobs, at = batch.jobs, batch.state.head[0] + number
     which = borne.order[at]
     to.number[i], to.type[i], to.prefers[i] = number, believed.type[which], believed.prefers[which]
@@ -150,7 +150,7 @@ def _queued(
 
 @njit(inline=True)
 def _first(jobs: QueuedJobs, count: int) -> QueuedJobs:
-    """So many of them."""
+    """The first `count` jobs."""
     return QueuedJobs(
         jobs.number[:count],
         jobs.type[:count],
@@ -166,6 +166,6 @@ def _first(jobs: QueuedJobs, count: int) -> QueuedJobs:
 
 @njit(inline=True)
 def _seconds(believed: Believed, means: Means, number: int) -> float:
-    """What a job is believed to take when placed well."""
+    """Believed duration of a job when placed well."""
     expected = believed.expected[number]
     return means.unknown if math.isnan(expected) else float(expected)

@@ -26,7 +26,7 @@ def late_one(batch: Batch, reach: int, means: Means, believed: Believed, borne: 
 
 @njit()
 def idle_share(batch: Batch) -> float:
-    """Which share of the cluster's cpus nobody holds."""
+    """Idle share of the cluster's cpus."""
     free, total = 0, 0
     for vm in range(batch.machines.milli_cpus.shape[1]):
         free += batch.state.free_milli_cpus[0, vm]
@@ -36,7 +36,7 @@ def idle_share(batch: Batch) -> float:
 
 @njit()
 def fit_best(batch: Batch, job: int, used: BoolArray, placed: SmallIntArray) -> int:
-    """Where best fit puts a job that fits: `agents.baselines.scored.BestFit`; returns how many executors."""
+    """Place a fitting job as `agents.baselines.scored.BestFit` does; return its number of executors."""
     state, jobs, machines = batch.state, batch.jobs, batch.machines
     vms, count, done = machines.milli_cpus.shape[1], jobs.executors[0, job], 0
     cpus, memory = jobs.milli_cpus[0, job], jobs.memory_mib[0, job]

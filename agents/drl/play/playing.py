@@ -1,8 +1,8 @@
-"""Learned policies in compiled code: a simulation played as `learned_policy` decides, behind its guard.
+"""Learned policies in compiled code: a simulation that decides as `learned_policy` does, behind its guard.
 
-What jobs bear is counted as `environment.decisions.starvation` does. Jobs have two numbers: by arrival, and
-the kernel's, which changes while they wait and others are placed before them. What a network is asked stands
-in `asking.py`, what the guard does in `guarding.py`; decisions are told in `agents.drl.player`.
+Waits and overtakings of jobs are counted as in `environment.decisions.starvation`. Jobs have two numbers: by
+arrival, and the kernel's, which changes while they wait and others are placed before them. `asking.py` builds
+the network's input, `guarding.py` implements the guard, and `agents.drl.player` reports decisions.
 """
 
 import math
@@ -49,7 +49,7 @@ def play_learned(
     draft: Draft,
     space: Space,
 ) -> bool:
-    """Decide until so many jobs are placed; False when the head waits and nothing will ever happen."""
+    """Decide until `until` jobs are placed; False when the head waits and no event will ever follow."""
     state, numbers = batch.state, space.numbers
     while state.head[0] < until:
         waits = waiting(batch, spared, 0, trace)
@@ -101,7 +101,7 @@ def play_learned(
 
 @njit()
 def _notice(batch: Batch, made: int, waits: int, means: Means, believed: Believed, borne: Borne) -> None:
-    """See which of the first that wait fit now, and since when those do that the guard watches."""
+    """Update the fits of the first waiting jobs, and the times since when those watched by the guard fit."""
     head, now = batch.state.head[0], batch.state.clock[0]
     for i in range(min(waits, len(borne.fits))):
         number = borne.order[head + i]
@@ -131,7 +131,7 @@ def _has_room(batch: Batch, job: int) -> bool:
 
 @njit()
 def _tell(made: Choices, count: int, said: DecisionNotes) -> None:
-    """Keep the first choices of a decision."""
+    """Record the first choices of a decision."""
     at, kept = said.counts[0], said.choices
     for i in range(count):
         kept.action[at + i], kept.score[at + i], kept.share[at + i] = (

@@ -1,1 +1,1 @@
-"""How policies are learned: episodes, learners, evaluation, and the run that writes a policy folder."""
+"""Training of policies: episodes, learners, evaluation, and the run that writes a policy folder."""

@@ -13,8 +13,8 @@ class Board:
     """Writes event files for TensorBoard into a folder. Close it when done, or use it in a `with`.
 
     Curves over iterations: `training/return` (or `reward`), `training/loss`, `training/entropy` (or
-    `epsilon`), `training/steps` and `training/steps_per_second`; `evaluation/loss`, and by workload what an
-    evaluation tells. What is written beyond a checkpoint from which a run is resumed is written once more.
+    `epsilon`), `training/steps` and `training/steps_per_second`; `evaluation/loss`, and the results of an
+    evaluation by workload. A resumed run writes those entries again that are newer than its checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The card of a policy: what it was trained on, and how good it was then, in Markdown."""
+"""The card of a policy in Markdown: its training data, and its quality at that time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _DIGITS_OF_DRAWN = {**_DIGITS, "completion": 3}
 
 
 def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> str:
-    """The card of a policy of which the best evaluation is given, and the run's last one."""
+    """The card of a policy, from its best evaluation and the run's last one."""
     goal, seeds = spec.objective, spec.evaluation
     of_drawn = spec.drawn is not None
     told = _objective(goal) if spec.drawn is None else _drawn_objective(spec.drawn)
@@ -52,7 +52,7 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
 
 
 def _worlds(spec: TrainingSpec) -> str:
-    """What it learned on."""
+    """Description of the training data."""
     if (drawn := spec.drawn) is None:
         workloads = ", ".join(f"{name} ({weight:g})" for name, weight in spec.workloads.items())
         return (
@@ -76,7 +76,7 @@ def _drawn_objective(drawn: DrawnSpec) -> str:
 
 
 def _objective(goal: ObjectiveSpec) -> str:
-    """What counts how much."""
+    """Description of the objective's weights."""
     completion = (1 - goal.beta) * goal.completion
     parts = {
         "cost": goal.beta,

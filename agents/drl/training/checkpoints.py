@@ -1,4 +1,4 @@
-"""Where a training run stands, on disk, so that it goes on after it was killed at any moment.
+"""Checkpoints of a training run on disk, so that it continues after it was killed at any moment.
 
 A checkpoint is a folder that gets its name when it is complete and on the disk; the one before is deleted
 after that.
@@ -20,14 +20,14 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class Checkpoint(NamedTuple):
-    """What was kept beside TensorFlow's variables."""
+    """Saved state beside TensorFlow's variables."""
 
     state: dict[str, Any]
     arrays: Arrays
 
 
 def save(folder: Path, number: int, variables: "tf.train.Checkpoint", kept: Checkpoint) -> None:
-    """Keep this state as the newest; `number` grows from one to the next."""
+    """Save this state as the newest; `number` grows from one to the next."""
     partial, complete = folder / "partial", folder / f"{number:09}"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -51,20 +51,21 @@ class DqnLearner:
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:
-        """All that TensorFlow keeps of the learner."""
+        """TensorFlow's variables of the learner."""
         return tf.train.Checkpoint(agent=self.agent)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """What there is to keep beside that.
+        """Arrays to save beside TensorFlow's variables.
 
-        Episodes under way are given up, so that a run that is stopped here goes on as one that is not.
+        Episodes under way are discarded, so that a run that is stopped here continues as an uninterrupted
+        one.
         """
         self.close()
         counts = {"owed": np.array(self._owed), "begun": np.array(self._begun)}
         return {**self._replay.arrays(), **counts}
 
     def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore the state returned by `arrays`."""
         self._replay.restore(arrays)
         self._owed, self._begun = int(arrays["owed"]), int(arrays["begun"])
 
@@ -75,7 +76,7 @@ class DqnLearner:
             self._rollouts = None
 
     def learn(self, number: int) -> tuple[int, dict[str, float]]:
-        """Do the iterations from that number on; the number of the next one, and what there is to tell."""
+        """Run the iterations from `number` on; return the number of the next one, and the metrics."""
         spec, counts = self._worlds.spec, self._numbers
         share, rounds = number / spec.iterations, counts.episodes
         self._rate.assign(spec.learning_rate.at(share))
@@ -92,7 +93,7 @@ class DqnLearner:
         return number + rounds, told
 
     def _collect(self, epsilon: float) -> tuple[int, float]:
-        """Take some steps in all episodes and keep them; how many they were, and the sum of their rewards."""
+        """Take some steps in all episodes and store them; return their number and sum of rewards."""
         rollouts = self._rollouts_begun()
         how = how_to_play(self._worlds, epsilon=epsilon)
         record = rollouts.play(network_of(self.network.weights_as_arrays()), how)
@@ -126,9 +127,10 @@ class DqnLearner:
         return self._rollouts
 
     def _train_on(self, sample: Transitions, rounds: int, mask: bool) -> tf.Tensor:
-        """So many training iterations, each on its part of the sample; the mean loss.
+        """Run training iterations, each on its part of the sample; return the mean loss.
 
-        The loop alone is translated from Python: TF-Agents' code needs it not, and to do so took longer.
+        Only the loop is translated from Python: TF-Agents' code needs no translation, and translating it took
+        longer.
         """
         size = self._numbers.batch
         train = tf.autograph.experimental.do_not_convert(self._train_on_part)
@@ -145,7 +147,7 @@ class DqnLearner:
 
 
 def _trajectories(part: Transitions, *, mask: bool) -> Trajectory:
-    """Each transition as two steps, [B, 2, ...], of which the second decides nothing."""
+    """Each transition as two steps, [B, 2, ...]; the second one decides nothing."""
     observation = tf.stack((part.observation, part.next_observation), 1)
     masks = tf.stack((part.mask, part.next_mask), 1)
     kinds = tf.fill(tf.shape(observation)[:2], StepType.MID)

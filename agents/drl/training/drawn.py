@@ -1,7 +1,7 @@
-"""Worlds that are drawn to learn on: clusters of any types, workloads of any load, and beliefs that err.
+"""Random worlds for training: clusters of any types, workloads of any load, and beliefs that err.
 
-A world is a workload, its cluster and what is believed of its jobs; it depends on its seed and the number of
-VMs alone. Units are those of rewards: what first fit comes to in the same world.
+A world is a workload, its cluster and the beliefs about its jobs; it depends on its seed and the number of
+VMs alone. Units are those of rewards: the results of first fit in the same world.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ _CPUS, _GIB_PER_CPU = (2, 4, 8, 12, 16, 32, 64, 128), (2, 4, 8)
 
 
 class DrawnWorld(NamedTuple):
-    """A workload, a cluster, and what may be expected of the jobs."""
+    """A workload, a cluster, and the expectations about the jobs."""
 
     workload: Workload
     vms: tuple[Vm, ...]
@@ -39,7 +39,7 @@ class DrawnWorld(NamedTuple):
 
 
 def draw_world(spec: DrawnSpec, vms: int, seed: int) -> DrawnWorld:
-    """The world of that seed with so many VMs; of those that come by chance, the first where any job fits."""
+    """The world of that seed with `vms` VMs: the first random one in which any job fits."""
     random = np.random.default_rng((seed, vms))
     while True:
         world = _draw(spec, vms, seed, random)
@@ -56,7 +56,7 @@ def _draw(spec: DrawnSpec, vms: int, seed: int, random: np.random.Generator) -> 
 
 
 def episode_of_world(world: DrawnWorld, unknown: float) -> Episode:
-    """The world as an episode, with what first fit comes to as its units."""
+    """The world as an episode, with the results of first fit as its units."""
     profiles = load_profiles()
     jobs = jobs_of(world.workload, profiles)
     refused = refusals(jobs, world.vms)
@@ -69,7 +69,7 @@ def episode_of_world(world: DrawnWorld, unknown: float) -> Episode:
 
 
 def _cluster(random: np.random.Generator, count: int, *, pooled: bool) -> tuple[Vm, ...]:
-    """VMs of up to five types, of which the cores cost about the same, or not at all."""
+    """VMs of up to five types, at about the same price per core, or at independent ones."""
     kinds = int(random.integers(1, min(5, count), endpoint=True))
     cpus = random.choice(_CPUS, kinds, p=np.array([3, 6, 5, 4, 2, 1, 1, 1]) / 23)
     gib = cpus * random.choice(_GIB_PER_CPU, kinds, p=[0.25, 0.5, 0.25])

@@ -1,4 +1,4 @@
-"""What a network has learned, on workloads that it is never trained on."""
+"""Evaluation of a network on workloads that it is never trained on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ class Evaluation:
         self._lots: Mapping[str, EpisodeBatch] = worlds.evaluated()
 
     def of(self, weights: SharedWeights | Flat) -> tuple[float, dict[str, dict[str, float]]]:
-        """Minus the return per job, which is to be small, over all; and what there is to tell by workload."""
+        """Minus the return per job over all workloads (smaller is better), and the metrics by workload."""
         told, losses = {}, []
         for name, (episodes, beta) in self._lots.items():
             outcome = play_greedily(self._worlds.weighing(beta), episodes, weights)
@@ -40,7 +40,7 @@ class Evaluation:
 
 
 def units_of(episodes: Sequence[Episode], kind: str) -> FloatArray:
-    """What the episodes' dollars of all jobs, or seconds of one, are told in; [B]."""
+    """Units for the episodes' dollars of all jobs, or seconds of one; [B]."""
     if kind == "seconds":
         return np.array([float(episode.jobs.unit_seconds) for episode in episodes])
     # A unit of dollars is for one job; where it is a dollar, dollars are told.

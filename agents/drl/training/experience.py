@@ -20,7 +20,7 @@ _UNBOUNDED = 1 << 30
 
 
 class Steps(NamedTuple):
-    """What was decided in some episodes, episode after episode: S steps of B episodes with up to M jobs."""
+    """Decisions of some episodes, episode after episode: S steps of B episodes with up to M jobs."""
 
     observation: Float32Array  # [S, L]
     mask: BoolArray  # [S, N + 1]
@@ -40,7 +40,7 @@ class Steps(NamedTuple):
 
 
 class TriedChoices(NamedTuple):
-    """What was tried at some moments of some episodes: S steps in which there was something to choose."""
+    """Trials at some moments of some episodes: S steps with more than one choice."""
 
     observation: Float32Array  # [S, L]
     mask: BoolArray  # [S, N + 1]
@@ -55,7 +55,7 @@ def rules_of(spec: TrainingSpec) -> Rules:
 
 
 def objective_of(spec: TrainingSpec) -> Objective:
-    """What a dollar, a second of duration and a second of completion count in the objective."""
+    """Weights of a dollar, a second of duration and a second of completion in the objective."""
     goal = spec.objective
     completion = (1 - goal.beta) * goal.completion
     duration = 1 - goal.beta - completion
@@ -65,7 +65,7 @@ def objective_of(spec: TrainingSpec) -> Objective:
 
 
 def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) -> Play:
-    """As the training file says; the best actions are taken where nothing is left to chance."""
+    """Playing rules of the training file; the best actions are taken by default."""
     spec = worlds.spec
     return Play(
         masked=spec.mask,
@@ -101,7 +101,7 @@ class EpisodePlayer:
     """Plays as many episodes at once as are given, again and again. Close it when done."""
 
     def __init__(self, worlds: Worlds) -> None:
-        """Arrays are made at the first call, and anew for clusters of another size."""
+        """Arrays are made at the first call, and again for clusters of another size."""
         self._worlds = worlds
         self._rollouts: Rollouts | None = None
 
@@ -114,10 +114,10 @@ class EpisodePlayer:
         choices_only: bool,
         beta: float | None = None,
     ) -> Steps:
-        """Play these episodes, of which there are as many every time, by the network's probabilities.
+        """Play these episodes, the same number every time, by the network's probabilities.
 
-        `choices_only` leaves out the steps in which but one action was allowed. `beta` is how much cost
-        counts, where that is another than in the training file.
+        `choices_only` leaves out the steps with only one legal action. `beta` is the weight of cost, where it
+        differs from that in the training file.
         """
         worlds = self._worlds if beta is None else self._worlds.weighing(beta)
         rollouts = self._begun(worlds, episodes, seeds, steps=None)
@@ -131,7 +131,7 @@ class EpisodePlayer:
         seeds: Sequence[int],
         numbers: ReinforceSpec,
     ) -> TriedChoices:
-        """Play these episodes, of which there are as many every time, and try things on the way."""
+        """Play these episodes, the same number every time, and try alternatives on the way."""
         twice = [episode for episode in episodes for _ in range(2)]
         chances = [seed for seed in seeds for _ in range(2)]
         branching = Branching(numbers.share, numbers.horizon, self._worlds.spec.discount)
@@ -167,7 +167,7 @@ class EpisodePlayer:
 def play_greedily(
     worlds: Worlds, episodes: Sequence[Episode], weights: SharedWeights | Flat
 ) -> EpisodeOutcome:
-    """Play the episodes by the network's best actions; what they came to."""
+    """Play the episodes by the network's best actions; return their outcome."""
     with rollouts_of(worlds, episodes, [0] * len(episodes), 0) as rollouts:
         rollouts.play(network_of(weights), how_to_play(worlds))
         return rollouts.outcome()

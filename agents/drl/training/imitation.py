@@ -24,9 +24,9 @@ Progress = Callable[[int, int, str], None]
 def examples_of(
     worlds: Worlds, imitation: ImitationSpec, kept: Path, progress: Progress
 ) -> dict[int, Examples]:
-    """The teacher's examples by number of VMs; from the file `kept` when they are there already.
+    """The teacher's examples by number of VMs; read from the file `kept` if it exists already.
 
-    PolicyError says what is wrong with the teacher.
+    PolicyError for an invalid teacher.
     """
     if kept.exists():
         with np.load(kept) as arrays:

@@ -1,4 +1,4 @@
-"""What there is to tell of a training run after each of its iterations. How it is drawn is in `board`."""
+"""Record of a training run after each of its iterations. `board` draws it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecord:
-    """How a run stands when it has learned from an iteration, or was evaluated.
+    """State of a run after it learned from an iteration, or was evaluated.
 
     Attributes:
-        iteration: how many iterations are done, of so many `iterations`.
-        seconds: how long the run has taken, with what it took before it was resumed.
+        iteration: number of finished iterations, out of `iterations`.
+        seconds: time that the run has taken, including the time before it was resumed.
         steps: decisions that were learned from, in all; `steps_per_second` in the last iteration,
-            evaluations apart; 0 where the record is of one.
-        training: what the learner tells of its last iteration, by name: `return` (of an episode, on average;
-            REINFORCE) or `reward` (of a step; DQN), `loss`, `steps`, and how much it explores: `entropy` (of
-            the chances of actions, nats; REINFORCE) or `epsilon` (the chance that an action is drawn; DQN).
-            Empty before the first.
-        evaluation: by workload what an evaluation came to, see `Evaluation.of`; the last one's.
-        loss: minus the return per job in it; smaller is better.
+            evaluations apart; 0 in the record of an evaluation.
+        training: the learner's metrics of its last iteration, by name: `return` (of an episode, on average;
+            REINFORCE) or `reward` (of a step; DQN), `loss`, `steps`, and the amount of exploration: `entropy`
+            (of the probabilities of actions, nats; REINFORCE) or `epsilon` (the probability that an action is
+            random; DQN). Empty before the first iteration.
+        evaluation: results of the last evaluation by workload, see `Evaluation.of`.
+        loss: minus the return per job in that evaluation; smaller is better.
         evaluated: whether the evaluation was made at this iteration: nothing else in the record is new.
         best_loss: the smallest `loss` so far, of the iteration `best_iteration`.
     """
@@ -37,7 +37,7 @@ class TrainingRecord:
 
     @property
     def exploration(self) -> float | None:
-        """How much is explored, in the learner's own measure; None before the first iteration."""
+        """Amount of exploration, in the learner's own measure; None before the first iteration."""
         return self.training.get("entropy", self.training.get("epsilon"))
 
 

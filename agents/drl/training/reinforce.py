@@ -76,27 +76,27 @@ class ReinforceLearner:
         return self._train[vms](episode)
 
     def graphs(self) -> int:
-        """How many graphs TensorFlow has made to learn with: one for each size of clusters."""
+        """Number of graphs that TensorFlow has made to learn with: one for each size of clusters."""
         return sum(train.experimental_get_tracing_count() for train in self._train.values())
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:
-        """All that TensorFlow keeps of the learner."""
+        """TensorFlow's variables of the learner."""
         return tf.train.Checkpoint(agent=self.agent)
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """What there is to keep beside that: nothing, every iteration plays anew."""
+        """Arrays to save beside TensorFlow's variables: none, since every iteration plays new episodes."""
         return {}
 
     def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore the state returned by `arrays`."""
 
     def close(self) -> None:
         """End the threads."""
         self._player.close()
 
     def learn(self, number: int) -> tuple[int, dict[str, float]]:
-        """Do the iteration of that number; the number of the next one, and what there is to tell."""
+        """Run iteration `number`; return the number of the next one, and the metrics."""
         spec, counts = self._worlds.spec, self._numbers
         share = number / spec.iterations
         self._rate.assign(spec.learning_rate.at(share))
@@ -184,7 +184,7 @@ class ReinforceLearner:
 
 
 def alike(advantages: FloatArray, group: IntArray) -> FloatArray:
-    """With the same spread in each group: a world in which much is to be lost counts no more than others."""
+    """Scale advantages to the same spread in each group, so that worlds of large losses count like others."""
     count = np.maximum(np.bincount(group), 1)
     spread = np.sqrt(np.bincount(group, advantages**2) / count)
     scaled: FloatArray = advantages / np.maximum(spread, 1e-8)[group]
@@ -194,23 +194,23 @@ def alike(advantages: FloatArray, group: IntArray) -> FloatArray:
 def _compiled(agent: _Agent) -> Any:
     """The agent's learning as one graph for any number of steps.
 
-    Left to itself TensorFlow makes the first call's for its number of steps alone, which rounds otherwise: a
-    run that was resumed would end with other weights. Nothing there branches by what is computed, so that its
-    Python, and TF-Agents', need not be translated, which took most of a short run's time.
+    By default TensorFlow compiles the first call's graph for its number of steps alone, which rounds
+    differently: a resumed run would end with other weights. No branch there depends on computed values, so
+    its Python, and that of TF-Agents, needs no translation, which took most of a short run's time.
     """
     signature = [_of_any_length(agent.training_data_spec)]
     return tf.function(agent.train, input_signature=signature, autograph=False)
 
 
 def _of_any_length(step: Trajectory) -> Trajectory:
-    """What a row of steps is, [1, T, ...], of which each is as given."""
+    """Spec of a row of steps, [1, T, ...], from the spec of one step."""
     return tf.nest.map_structure(lambda of: tf.TensorSpec((1, None, *of.shape), of.dtype), step)
 
 
 def advantages_of(by_job: FloatArray, rollouts: int, discount: float) -> FloatArray:
-    """Of rewards by job, [B, M], the discounted returns from each job on, less the others' mean in the group.
+    """Discounted returns from each job on, of rewards by job, [B, M], less the others' mean in the group.
 
-    Rows are groups of so many episodes of one workload, one after the other.
+    Rows are groups of equal size, each of episodes of one workload, one after the other.
     """
     returns = np.zeros_like(by_job)
     total = np.zeros(len(by_job))

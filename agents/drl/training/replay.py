@@ -30,7 +30,7 @@ class ReplayBuffer:
     """The latest transitions, as many as there is room for."""
 
     def __init__(self, capacity: int, length: int, vms: int) -> None:
-        """Room for observations of so many numbers and for so many VMs."""
+        """Allocate the buffer for observations of a given length and for a given number of VMs."""
         self._kept = Transitions(
             observation=np.zeros((capacity, length), np.float32),
             mask=np.zeros((capacity, vms + 1), np.bool_),
@@ -43,34 +43,34 @@ class ReplayBuffer:
         self._written = 0
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of stored transitions."""
         return min(self._written, len(self._kept.action))
 
     def add(self, new: Transitions) -> None:
-        """Keep these, no more than there is room for, and forget as many of the oldest when it is full."""
+        """Store these, no more than there is room for, and drop as many of the oldest when it is full."""
         places = (self._written + np.arange(len(new.action))) % len(self._kept.action)
         for array, values in zip(self._kept, new, strict=True):
             array[places] = values
         self._written += len(new.action)
 
     def sample(self, random: np.random.Generator, count: int) -> Transitions:
-        """So many of them, all equally likely, some perhaps more than once."""
+        """Random transitions, all equally likely, some perhaps more than once."""
         chosen = random.integers(0, len(self), count)
         return Transitions(*(array[chosen] for array in self._kept))
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All there is, to keep it."""
+        """Full contents, to save them."""
         return {**self._kept._asdict(), "written": np.array(self._written)}
 
     def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore the state returned by `arrays`."""
         for name, array in self._kept._asdict().items():
             array[:] = arrays[name]
         self._written = int(arrays["written"])
 
 
 def transitions_of(record: Record, steps: int) -> Transitions:
-    """All transitions over so many steps that a record holds; over fewer, where it or the episode ends."""
+    """All transitions over n steps that a record holds; over fewer, where it or the episode ends."""
     used = np.arange(record.actions.shape[1]) < record.length[:, None]
     row, at = np.nonzero(used)
     reward, discount = np.zeros(len(row), np.float32), np.ones(len(row), np.float32)

@@ -1,4 +1,4 @@
-"""What a teacher decides, as examples to learn from: it is watched in the simulator, without TensorFlow."""
+"""A teacher's decisions as examples to learn from, recorded in the simulator, without TensorFlow."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,7 +31,7 @@ class Examples(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """A teacher, by name and options, on a workload and seed of a cluster, and what it may expect."""
+    """A teacher, by name and options, on a workload and seed of a cluster, with its expectations."""
 
     teacher: str
     options: dict[str, object]
@@ -45,7 +45,7 @@ class Lesson(NamedTuple):
 
 
 class _WatchedTeacher:
-    """A policy that decides as the teacher does, while it is written down what it saw and chose."""
+    """A policy that decides as the teacher does, and records the teacher's observations and choices."""
 
     def __init__(
         self, teacher: Policy, options: ObservationOptions, considered: int, waiting: float | None
@@ -73,7 +73,7 @@ class _WatchedTeacher:
         return before == self._waited
 
     def _pass_over(self, view: ClusterView, queue: Sequence[PlacementRequest], count: int) -> None:
-        """Write down that the oldest jobs, so many, were not placed; it was a choice of those that fit."""
+        """Record that the `count` oldest jobs were not placed; for those that fit, that was a choice."""
         for number in range(count if self._waiting is None else 0):
             self._write_down(view, _shown(queue, number), ())
 
@@ -126,7 +126,7 @@ def watch(lesson: Lesson) -> Examples:
 
 
 def watch_all(lessons: Sequence[Lesson], processes: int) -> Iterator[Examples]:
-    """The examples of all lessons, in their order, from so many processes."""
+    """The examples of all lessons, in their order, computed by several processes."""
     if processes == 1:
         yield from map(watch, lessons)
         return

@@ -1,4 +1,4 @@
-"""A training run: learn, evaluate, keep the best, tell what came of it. How is learned is in the learners."""
+"""A training run: learn, evaluate, save the best policy, report results. The learners implement learning."""
 
 import contextlib
 import json
@@ -38,26 +38,26 @@ Progress = Callable[[int, int, str], None]
 
 
 class Learner(Protocol):
-    """What learns: `ReinforceLearner` or `DqnLearner`."""
+    """Interface of a learner: `ReinforceLearner` or `DqnLearner`."""
 
     agent: Any
     network: ScoreNetwork
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:
-        """All that TensorFlow keeps of it."""
+        """TensorFlow's variables of it."""
         ...
 
     def arrays(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        """What else there is to keep."""
+        """Further arrays to save."""
         ...
 
     def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Take back what `arrays` gave."""
+        """Restore the state returned by `arrays`."""
         ...
 
     def learn(self, number: int) -> tuple[int, dict[str, float]]:
-        """Learn from the iteration of that number on; the number of the next, and what there is to tell."""
+        """Learn from iteration `number` on; return the number of the next one, and the metrics."""
         ...
 
     def close(self) -> None:
@@ -66,12 +66,12 @@ class Learner(Protocol):
 
 
 class DivergedError(ArithmeticError):
-    """Training came to what is no number; the text says when, and what to change."""
+    """Training produced a value that is not a number; the text names the iteration and a remedy."""
 
 
 @dataclass
 class _Run:
-    """Where a run stands."""
+    """State of a run."""
 
     iteration: int = 0
     seconds: float = 0.0
@@ -120,7 +120,7 @@ def train(
 
 
 def _say_nothing(done: int, total: int, what: str) -> None:
-    """Nobody asked for progress."""
+    """Ignore progress."""
 
 
 def _compute_alike() -> None:
@@ -135,9 +135,9 @@ def _compute_alike() -> None:
 
 
 def _claim(out: Path, spec: TrainingSpec, *, resume: bool) -> None:
-    """Write the config down; a run is resumed with nothing else than it was begun with.
+    """Write the config down; a run is resumed only with the config that it was begun with.
 
-    One that ended before its first checkpoint may be resumed, or begun anew.
+    One that ended before its first checkpoint may be resumed, or begun again.
     """
     path, run = out / "config.yaml", out / "run"
     if checkpoints.exists(run / "checkpoints") and not resume:
@@ -157,7 +157,7 @@ def _claim(out: Path, spec: TrainingSpec, *, resume: bool) -> None:
 
 
 def learner_of(worlds: Worlds) -> Learner:
-    """What learns as the training file says, with fresh weights or those it starts from."""
+    """The learner of the training file, with fresh weights or those it starts from."""
     spec = worlds.spec
     hidden, seed = spec.network.hidden, spec.seed
     weights: SharedWeights | Flat
@@ -243,7 +243,7 @@ def _learn(
 
 
 def _diverged(iteration: int, what: str, spec: TrainingSpec) -> DivergedError:
-    """What to say where an iteration came to what is no number."""
+    """Error for an iteration that produced a value that is not a number."""
     rate = spec.learning_rate.at(iteration / spec.iterations)
     return DivergedError(
         f"training diverged at iteration {iteration}: {what}. Take a smaller learning_rate (it was "
@@ -252,7 +252,7 @@ def _diverged(iteration: int, what: str, spec: TrainingSpec) -> DivergedError:
 
 
 def _is_due(run: _Run, spec: TrainingSpec) -> bool:
-    """Whether an evaluation is: at the beginning, at the end, and whenever so many iterations have passed."""
+    """Whether an evaluation is due: at the beginning, at the end, and at regular intervals."""
     if not run.history:
         return True
     last, every = int(run.history[-1]["iteration"]), spec.evaluation.every
@@ -281,7 +281,7 @@ def _evaluate(
 def _averaged(
     average: SharedWeights | Flat, weights: SharedWeights | Flat, share: float
 ) -> SharedWeights | Flat:
-    """The average, of which so much stays, moved towards the weights; float32 as they are."""
+    """The average, moved towards the weights by 1 - `share`; float32 as they are."""
     pairs = zip(average, weights, strict=True)
     return type(average)(*((share * old + (1 - share) * new).astype(np.float32) for old, new in pairs))
 

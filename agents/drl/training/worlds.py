@@ -31,7 +31,7 @@ def random_of(spec: TrainingSpec, stream: int, number: int) -> np.random.Generat
 
 
 class EpisodeBatch(NamedTuple):
-    """Episodes on clusters of one size, and how much cost counts in them."""
+    """Episodes on clusters of one size, and the weight of cost in them."""
 
     episodes: list[Episode]
     beta: float
@@ -39,10 +39,10 @@ class EpisodeBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Worlds:
-    """What there is to train on, by workload, or drawn; and what is seen of it.
+    """Training worlds, by workload or random, and the observation of them.
 
-    Drawn worlds have clusters of several sizes; what needs one size, such as a SavedModel, takes that of the
-    training file's `cluster`.
+    Random worlds have clusters of several sizes; a consumer that needs one size, such as a SavedModel, uses
+    that of the training file's `cluster`.
     """
 
     spec: TrainingSpec
@@ -52,7 +52,7 @@ class Worlds:
 
     @property
     def vms(self) -> int:
-        """How many there are."""
+        """Number of VMs."""
         return len(self.cluster)
 
     @property
@@ -66,7 +66,7 @@ class Worlds:
         return features_of(self.observation.layout)
 
     def weighing(self, beta: float) -> "Worlds":
-        """The same where cost counts so much."""
+        """The same with `beta` as weight of cost."""
         goal = self.spec.objective.model_copy(update={"beta": beta})
         spec = self.spec.model_copy(update={"objective": goal})
         return replace(self, spec=spec, observation=replace(self.observation, beta=beta))
@@ -81,7 +81,7 @@ class Worlds:
         return EpisodeBatch([self._drawn_episode(drawn, vms, int(seed)) for seed in seeds], beta)
 
     def watched(self, count: int) -> list[tuple[DrawnWorld, float]]:
-        """So many drawn worlds, each with a beta, in which a teacher is to be watched."""
+        """Random worlds, each with a beta, in which a teacher is to be watched."""
         if (drawn := self.spec.drawn) is None:
             return []
         random = random_of(self.spec, TEACHING, 0)
@@ -133,7 +133,7 @@ class Worlds:
 
 
 def worlds_of(spec: TrainingSpec) -> Worlds:
-    """Read the workloads and the cluster; ConfigError or WorkloadError say what is wrong with them."""
+    """Read the workloads and the cluster; ConfigError or WorkloadError for invalid ones."""
     seen = spec.observation
     options = ObservationOptions(
         seen.name, seen.types, seen.upcoming, seen.unknown_seconds, spec.objective.beta

@@ -1,6 +1,6 @@
-"""The report on decisions where nobody tuned anything: tables, verdicts and pictures, all from the runs.
+"""The report on decisions on untuned ground: tables, verdicts and pictures, all from the runs.
 
-The experiments are in `decisions.py`.
+The experiments are in `runs.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _GOAL_SEEDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is run."""
+    """Extent of the runs."""
 
     seeds: int = 3
     small: int = 12
@@ -194,7 +194,7 @@ def _summary(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
 
 
 def _verdicts(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
-    """Which rule is broken where."""
+    """Broken rules, by case and policy."""
     labels = [who.label for who in JUDGED]
     lines = [
         f"Rules that are broken, belief {belief}:",
@@ -211,7 +211,7 @@ def _verdicts(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
 
 
 def _cases(found: Mapping[str, Mapping[str, Mean]], limits: Sequence[CaseLimit]) -> str:
-    """Case by case: cost of everybody, beside the limit."""
+    """Cost of all policies case by case, beside the limit."""
     labels = [who.label for who in POLICIES]
     lines = [
         f"## Dollars by case, belief {BELIEFS[1]}, and the limit",
@@ -232,7 +232,7 @@ def _cases(found: Mapping[str, Mapping[str, Mean]], limits: Sequence[CaseLimit])
 
 
 def _small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> str:
-    """How far policies are from the optimum of small instances."""
+    """Distance of policies from the optimum of small instances."""
     comes, at_once = (_above(runs, limits, at_once=way) for way in (False, True))
     proven, proven_at_once = (
         sum(limit.proven for limit in limits if limit.case == few_case(limit.seed, at_once=way))
@@ -266,7 +266,7 @@ def _small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> str:
 def _above(
     runs: Sequence[PolicyRun], limits: Sequence[CaseLimit], *, at_once: bool
 ) -> dict[str, list[float]]:
-    """By policy, by what share each instance costs more than its best known schedule."""
+    """Share by which each instance costs more than its best known schedule, by policy."""
     best = {limit.case: limit.best for limit in limits}
     found: dict[str, list[float]] = {}
     for run in runs:

@@ -1,6 +1,6 @@
-"""What is compared where nobody tuned anything: shifted cases, who decides, and rules that should hold.
+"""A comparison on untuned ground: shifted cases, the policies, and rules that should hold.
 
-How it is told is in `report.py`; the cases are in `shifted_cases.py`, a run is the simulator's.
+`report.py` reports it; `shifted_cases.py` defines the cases; the simulator makes each run.
 """
 
 import multiprocessing
@@ -47,7 +47,7 @@ _TRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class PolicyRun:
-    """What came of one policy in a case: dollars, and seconds on average, at the longest and of one job."""
+    """Results of one policy in a case: dollars, and seconds on average, at the longest and of one job."""
 
     case: str
     belief: str
@@ -82,10 +82,10 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """Which rules a policy breaks in a case, all against those that serve first come, first served.
+    """Rules that a policy breaks in a case, all against the policies that serve first come, first served.
 
-    `dearer` and `later` are ratios to the cheapest of them, `longer` is what the longest wait is of what it
-    may be: twice that of `ff` and one mean duration.
+    `dearer` and `later` are ratios to the cheapest of them, `longer` is the ratio of the longest wait to the
+    permitted wait: twice that of `ff` plus one mean duration.
     """
 
     dearer: float
@@ -109,7 +109,7 @@ class RuleVerdict:
 class Task:
     """All policies in a case on a seed under a belief; `sizes` are free there, or not.
 
-    Those of `DRAWING` take part where `drawing` says so.
+    Those of `DRAWING` take part if `drawing` is true.
     """
 
     case: str
@@ -122,7 +122,7 @@ class Task:
 
 
 def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
-    """By case and policy, in order of appearance."""
+    """Means by case and policy, in order of appearance."""
     grouped: dict[str, dict[str, list[PolicyRun]]] = {}
     for run in runs:
         grouped.setdefault(run.case, {}).setdefault(run.policy, []).append(run)
@@ -196,7 +196,7 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
 def play_small(
     count: int, progress: Progress | None = None, workers: int | None = None
 ) -> tuple[list[PolicyRun], list[CaseLimit]]:
-    """So many instances of a few gangs with exact beliefs, as they come and all at once, and their limits."""
+    """Small instances of a few gangs with exact beliefs, as they come and all at once, and their limits."""
     context = multiprocessing.get_context("spawn")
     runs: list[PolicyRun] = []
     limits: list[CaseLimit] = []

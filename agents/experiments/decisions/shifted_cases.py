@@ -1,6 +1,6 @@
 """Workloads and clusters that policies were not tuned on: other durations, loads, sizes and VMs.
 
-Named cases, each a workload by seed and a cluster. What is found on them is told in `report.py`.
+Named cases, each a workload by seed and a cluster. `report.py` reports the findings.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def few_gangs(seed: int, *, at_once: bool = False) -> tuple[Workload, tuple[Vm, 
 
 
 def stretched(workload: Workload, durations: float, arrivals: float = 1.0) -> Workload:
-    """The workload with durations and arrivals so many times as long."""
+    """The workload with durations and arrivals multiplied by a factor."""
     return Workload(
         tuple(
             replace(job, duration=job.duration * durations, submitted_at=job.submitted_at * arrivals)
@@ -161,7 +161,7 @@ def _of_traces() -> list[ShiftedCase]:
 
 
 def vms_of_types(types: "tuple[tuple[str, int, int, float], ...]", each: int) -> tuple[Vm, ...]:
-    """So many VMs of each type (name, cpus, GiB, dollars per hour)."""
+    """VMs of each type, with their number (name, cpus, GiB, dollars per hour)."""
     return tuple(
         Vm(f"{name}-{number}", f"{name}-{number}", name, Resources.of(cpus, gib * _MIB_PER_GIB), price)
         for name, cpus, gib, price in types
@@ -207,7 +207,7 @@ def _drawn(
     draw: Callable[[int, int | None], Workload],
     durations: Callable[[np.random.Generator, int], NDArray[np.float64]],
 ) -> Callable[[int, int | None], Workload]:
-    """The workload with durations drawn anew, whatever its jobs' types and sizes are."""
+    """The workload with new random durations, independent of its jobs' types and sizes."""
 
     def drawn(seed: int, count: int | None) -> Workload:
         workload = draw(seed, count)

@@ -1,1 +1,1 @@
-"""Policies on clusters whose VMs come and go."""
+"""Policies on elastic clusters."""

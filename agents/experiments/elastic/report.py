@@ -1,4 +1,4 @@
-"""The report on VMs that come and go: tables, what stands out, and the picture. Runs are in `runs.py`."""
+"""The report on elastic VMs: tables, the main findings, and the picture. `runs.py` makes the runs."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ def _cell(value: Statistic, digits: int) -> str:
 
 
 def findings(found: Found) -> str:
-    """What our policies save against each partner, at no longer a completion."""
+    """Savings of our policies against each partner, at no longer a completion."""
     ours = [setup for setup in found if setup not in AIMS and not setup.startswith(("fixed", "like"))]
     lines = []
     for partner, aim in AIMS.items():
@@ -158,7 +158,7 @@ takes minutes for it.
 
 
 def about(runs: Sequence[ElasticRun]) -> str:
-    """What is to be known of a scene before its tables."""
+    """Introduction to a scene before its tables."""
     fixed = {run.setup: run.vms for run in runs if run.setup.startswith("fixed")}
     bound = _statistic([run.numbers["bound"] for run in runs])
     said = f"No schedule pays less than {_cell(bound, 1)} dollars: perfect packing, nothing idle, no boots."

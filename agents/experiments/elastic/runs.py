@@ -1,6 +1,6 @@
-"""What is compared on VMs that come and go: workloads, clusters as pools, and who decides and keeps.
+"""A comparison on elastic VMs: workloads, clusters as pools, policies and idle policies.
 
-How it is told is in `report.py`; a run is the simulator's.
+`report.py` reports it; the simulator makes each run.
 """
 
 import math
@@ -35,7 +35,7 @@ _LONGEST = ("Facebook week", "Facebook day", "Facebook day, every keeper", "Alib
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Who decides, and who keeps idle VMs; `fixed` VMs are always there: for the peak, or for the mean."""
+    """A policy and an idle policy; `fixed` VMs are always there: for the peak, or for the mean."""
 
     label: str
     policy: Contender
@@ -58,7 +58,7 @@ class ElasticScene:
 
 @dataclass(frozen=True, slots=True)
 class ElasticRun:
-    """What came of one run: numbers of `Result`, and parts of its bill."""
+    """Results of one run: numbers of `Result`, and parts of its bill."""
 
     scene: str
     boot: int
@@ -190,9 +190,9 @@ def pools_of(vms: Sequence[Vm], boot: float) -> tuple[Vm, ...]:
 
 
 def for_the_mean(vms: Sequence[Vm], workload: Workload, options: SimulationOptions) -> tuple[Vm, ...]:
-    """So many of the VMs, of all types, that they have the cores which are used on average; all jobs fit.
+    """VMs of all types with the mean number of used cores in all; all jobs fit.
 
-    A tenth more at a time until they do.
+    The number grows by a tenth at a time until they do.
     """
     jobs = jobs_of(workload, options.profiles)
     seconds = max(job.submitted_at + (job.expected_duration or 0.0) for job in jobs) - jobs[0].submitted_at

@@ -1,4 +1,4 @@
-"""The report on whether estimates come true: how many starts, ends and costs are within the intervals."""
+"""The report on the accuracy of estimates: the share of starts, ends and costs within the intervals."""
 
 import statistics
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def report(
 
 
 def coverage(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> float:
-    """The share of the truth that is within what was told, or what was only drawn; of one job or more."""
+    """Share of true values within the `mended` (reported) or the sampled intervals; of one job or more."""
     number = list(SLACKS).index(of)
     held = [
         (each.told if mended else each.drawn)[number].holds(each.came[number], BESIDE[of]) for each in found
@@ -61,7 +61,7 @@ def over_seeds(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> Stati
 
 
 def table(found: Sequence[EstimatedJob]) -> str:
-    """A Markdown table: a row for each policy and kind of jobs, drawn and told."""
+    """A Markdown table: a row for each policy and kind of jobs, sampled and reported."""
     lines = [
         "| policy | jobs | number | told | start (%) | end (%) | cost (%) | start, width (s) |",
         "|---|---|---:|---|---:|---:|---:|---:|",
@@ -112,7 +112,7 @@ def findings(found: Sequence[EstimatedJob]) -> str:
 
 
 def draw(found: Sequence[EstimatedJob], path: Path) -> None:
-    """Draw what was told of starts beside what came, a panel for each policy, into a PNG file."""
+    """Draw reported against actual starts, a panel for each policy, into a PNG file."""
     from matplotlib.figure import Figure  # a second to import, and only pictures need it
 
     figure = Figure(figsize=(11, 4.8), layout="constrained")

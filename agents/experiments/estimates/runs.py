@@ -1,8 +1,8 @@
-"""Whether estimates come true: made when jobs are submitted, of what is believed then, held to what comes.
+"""Accuracy of estimates: made at a job's submission from the beliefs at that time, compared with the outcome.
 
-A day of Facebook's arrivals is simulated under a policy; of a part of the jobs it is played forward, at the
-moment of their submission, what the daemon would play forward then. Nothing of what is true is in that: view
-and queue are what the policy is shown. How it is told is in `report.py`.
+A day of Facebook's arrivals is simulated under a policy; for some of the jobs, at the moment of their
+submission, the same forecast is played that the daemon would play then. It contains no truth: view and queue
+are those passed to the policy. `report.py` reports the results.
 """
 
 import multiprocessing
@@ -41,10 +41,10 @@ BESIDE = {"start": 2.0, "end": 2.0, "cost": 0.0}
 
 @dataclass(frozen=True, slots=True)
 class EstimatedJob:
-    """A job at its submission (seconds): what was drawn of it and told then, and what came, by `SLACKS`.
+    """A job at its submission (seconds): its sampled and reported estimates, and the outcome, by `SLACKS`.
 
-    Starts and ends are in seconds since its submission, costs in dollars. `waits`: whether it has waited, or
-    was told that it might.
+    Starts and ends are in seconds since its submission, costs in dollars. `waits`: whether the job waited, or
+    was forecast to wait.
     """
 
     policy: str
@@ -56,12 +56,12 @@ class EstimatedJob:
 
     @property
     def waits(self) -> bool:
-        """Whether there was anything to tell of its start."""
+        """Whether the job waited, or was forecast to wait."""
         return max(self.came[0], self.drawn[0].high) > BESIDE["start"]
 
 
 class _ForecastingPolicy:
-    """A policy, and what is played forward when it is first shown one of the jobs that are estimated."""
+    """A policy that also plays a forecast when it first sees one of the estimated jobs."""
 
     def __init__(self, name: str, every: int) -> None:
         self._name, self._policy, self._every = name, create(name), every
@@ -70,7 +70,7 @@ class _ForecastingPolicy:
         self.drawn: dict[str, list[JobOutlook]] = {}
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """What the policy decides."""
+        """Return the policy's decision."""
         for request in reversed(queue):  # the newest come last
             if request.job.id in self._seen:
                 break
@@ -88,7 +88,7 @@ class _ForecastingPolicy:
 def play(
     seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
 ) -> list[EstimatedJob]:
-    """What was estimated of the jobs of each policy and seed; a process for each core."""
+    """Estimate the jobs of each policy and seed; one process per core."""
     tasks = [
         (policy, seed, jobs, every) for policy in POLICIES for seed in range(FIRST_SEED, FIRST_SEED + seeds)
     ]
@@ -113,7 +113,7 @@ def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[Estim
 
 
 def mended(policy: str, seed: int, drawn: dict[str, list[JobOutlook]], result: Result) -> list[EstimatedJob]:
-    """What the daemon would have told at each time, which learns of a job when it starts and when it ends."""
+    """Estimates as the daemon would report them, with calibration on the starts and ends so far."""
     calibrations = [Calibration(slack) for slack in SLACKS.values()]
     jobs = {job.name: job for job in result.jobs if job.name in drawn}
     intervals = {

@@ -1,4 +1,4 @@
-"""What Islam 2022 claims of its results, and what trained policies should reach here; judged by numbers."""
+"""Claims of Islam 2022 about its results, and targets for trained policies here; judged by numbers."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _FOR_COST = "reinforce:beta=1.0"
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A statement, what was found about it, and whether that bears it out."""
+    """A statement, the finding about it, and whether the finding supports it."""
 
     statement: str
     found: str
@@ -28,7 +28,7 @@ class JudgedClaim:
 
 
 def claims(found: Found) -> list[JudgedClaim]:
-    """The paper's claims (7.2 to 7.6) of what policies do, judged by the runs at both densities."""
+    """The paper's claims (7.2 to 7.6) about policies, judged by the runs at both densities."""
     normal, burst = found["normal"], found["burst"]
     judged = [
         _cheaper_in_burst(burst),
@@ -51,7 +51,7 @@ def learning_claims(curves: Sequence[LearningCurve]) -> list[JudgedClaim]:
 
 
 def aims(found: Found, larger: Found) -> list[JudgedClaim]:
-    """What trained policies should reach, judged by the runs on the paper's cluster and on larger ones."""
+    """Targets for trained policies, judged by the runs on the paper's cluster and on larger ones."""
     judged = [_below_baselines(found[pattern], pattern, _COST, 0.0) for pattern in found]
     burst = found["burst"]
     judged.append(_below_baselines(burst, "burst", _COST, 0.1, ("rr", "rrc", "ff", "aep")))
@@ -209,7 +209,7 @@ def _below_baselines(
     names: Sequence[str] = _BASELINES,
     own: str | None = None,
 ) -> JudgedClaim:
-    """The policy is below the best of these baselines by so much (a negative share: above).
+    """Claim that the policy is below the best of these baselines by a share (negative: above).
 
     Without a name it is the trained policy that is best by the metric.
     """

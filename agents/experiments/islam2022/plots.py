@@ -1,4 +1,4 @@
-"""The pictures of the report on Islam 2022. What they show is computed in `report.py`."""
+"""The pictures of the report on Islam 2022. `report.py` computes their data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

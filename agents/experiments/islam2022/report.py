@@ -1,7 +1,7 @@
-"""The report on Islam 2022: counterparts of its Fig. 4 to 9, and which of its claims hold here.
+"""The report on Islam 2022: counterparts of its Fig. 4 to 9, and the claims that hold here.
 
-Everything that it says of results is computed from them. The experiments are in `runs.py`, what is
-claimed or aimed at in `claims.py`.
+All its statements about results are computed from them. `runs.py` runs the experiments, `claims.py` defines
+claims and targets.
 """
 
 from collections.abc import Sequence
@@ -59,12 +59,12 @@ def report(
     belief: Belief | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Run all experiments, write islam2022.md and its pictures into the folder; returns the path.
+    """Run all experiments, write islam2022.md and its pictures into the folder; return the path.
 
-    The paper's set-up is run under exact knowledge, as the paper has it, and under `belief`, larger clusters
-    under `belief` alone. `curves` are folders of training runs with the paper's rewards; without any, what
-    the folder's report says of earlier ones stays. `jobs` is another number of jobs than 50 and 100.
-    ConfigError and PolicyError say what is wrong with the input.
+    The paper's set-up is run under exact knowledge, as in the paper, and under `belief`; larger clusters run
+    under `belief` alone. `curves` are folders of training runs with the paper's rewards; without any, the
+    section of the folder's report on earlier ones stays. `jobs` is another number of jobs than 50 and 100.
+    ConfigError and PolicyError for an invalid input.
     """
     read = [curve for run in curves for curve in read_curves(run)]
     belief = belief or Belief()
@@ -94,7 +94,7 @@ def report(
 
 
 def learned_rules(text: str) -> str:
-    """What a report says from `RULES` on, which training runs have shown; empty where there is none."""
+    """Section of a report from `RULES` on, measured by training runs; empty if absent."""
     at = text.find(f"\n{RULES}\n")
     return text[at + 1 :] if at >= 0 else ""
 
@@ -112,7 +112,7 @@ def _pattern(
 
 
 def _table(policies: Policies, known: Policies | None = None) -> str:
-    """A row for each policy; with what it did under exact knowledge beside it, if given."""
+    """A row for each policy; beside it the results under exact knowledge, if given."""
     titles = [title for title, _ in _METRICS.values()]
     if known is not None:
         titles += [f"{_METRICS[metric][0]}, `exact`" for metric in _BESIDE]
@@ -142,7 +142,7 @@ def _judged(statements: Sequence[JudgedClaim]) -> str:
 
 
 def _beside(known: Sequence[JudgedClaim], believed: Sequence[JudgedClaim], belief: Belief) -> str:
-    """What is claimed, judged under exact knowledge and under the belief."""
+    """Table of claims, judged under exact knowledge and under the belief."""
     rows = [
         (
             one.statement,

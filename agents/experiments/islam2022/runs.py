@@ -1,6 +1,6 @@
 """The experiments of Islam 2022, 7: trained policies and baselines on its cluster, and on larger ones.
 
-What is made of the runs is in `report.py`, the pictures are in `plots.py`.
+`report.py` reports the runs, `plots.py` draws them.
 """
 
 import json
@@ -46,7 +46,7 @@ PATTERNS = ("normal", "burst")
 
 @dataclass(frozen=True, slots=True)
 class PaperSetting:
-    """Where policies are compared: a pattern of arrivals, the paper's or one `times` as heavy, and VMs."""
+    """Setting of a comparison: a pattern of arrivals, the paper's or one `times` as heavy, and VMs."""
 
     pattern: str
     times: int
@@ -56,7 +56,7 @@ class PaperSetting:
 
     @property
     def name(self) -> str:
-        """As tables show it."""
+        """Name in tables."""
         return self.pattern if self.times == 1 else f"{self.pattern} x {self.times}, {len(self.vms)} VMs"
 
 
@@ -128,7 +128,7 @@ def play_one(
 
 @dataclass(frozen=True, slots=True)
 class LearningCurve:
-    """How a training run went: the mean return of its evaluations."""
+    """Learning curve of a training run: the mean return of its evaluations."""
 
     algorithm: str
     pattern: str
@@ -173,7 +173,7 @@ def _curve(config: Mapping[str, Any], history: Sequence[Mapping[str, float]], wo
 
 
 def _setup(config: Mapping[str, Any]) -> str:
-    """In words, `flat network, paper observation` in the paper's set-up."""
+    """Set-up in words, `flat network, paper observation` for the paper's."""
     said = f"{config['network']['kind']} network, {config['observation']['name']} observation"
     entropy = ((config.get("reinforce") or {}).get("entropy") or {}).get("first", 0.0)
     return f"{said}, entropy" if entropy > 0 else said

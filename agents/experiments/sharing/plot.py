@@ -1,4 +1,4 @@
-"""Pictures of what queues or users held over the time of a run, beside their fair parts."""
+"""Pictures of the shares that queues or users held over the time of a run, beside their fair shares."""
 
 from collections.abc import Mapping
 from pathlib import Path

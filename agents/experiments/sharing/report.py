@@ -1,4 +1,4 @@
-"""The report on orders of jobs: a table for each workload, and what stands out. Runs are in `sharing.py`."""
+"""The report on orders of jobs: a table for each workload, and the main findings. Runs are in `runs.py`."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
 
 
 def measured_apart(text: str) -> str:
-    """What a report says from `APART` on, which other commands have measured; empty where there is none."""
+    """Section of a report from `APART` on, measured by other commands; empty if absent."""
     at = text.find(f"\n{APART}\n")
     return text[at:] if at >= 0 else ""
 
@@ -86,9 +86,9 @@ def table(found: Found) -> str:
 
 
 def findings(found: Found, aim: float | None = None) -> str:
-    """What fairness costs each policy, and how many deadlines the order of deadlines meets.
+    """Cost of fairness for each policy, and the percentage of deadlines met in deadline order.
 
-    `aim` is how many of them it should meet, in per cent, where that is asked.
+    `aim` is the target percentage, where there is one.
     """
     lines = []
     for policy in dict.fromkeys(policy for _, policy in found):

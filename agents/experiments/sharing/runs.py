@@ -1,6 +1,6 @@
-"""Orders of jobs with policies: workloads of users, clusters, and what came of each run.
+"""Orders of jobs with policies: workloads of users, clusters, and the results of each run.
 
-How that is told is in `report.py`; a run is the simulator's, and how fair it was says `fairness`.
+`report.py` reports them; the simulator makes each run, and `fairness` measures its fairness.
 """
 
 import json
@@ -38,7 +38,7 @@ POLICIES = tuple(Contender(name) for name in ("ff", "aep", "greedy", "reinforce"
 
 @dataclass(frozen=True, slots=True)
 class SharingScene:
-    """Users' jobs on a cluster; `queues` say their weights, and how many seeds are played at most."""
+    """Users' jobs on a cluster; `queues` defines their weights, `seeds` the largest number of seeds."""
 
     name: str
     cluster: str
@@ -53,7 +53,7 @@ class SharingScene:
 
 @dataclass(frozen=True, slots=True)
 class SharingRun:
-    """What came of one run: numbers by name, seconds and dollars."""
+    """Results of one run: numbers by name, seconds and dollars."""
 
     scene: str
     order: str

@@ -1,6 +1,6 @@
 """The report's section on several jobs of a type (Zhao 2023, 3.4) and on gangs (3.5).
 
-What it says of results is computed from them; the experiments are `job_cells` of `zhao2023`.
+All its statements about results are computed from them; `job_cells` in `runs.py` defines the experiments.
 """
 
 import textwrap
@@ -95,7 +95,7 @@ def _started(found: Found) -> str:
 
 
 def _verdict(settings: Mapping[str, Found]) -> str:
-    """Where `oga-conserving` earns most, where another does, and where the best is nearest to the next."""
+    """Settings with `oga-conserving` as best, those with another best, and those with the smallest leads."""
     best, leads = {}, {}
     for what, found in settings.items():
         for value, of in found.items():

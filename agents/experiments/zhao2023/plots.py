@@ -1,4 +1,4 @@
-"""Pictures of OgaSched's bench and of its report; what they show is computed elsewhere."""
+"""Pictures of OgaSched's bench and of its report; other modules compute their data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The report on OgaSched: counterparts of Zhao 2023's figures and tables, and which of its claims hold.
+"""The report on OgaSched: counterparts of Zhao 2023's figures and tables, and the claims that hold here.
 
-Everything that it says of results is computed from them. The experiments are in `zhao2023`.
+All its statements about results are computed from them. `runs.py` runs the experiments.
 """
 
 import textwrap
@@ -42,7 +42,7 @@ _SWEEPS = {"fig3-instances": "instances", "fig3-types": "job types", "fig3-conte
 
 
 def report(folder: Path, seeds: int, alibaba: Path | None = None, progress: Progress | None = None) -> Path:
-    """Run all experiments over so many seeds; writes zhao2023.md and its pictures, returns the path."""
+    """Run all experiments over `seeds` seeds; write zhao2023.md and its pictures; return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     results = run_cells(cells(alibaba), range(seeds), progress=progress)
     regrets = [regret(seed) for seed in range(seeds)]
@@ -213,7 +213,7 @@ The best first step of those tried is {best} for `oga`.
 
 
 def _learning(by_name: dict[str, Found]) -> str:
-    """What `oga-conserving` earns with and without learned y."""
+    """Table of the earnings of `oga-conserving` with and without learned y."""
     lines = ["| setting | eta_0 = 25 | eta_0 = 1e-9 | learning y is worth |", "|---|---:|---:|---:|"]
     for name, found in by_name.items():
         if name.startswith("learning-"):

@@ -1,7 +1,7 @@
-"""The experiments of Zhao 2023 as data, and running them: what is in which figure or table, cell by cell.
+"""The experiments of Zhao 2023 as data, one entry per cell of a figure or table, and their execution.
 
-What is written about them is in `zhao2023_report`. Cells run in processes of their own, each with its seed;
-what comes back of one is small.
+`report.py` reports them. Cells run in processes of their own, each with its seed; the results returned are
+small.
 """
 
 import multiprocessing
@@ -44,7 +44,7 @@ class FigureCell:
 
 @dataclass(frozen=True, slots=True)
 class CellOutcome:
-    """What one policy earned in one cell with one seed."""
+    """Earnings of one policy in one cell with one seed."""
 
     average: float
     overhead: float
@@ -175,7 +175,7 @@ def run_cells(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Every cell with every seed, in so many processes (as many as there are cores); the largest first."""
+    """Run every cell with every seed, in several processes (one per core by default); the largest first."""
     found: Results = {cell: {name: [] for name in cell.policies} for cell in chosen}
     tasks = sorted(((cell, seed) for cell in chosen for seed in seeds), key=lambda task: -_work(task[0]))
     total, done = sum(_work(cell) for cell, _ in tasks), 0
@@ -232,7 +232,7 @@ def regret(seed: int, horizons: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16
 
 
 def _work(cell: FigureCell) -> int:
-    """A measure of how long a cell takes."""
+    """A measure of a cell's running time."""
     options = cell.environment
     edges = options.instances * (options.density or options.types) * options.resources
     slow = 3 if options.request == "total" else 1

@@ -11,7 +11,7 @@ Found = dict[str, dict[str, list[CellOutcome]]]
 
 
 def by_experiment(results: Results) -> dict[str, Found]:
-    """By experiment, what its cells found."""
+    """Results of the cells, by experiment."""
     found: dict[str, Found] = {}
     for cell, outcomes in results.items():
         found.setdefault(cell.experiment, {})[cell.value] = outcomes
@@ -34,7 +34,7 @@ def of_ceiling(outcomes: Sequence[CellOutcome]) -> float:
 
 
 def lead(found: dict[str, list[CellOutcome]], name: str, partner: str) -> str:
-    """By how much a policy earns more than a partner; where that lost, what both earned."""
+    """Share by which a policy earns more than a partner; both earnings where the partner lost."""
     own, other = mean(found[name]), mean(found[partner])
     return f"{own / other - 1:+.1%}" if other > 0 else f"({own:.0f}; partner {other:.0f})"
 
@@ -62,6 +62,6 @@ def averages(found: Found, what: str, names: Sequence[str] = POLICIES) -> str:
 def panel(
     found: Found, names: Sequence[str] = POLICIES
 ) -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
-    """What `draw_averages` draws: values, and for each policy mean and spread at each."""
+    """Data for `draw_averages`: values, and for each policy mean and spread at each."""
     cells = {name: [(mean(of[name]), spread(of[name])) for of in found.values()] for name in names}
     return list(found), cells

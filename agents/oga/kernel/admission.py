@@ -1,6 +1,6 @@
-"""Which tasks start, compiled: a job its minimum of tasks, a task its floor, or nothing (Zhao 2023, 3.5).
+"""Admission of tasks, compiled: a job its minimum of tasks, a task its floor, or nothing (Zhao 2023, 3.5).
 
-Only floors are handed out here; what tasks get beyond them is a projection, in `ascent`.
+Only floors are assigned here; amounts beyond them come from a projection, in `ascent`.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 @njit(entry=True, ieee=True)
 def count_scheduled(graph: Graph, y: FloatArray, arrivals: FloatArray, floor: float, out: IntArray) -> None:
-    """How many tasks of each job, `out` [J], are there and have their floors in y [K, E]."""
+    """Count the present tasks of each job with their floors met in y [K, E], into `out` [J]."""
     out[:] = 0
     for port in range(arrivals.size):
         if arrivals[port] > 0.0 and _met(graph, y, port) >= floor - _ROUNDING:
@@ -39,12 +39,12 @@ def admit(
     begun: IntArray,
     asked: BoolArray,
 ) -> None:
-    """Floors `lower` [K, E] of the tasks that start, and which they are, `admitted` [L].
+    """Write the floors `lower` [K, E] of the tasks that start, and mark these tasks in `admitted` [L].
 
-    Jobs come in the order of `order`, the tasks of one as y meets their floors; a job that cannot have its
-    minimum gets nothing. When all have had their turn, further tasks start where their floors still fit.
-    Ports `first[j]` to `first[j + 1]` are job j's. From `free` [K, R] is taken what tasks have; `met`
-    and `turns` [L], `begun` [J] and `asked` of the widest port are scratch.
+    Jobs come in the order of `order`, the tasks of one in the order in which y meets their floors; a job that
+    cannot have its minimum gets nothing. After all jobs, further tasks start where their floors still fit.
+    Ports `first[j]` to `first[j + 1]` are job j's. The tasks' amounts are subtracted from `free` [K, R];
+    `met` and `turns` [L], `begun` [J] and `asked` of the widest port are scratch.
     """
     lower[:] = 0.0
     admitted[:] = False
@@ -77,7 +77,7 @@ def admit(
 
 @njit(ieee=True)
 def _met(graph: Graph, y: FloatArray, port: int) -> float:
-    """The share of its request that a port has of the resource of which it has least."""
+    """Least share of its requests that a port gets, over resources."""
     least = np.inf
     for k in range(graph.beta.size):
         if graph.bounds[k, port] > 0.0:
@@ -98,7 +98,7 @@ def _reserve(
     lower: FloatArray,
     asked: BoolArray,
 ) -> bool:
-    """Take a task's floor where y gives it most; nothing is taken when it does not fit."""
+    """Reserve a task's floor where y allocates most to it; nothing is reserved when it does not fit."""
     begin, end = graph.port_start[port], graph.port_start[port + 1]
     for k in range(graph.beta.size):
         bound = graph.bounds[k, port]
@@ -125,7 +125,7 @@ def _reserve(
 
 @njit(ieee=True)
 def _release(graph: Graph, port: int, free: FloatArray, lower: FloatArray) -> None:
-    """Give back what a task has."""
+    """Return a task's amounts to `free`."""
     for k in range(graph.beta.size):
         for i in range(graph.port_start[port], graph.port_start[port + 1]):
             edge = graph.edges[i]

@@ -23,10 +23,10 @@ def ascend(
     first: int,
     last: int,
 ) -> None:
-    """`after` [K, E] becomes the projection of y + eta * gradient, `theta` [K, R] its multipliers.
+    """Write the projection of y + eta * gradient into `after` [K, E], its multipliers into `theta` [K, R].
 
-    `gains` [L] and `overheads` [K, L] are what a port's arrivals make of f' and of beta: x_l, and
-    x_l * beta_k where k dominates. `theta` is where the search for them begins; `scratch` is [K, 2, width].
+    `gains` [L] and `overheads` [K, L] are the factors of f' and of beta for a port's arrivals: x_l, and
+    x_l * beta_k where k dominates. The search for `theta` begins at its values; `scratch` is [K, 2, width].
     """
     for k in range(first, last):
         z, a = scratch[k, 0], scratch[k, 1]
@@ -129,9 +129,9 @@ def project_totals(
     """Project z [K, E] onto (5), (6) and totals over instances of at most a_l^k, into `out`, another array.
 
     The projection is clip(z - theta_r - nu_l, 0, a_l). Its multipliers are found one side at a time, each
-    exactly: coordinate ascent on the dual. `theta` [K, R] and `nu` [K, L] are where to start, `sums` [K, L]
-    is scratch. It ends when no port's total is off by more than `tolerance` of its request, or after so many
-    sweeps; what then still exceeds a request is scaled down, so that the result is feasible.
+    exactly: coordinate ascent on the dual. `theta` [K, R] and `nu` [K, L] are the start values, `sums` [K, L]
+    is scratch. It ends when no port's total is off by more than `tolerance` of its request, or after `sweeps`
+    sweeps; totals that then still exceed a request are scaled down, so that the result is feasible.
     """
     for k in range(first, last):
         kept, a = scratch[k, 0], scratch[k, 1]

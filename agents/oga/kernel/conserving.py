@@ -1,7 +1,7 @@
-"""Filling again and again while the prices of overheads are learned: a slot of `oga-conserving`.
+"""Repeated filling while the prices of overheads are learned: a slot of `oga-conserving`.
 
-Prices come of weights, of which each job has one for every resource; they grow where its overhead is largest.
-What is filled at given prices is in `maximum`.
+Prices come from weights; each job has one for every resource; they grow where its overhead is largest.
+`maximum` fills at given prices.
 """
 
 import math
@@ -46,15 +46,15 @@ def conserve(
     growth: float,
     rate: float,
 ) -> int:
-    """Fill tries [2, K, E] in turn, until a round adds less than a share `growth`; return which one is best.
+    """Fill tries [2, K, E] in turn, until a round adds less than a share `growth`; return the best index.
 
-    `arrivals` and `gains` are [L], the latter what multiplies f; `centre`, `softness`, `totals`, `level`,
+    `arrivals` and `gains` are [L], the latter the factors of f; `centre`, `softness`, `totals`, `level`,
     `nu` and `scratch` as for `maximise`. `weights` [K, J] are learned at `rate`, less from round to round.
     There are `least` to `most` rounds. `prices` [2, K, L], `held` [2, K, J] and `there` [J] are scratch.
 
-    What is best begins as the better of shares in proportion to requests and nothing. Filled planes are the
+    The best one begins as the better of shares in proportion to requests and nothing. Filled planes are the
     best at some prices, so that with linear utilities they jump from round to round; so a round may also end
-    between the best and what was filled. The reward is concave, and what lies between is feasible.
+    between the best and the filled plane. The reward is concave, and the points between are feasible.
     """
     resources, chosen = graph.beta.size, 0
     present_jobs(graph, arrivals, there)
@@ -124,7 +124,7 @@ def present_jobs(graph: Graph, arrivals: FloatArray, out: FloatArray) -> None:
 
 @njit(entry=True, ieee=True)
 def overhead_prices(graph: Graph, weights: FloatArray, arrivals: FloatArray, out: FloatArray) -> None:
-    """What a unit of each resource costs each port in overhead, into `out` [K, L]."""
+    """Write each port's overhead price of a unit of each resource into `out` [K, L]."""
     for k in range(graph.beta.size):
         for p in range(graph.job.size):
             out[k, p] = weights[k, graph.job[p]] * graph.beta[k] * arrivals[p]
@@ -132,7 +132,7 @@ def overhead_prices(graph: Graph, weights: FloatArray, arrivals: FloatArray, out
 
 @njit(entry=True, ieee=True)
 def reweigh(graph: Graph, held: FloatArray, there: FloatArray, rate: float, weights: FloatArray) -> None:
-    """Shift weights of jobs that are there to resources whose overheads dominate what they hold [K, J]."""
+    """Shift weights of present jobs to the resources with the dominant overheads in `held` [K, J]."""
     for j in range(there.size):
         worst = 0.0
         for k in range(graph.beta.size):
@@ -149,7 +149,7 @@ def reweigh(graph: Graph, held: FloatArray, there: FloatArray, rate: float, weig
 
 @njit(ieee=True)
 def _of_present(graph: Graph, arrivals: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """What y [K, E] has for ports that are there."""
+    """Copy the part of y [K, E] for present ports into `out`."""
     for k in range(out.shape[0]):
         for e in range(out.shape[1]):
             out[k, e] = y[k, e] if arrivals[graph.port[e]] > 0.0 else 0.0
@@ -157,7 +157,7 @@ def _of_present(graph: Graph, arrivals: FloatArray, y: FloatArray, out: FloatArr
 
 @njit(ieee=True)
 def _between(old: FloatArray, new: FloatArray, way: float) -> None:
-    """Make `new` what lies so far on the way from `old` to it."""
+    """Replace `new` by the point at fraction `way` from `old` to `new`."""
     for k in range(new.shape[0]):
         for e in range(new.shape[1]):
             new[k, e] = old[k, e] + way * (new[k, e] - old[k, e])
@@ -174,9 +174,9 @@ def _reward(
     had: FloatArray,
     held: FloatArray,
 ) -> float:
-    """Zhao 2023, eq. 7-8, with `gains` [L] for what multiplies f, so far on the way from `old` to `new`.
+    """Zhao 2023, eq. 7-8, with `gains` [L] as factors of f, at fraction `way` from `old` to `new`.
 
-    `had` and `held` [K, J] are what jobs have of both in all.
+    `had` and `held` [K, J] are the jobs' totals in both.
     """
     reward = 0.0
     for k in range(graph.beta.size):

@@ -52,9 +52,9 @@ def maximise(
 ) -> None:
     """Write the best amounts of resources first up to but without last into `out` [K, E].
 
-    `gains` [L] are g_l, of which 0 means a port that is absent and gets nothing; `prices` [K, L] are p_l, and
+    `gains` [L] are g_l; 0 means a port that is absent and gets nothing. `prices` [K, L] are p_l, and
     `centre` is [K, E]. `level` [K, R] and `nu` [K, L] are the prices of capacities and of requests: the
-    search begins with them, and leaves there what it found. With `totals`, requests bound each port's total,
+    search begins with them, and writes its result there. With `totals`, requests bound each port's total,
     and the two kinds of prices are found in turns, in at most `sweeps` of them, until totals are off by no
     more than `tolerance`, as a share. `sums` [K, L] and `scratch` [K, ROWS, width] are scratch.
     """
@@ -163,19 +163,19 @@ def _write(
 
 @njit(ieee=True, inline=True)
 def _stiffness(graph: Graph, k: int, r: int, softness: float) -> float:
-    """By how much the slope of a linear utility falls with each unit of the amount."""
+    """Decrease of the slope of a linear utility per unit of the amount."""
     return float(softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12))
 
 
 @njit(ieee=True)
 def _amount(rows: FloatArray, i: int, level: float) -> float:
-    """What edge i asks for at a level, which it pays on top of its own price."""
+    """Demand of edge i at a level, which it pays on top of its own price."""
     return _demand(rows, i, level)[0]
 
 
 @njit(ieee=True)
 def _demand(rows: FloatArray, i: int, level: float) -> tuple[float, float]:
-    """What edge i asks for at a level, and by how much that falls as the level grows."""
+    """Demand of edge i at a level, and the rate at which it falls as the level grows."""
     gain, alpha, bound = rows[_GAIN, i], rows[_ALPHA, i], rows[_BOUND, i]
     marginal = (level + rows[_PRICE, i]) / gain
     kind = int(rows[_KIND, i])
@@ -204,7 +204,7 @@ def _demand(rows: FloatArray, i: int, level: float) -> tuple[float, float]:
 
 @njit(ieee=True)
 def _ask(rows: FloatArray, n: int, kind: int, level: float) -> tuple[float, float]:
-    """What n edges ask for at a level, each into the rows; the sum, and by how much it falls with the level.
+    """Write the demands of n edges at a level into the rows; return the sum, and its fall with the level.
 
     `kind` is that of all of them, for which there is one loop each, or _MIXED.
     """
@@ -250,7 +250,7 @@ def _ask(rows: FloatArray, n: int, kind: int, level: float) -> tuple[float, floa
 
 @njit(ieee=True)
 def _root(rows: FloatArray, n: int, kind: int, capacity: float, guess: float) -> float:
-    """The least level >= 0 at which n edges ask for no more than `capacity`; the rows get what they ask for.
+    """The least level >= 0 at which n edges demand no more than `capacity`; the rows get the demands.
 
     Newton's method within a bracket, from `guess`. Level 0 is tried only when it seems to be enough.
     """
@@ -336,7 +336,7 @@ def upper_bound(
     totals: bool,
     scratch: FloatArray,
 ) -> float:
-    """What no allocation's reward exceeds (weak duality), at any prices of overheads, capacity and requests.
+    """Upper bound on any reward (weak duality), at any prices of overheads, capacity and requests.
 
     The better the prices, the tighter; those of capacity are improved where the utility is linear. Arguments
     as for `maximise`.

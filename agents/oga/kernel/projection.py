@@ -51,7 +51,7 @@ def threshold(z: FloatArray, a: FloatArray, n: int, c: float, guess: float) -> f
 
 @njit(ieee=True)
 def clip(z: FloatArray, a: FloatArray, n: int, theta: float, out: FloatArray) -> None:
-    """What the projection is for a theta, into out[:n]."""
+    """Write the projection for a theta into out[:n]."""
     for i in range(n):
         above = max(z[i] - theta, 0.0)
         out[i] = above if above < a[i] else a[i]
@@ -68,7 +68,7 @@ def _largest(z: FloatArray, n: int) -> float:
 
 @njit(ieee=True)
 def _sum_at(z: FloatArray, a: FloatArray, n: int, theta: float) -> tuple[float, int]:
-    """The sum of clip(z - theta, 0, a), and how many are strictly between."""
+    """The sum of clip(z - theta, 0, a), and the number of terms strictly between."""
     # Four sums side by side, so that the processor need not wait for one addition to begin the next.
     s0 = s1 = s2 = s3 = 0.0
     f0 = f1 = f2 = f3 = 0

@@ -1,7 +1,8 @@
 """The comparison partners of Zhao 2023, 4: DRF, FAIRNESS, BINPACKING and SPREADING, compiled.
 
-They allocate anew in every slot and learn nothing. Where requests are per channel, a port asks every instance
-it is joined with for a_l; where they are totals, it asks them one after the other until it has a_l in all.
+They allocate from scratch in every slot and learn nothing. Where requests are per channel, a port asks every
+instance it is joined with for a_l; where they are totals, it asks them one after the other until it has a_l
+in all.
 """
 
 from agents.oga.kernel.planes import Graph, IndexArray
@@ -51,11 +52,11 @@ def serve_in_turn(
     used: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Ports that have a job take what they ask for, in the order of `turns` [L], while there is some.
+    """Serve the requests of ports that have a job, in the order of `turns` [L], while resources last.
 
-    DRF's turns are by dominant share, those of BINPACKING and SPREADING by number; these two differ in which
-    instance a port asks first, and so only where requests are totals. `free` [K, R], and `queue` and `used`
-    of the widest port, are scratch.
+    DRF's turns are by dominant share, those of BINPACKING and SPREADING by number; these two differ in the
+    instance that a port takes from first, and so only where requests are totals. `free` [K, R], and `queue`
+    and `used` of the widest port, are scratch.
     """
     resources = graph.beta.size
     out[:] = 0.0

@@ -10,7 +10,7 @@ LINEAR, LOG, RECIPROCAL, POLY = 0, 1, 2, 3
 
 @njit(entry=True, ieee=True)
 def value(kind: int, alpha: float, y: float) -> float:
-    """f(y); zero at zero, also for poly, of which the paper prints another form besides."""
+    """f(y); zero at zero, also for poly; the paper prints another form of it besides."""
     if kind == LINEAR:
         return alpha * y
     if kind == LOG:

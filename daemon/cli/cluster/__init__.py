@@ -1,1 +1,1 @@
-"""Commands for cluster, policies, queues, users, webhooks, bill and what-if."""
+"""Commands for the cluster, policies, queues, users, webhooks, the bill and forecasts."""

@@ -1,4 +1,4 @@
-"""The command `bill`: what VMs have cost, used or not, by whatever is asked for."""
+"""The command `bill`: the cost of VMs, used or idle, divided by job, owner, day, ..."""
 
 import csv
 import sys
@@ -46,10 +46,10 @@ def bill(
         typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
     ] = "table",
 ) -> None:
-    """Show what VMs have cost from opened to closed, whether somebody used them or not.
+    """Show the cost of VMs from opened to closed, whether used or idle.
 
-    What jobs used of them, each its dominant share, and what nobody used add up to what is billed. (The cost
-    that `stoker job` shows divides the whole price of a VM among the jobs that hold it: Islam 2022, eq. 4.)
+    The dominant shares that jobs used and the unused rest add up to the billed amount. (The cost that
+    `stoker job` shows divides the whole price of a VM among the jobs on it: Islam 2022, eq. 4.)
 
     Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
@@ -67,7 +67,7 @@ def bill(
 
 
 def day(option: str, told: str | None, now: datetime | None = None) -> str | None:
-    """The day that is told in words, as 2026-11-22; CommandError for what is none."""
+    """Return the day described by a word or a date, as 2026-11-22; CommandError for any other text."""
     if told is None:
         return None
     today = (now or datetime.now(UTC)).date()
@@ -84,7 +84,7 @@ def day(option: str, told: str | None, now: datetime | None = None) -> str | Non
 
 
 def table(answer: Json) -> Iterator[Any]:
-    """What people are shown of a bill."""
+    """Tables of a bill for the terminal."""
     from daemon.cli.shared import render
 
     if answer["since"] is None:
@@ -124,7 +124,7 @@ def table(answer: Json) -> Iterator[Any]:
 
 
 def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]:
-    """What jobs used while each policy decided; what stood idle in its hours is not its doing."""
+    """Cost that jobs used while each policy decided; idle cost is not attributed to a policy."""
     from daemon.cli.shared import render
 
     rows = [(key, _money(line["used"])) for key, line in told]
@@ -152,7 +152,7 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _write_csv(answer: Json) -> None:
-    """All lines, with what is beyond them as one more that is called (others)."""
+    """Write all lines as CSV; the lines beyond the limit become one more line, named (others)."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([answer["by"], "total", *KINDS, "difference", "lost"])
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []

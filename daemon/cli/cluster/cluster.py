@@ -1,4 +1,4 @@
-"""The commands about the cluster and about who decides: `cluster` and those under `policy`."""
+"""The commands about the cluster and its policy: `cluster` and those under `policy`."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +33,7 @@ def _policy(context: typer.Context) -> None:
 def cluster(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
 ) -> None:
-    """Show the VMs, their prices and what runs on them.
+    """Show the VMs, their prices and the executors on them.
 
     Example: stoker cluster -o wide
     """
@@ -113,7 +113,7 @@ def shadow_policy(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Let a policy decide beside the acting one, without effect; `compare` shows what it made of it.
+    """Run a policy beside the acting one, without effect; see `policy compare`.
 
     Example: stoker policy shadow greedy
     """
@@ -135,10 +135,10 @@ def compare_policies(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Show where the shadow policy would have decided otherwise, and what that would have cost.
+    """Show the decisions where the shadow policy differs, with estimated cost.
 
-    A cost is an estimate for each decision by itself: the price of the VMs that it takes into use, for as
-    long as the job ran under the acting policy.
+    Each cost is an estimate for one decision by itself: the price of the VMs that the decision takes into
+    use, for as long as the job ran under the acting policy.
 
     Example: stoker policy compare
     """

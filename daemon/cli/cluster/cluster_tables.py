@@ -1,4 +1,4 @@
-"""What `stoker cluster` shows: the VMs, what runs there, and what more could be had."""
+"""Tables of `stoker cluster`: the VMs, the executors on them, and the VMs that pools could still open."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def cluster(answer: Json, wide: bool) -> Iterator[RenderableType]:
-    """The VMs, what is used of them, those of each pool that are closed, and the sums."""
+    """The VMs with their used resources, the closed VMs of each pool, and the sums."""
     vms, pools = answer["vms"], answer["pools"]
     if not vms and not pools:
         yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."

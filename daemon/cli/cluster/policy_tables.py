@@ -31,7 +31,7 @@ def _option(option: Json) -> str:
 
 
 def policy(status: Json) -> RenderableType:
-    """Who decides, and how that went so far."""
+    """The acting policy, with its decisions so far."""
     options = ", ".join(f"{key}={value}" for key, value in status["options"].items())
     rows = [
         ("policy", status["name"]),

@@ -1,4 +1,4 @@
-"""What the commands under `queue` show: the tree with who has what, and all of one queue."""
+"""Tables of the commands under `queue`: the tree of queues with their use, and the details of one queue."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _DOLLARS = {"dollars_per_hour": "/h", "dollars_per_day": "/day"}
 
 
 def queues(answer: Json, wide: bool) -> Iterator[RenderableType]:
-    """All queues, each below the one above it, and the order of jobs; unless `wide`, only what fits."""
+    """All queues, each below its parent, and the order of jobs; unless `wide`, only the columns that fit."""
     found = answer["queues"]
     if not found:
         yield "No queues: a job's queue is any name, and means nothing. `stoker queue set NAME` makes one."

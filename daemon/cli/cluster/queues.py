@@ -1,4 +1,4 @@
-"""The commands under `queue`: the queues as a tree, one of them, and what is changed of them."""
+"""The commands under `queue`: list the queues as a tree, show one, change one."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +38,7 @@ def _queue(context: typer.Context) -> None:
 def list_queues(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
 ) -> None:
-    """List the queues as a tree: their shares, what they hold and who waits there; limits in -o wide.
+    """List the queues as a tree: shares, use, waiting jobs; limits with -o wide.
 
     Example: stoker queue list -o wide
     """
@@ -61,7 +61,7 @@ def show_queue(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Show a queue: what it says of itself, what holds for it, and what it has.
+    """Show a queue: its own settings, the settings in force, and its use.
 
     Example: stoker queue show prod.etl
     """
@@ -85,9 +85,9 @@ def set_queue(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Change a queue, or make one; what is not named stays, null takes a setting back.
+    """Change or create a queue; settings not named stay, null resets a setting.
 
-    It holds over restarts, until the config file says something else of that queue.
+    The change survives restarts, until the config file changes that queue's settings.
 
     Example: stoker queue set prod.etl weight=2 most.cpus=40
     """

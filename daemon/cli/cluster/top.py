@@ -1,4 +1,4 @@
-"""`stoker top`: how the cluster is and what runs and waits there, as it changes."""
+"""`stoker top`: live view of the cluster, its running jobs and its queue."""
 
 import math
 import re
@@ -45,9 +45,10 @@ def top(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Watch the cluster: VMs, cores, dollars an hour, what runs and what waits, and why.
+    """Watch the cluster: VMs, cores, dollars an hour, running and waiting jobs.
 
-    `q` or Ctrl-C ends it. In a pipe, or as JSON, it shows how things are, once.
+    Waiting jobs have a reason. `q` or Ctrl-C ends it. In a pipe, or as JSON, it prints the current state
+    once.
 
     Example: stoker top
     """
@@ -91,7 +92,7 @@ def _look(client: "Client", rows: int) -> Json:
 
 
 def _queue(client: "Client", rows: int) -> tuple[list[Json], bool]:
-    """Jobs that wait, the head of the queue first, what is held last; and whether there are more."""
+    """Waiting jobs, the head of the queue first and held jobs last; and whether more jobs follow."""
     found, behind = dict[str, Json](), None
     for _ in range(_PAGES):
         page = client.jobs("queued", _PAGE, before=behind, order="oldest")
@@ -151,7 +152,7 @@ def _running(jobs: Sequence[Json]) -> "RenderableType":
 
 
 def _keeps(job: Json) -> str:
-    """What keeps a job waiting, without how many are before it."""
+    """The reason a job waits, without the number of jobs before it."""
     found = _BEHIND.fullmatch(job["reason"])
     return f"behind {found[1]}: {found[2]}" if found else str(job["reason"])
 

@@ -1,4 +1,4 @@
-"""The commands about users: those under `user`. Whoever asks has to be an admin, but for `whoami`."""
+"""The commands about users: those under `user`. All but `whoami` require an admin."""
 
 import time
 from typing import Annotated, Any
@@ -49,7 +49,9 @@ def add_user(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Make a user, or change one: what is not given stays. `stoker user token` gives them a token.
+    """Create a user, or change the given settings of one.
+
+    `stoker user token` creates tokens.
 
     Example: stoker user add ann --role submit --queue prod
     """
@@ -145,7 +147,7 @@ def end(
 def whoami(
     url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
 ) -> None:
-    """Say who one is to the daemon, and what one may do.
+    """Show the user that the daemon recognises, with role and rights.
 
     Example: stoker user whoami
     """
@@ -215,7 +217,7 @@ def _token_id(text: str) -> str | None:
 
 
 def _print_entry(name: str, seconds: float | None) -> None:
-    """Print a new token, and on stderr what a file of users says of it."""
+    """Print a new token, and on stderr its entry for a file of users."""
     import sys
     from datetime import UTC, datetime
 

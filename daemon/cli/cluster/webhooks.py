@@ -1,4 +1,4 @@
-"""The commands under `webhook`: how well each is told what happens, and a test. Only admins may ask."""
+"""The commands under `webhook`: delivery statistics of each webhook, and a test. They require an admin."""
 
 import time
 from collections.abc import Iterator

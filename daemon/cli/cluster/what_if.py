@@ -1,4 +1,4 @@
-"""`stoker what-if`: what would come of the queue as it is now, under other policies or with more VMs."""
+"""The command that forecasts the current queue under other policies or with more VMs."""
 
 import threading
 from collections import Counter
@@ -70,15 +70,15 @@ def what_if(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Tell what would come of the queue as it is now; nothing is changed by asking.
+    """Forecast the current queue under other policies, VMs or orders.
 
-    Jobs that run go on for as long as they are believed to, nobody else comes, and each policy places those
-    that wait. Durations are drawn around what is believed: of all draws the mean is shown, and below it from
-    where to where 9 of 10 are. Each of --add, --remove, --cluster, --order and --keep is a case of its own,
-    shown beside what comes of it as it is now.
+    It changes nothing. Running jobs go on for their expected time, no other job arrives, and each policy
+    places the waiting jobs. Durations are drawn around the expected ones: the table shows the mean of all
+    draws, and below it the interval that holds 9 of 10. Each of --add, --remove, --cluster, --order and
+    --keep is a case of its own, shown beside the forecast for the present setting.
 
-    With --since, the jobs that came since then are played on the cluster as it is now, with what they took:
-    what they would have cost, and when they would have ended, under each policy.
+    With --since, the jobs submitted since then are replayed on the current cluster, with the durations that
+    they had: the table shows their cost and their ends under each policy.
 
     Example: stoker what-if --since yesterday --policy ff,greedy
     """

@@ -1,4 +1,4 @@
-"""Tables of what would come of the queue, of the answer to `POST /v1/what-if`."""
+"""Tables of forecasts of the queue."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -17,7 +17,7 @@ _JOB = ("job", "name", "starts in", "ends in", "costs", "")
 
 
 def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
-    """By case, what comes of it under each policy; with `jobs`, below that when each of them would run."""
+    """The forecast of each case under each policy; with `jobs`, also the start of each job."""
     waiting, found = answer["waiting"], answer["policies"]
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     if answer["recorded"]:

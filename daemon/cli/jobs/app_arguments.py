@@ -9,9 +9,9 @@ from conf.util.printable import visible
 
 
 class SubmitCommand(TyperCommand):
-    """What stands after an application is the application's; after a job file, flags are still ours.
+    """Pass arguments after an application to the application; after a job file, parse them as flags.
 
-    A `--` begins the application's arguments in any case, and is none of them.
+    A `--` begins the application's arguments in any case, and is not one of them.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

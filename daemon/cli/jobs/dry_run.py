@@ -1,4 +1,4 @@
-"""What `stoker submit --dry-run` does: asks what would come of a job, and shows that; no file is sent."""
+"""`stoker submit --dry-run`: requests the forecast of a job and shows it; no file is sent."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ _SECONDS, _MOST_FILES = 4.0, 200
 
 
 def try_out(client: "Client", spec: Json, output: str, *, uploads: bool) -> None:
-    """Print what would come of a job, whose files would be uploaded or not; CommandError if it is refused."""
+    """Print the forecast of a job, with or without files to upload; CommandError if it is rejected."""
     sends: dict[str, int] = {}
     if uploads:
         from daemon.cli.jobs.upload import name_files

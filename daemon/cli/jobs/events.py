@@ -1,4 +1,4 @@
-"""`stoker events`: what happened to a job, or to all jobs and the cluster."""
+"""`stoker events`: events of one job, or of all jobs and the cluster."""
 
 import json
 import sys
@@ -35,9 +35,9 @@ def events(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Say what happened, the oldest first; as JSON, an object per line.
+    """Print the events, oldest first; as JSON, an object per line.
 
-    Jobs are submitted, held, placed, preempted, tried again and over; executors come and go; VMs open, get
+    Jobs are submitted, held, placed, preempted, retried and over; executors come and go; VMs open, get
     ready, drain and close; policies and queues are changed.
 
     Example: stoker events job-7 -f

@@ -1,4 +1,4 @@
-"""What `stoker explain` shows: each decision about a job, and what was seen of each VM."""
+"""Tables of `stoker explain`: each decision about a job, and the VMs as the policy saw them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -78,7 +78,7 @@ def _told_together(choice: Json) -> tuple[Any, ...]:
 
 
 def _choice(alike: Sequence[Json]) -> Iterator[RenderableType]:
-    """What the first of some executors found, and that the others went after it."""
+    """The choice for the first of several executors, and that the others follow it."""
     yield ""
     choice, last = alike[0], alike[-1]
     if choice["executor"] is not None:

@@ -44,9 +44,9 @@ def log(
     follow: bool,
     notice: Callable[[str], None],
 ) -> Iterator[Json]:
-    """Yield a log's parts as the API gives them; all that is there, or until no more can come.
+    """Yield a log's parts as the API returns them; the present ones, or until no more can come.
 
-    What the API notes of it, `notice` is told once; of a job that waits, also why.
+    `notice` receives each note of the API once; for a waiting job, also the reason.
     """
     if follow:
         waiting(client, job_id, notice)
@@ -69,9 +69,9 @@ def log(
 def events(
     client: Client, job_id: str | None, since: float | None, follow: bool, notice: Callable[[str], None]
 ) -> Iterator[Json]:
-    """Yield what happened since then, to a job or to all, or the last of it; with `follow`, what happens too.
+    """Yield the events of a job or of all jobs, since a time or the latest; with `follow`, new ones too.
 
-    Of a job it ends with the job. A daemon that goes away in between is waited for; `notice` is told.
+    The events of a job end with the job. An unreachable daemon is retried; `notice` receives a message.
     """
     after: int | None = None
     while True:

@@ -25,7 +25,7 @@ _JOB, _ARRAY = re.compile(r"job-[1-9]\d*"), re.compile(r"array-([1-9]\d*)")
 
 
 def is_group(name: str) -> bool:
-    """Whether that is what a group or an array is called, and no job's id."""
+    """Whether the name is that of a group or an array, and not a job's id."""
     return not _JOB.fullmatch(name)
 
 

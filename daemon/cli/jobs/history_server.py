@@ -1,6 +1,7 @@
-"""The command `history`: Spark's own history server on the event logs that are there, until Ctrl-C.
+"""The command `history`: Spark's own history server on the event logs of this host, until Ctrl-C.
 
-It reads what jobs wrote: so it runs as whoever they run as, on copies, and has nothing of the daemon else.
+The server reads files that jobs wrote: so it runs as the account of the jobs, on copies, without access to
+the daemon's files.
 """
 
 import contextlib
@@ -54,10 +55,10 @@ def history(
     url: Url = DEFAULT_URL,
     output: Output = "table",
 ) -> None:
-    """Show the Spark UI of jobs that are over: Spark's history server, until Ctrl-C.
+    """Show the Spark UI of finished jobs: Spark's history server, until Ctrl-C.
 
-    It asks nobody who they are: whoever reaches its port sees the logs. These it reads in the data folder on
-    this host, not from a daemon's URL.
+    It authenticates nobody: every user that reaches its port sees the logs. It reads the logs in the data
+    folder on this host, not from a daemon's URL.
 
     Example: stoker history job-7
     """
@@ -133,7 +134,7 @@ def _newest_spark(config: "Config") -> "SparkHome":
 
 
 def _account(config: "Config") -> "UnixAccount | None":
-    """Whom jobs run as, where that is another user; None for this one."""
+    """The Unix account under which jobs run, if it is not the current one; None otherwise."""
     from daemon.disk.run_as import PREFERRED
     from framework.host.unix_users import find_account
 
@@ -157,7 +158,7 @@ def _give(folder: Path, account: "UnixAccount | None") -> None:
 def _server(
     spark: "SparkHome", logs: Path, host: str, port: int, account: "UnixAccount | None"
 ) -> Iterator["tuple[subprocess.Popen[bytes], Path]"]:
-    """The server's process and what it prints, ended with the context."""
+    """Start the history server; yield its process and the file with its output; end it with the context."""
     options = {
         "spark.history.fs.logDirectory": logs.as_uri(),
         "spark.history.fs.cleaner.enabled": "false",

@@ -1,7 +1,7 @@
-"""The command `jobs`: which jobs are fetched, in which order they are listed, and what is said where none is.
+"""The command `jobs`: fetches the jobs, sorts them, and prints a message when none match.
 
-All but times are asked of the API, which has indexes of them. Times are sorted out here, page by page: the
-newest come first, so that no page is read beyond --since.
+The API filters by everything but times, since it has indexes for the rest. Times are filtered here, page by
+page: the newest come first, so that no page is read beyond --since.
 """
 
 import sys
@@ -163,7 +163,7 @@ def moment(text: str, now: datetime) -> float:
 
 
 def _unknown(client: "Client", queue: str | None, type_: str | None) -> Iterator[str]:
-    """What was asked for that nobody knows of, and what there is instead; costs a page of jobs."""
+    """Messages about an unknown --queue or --type, with the known ones; costs a page of jobs."""
     if queue is None and type_ is None:
         return
     last = client.jobs(None, _PAGE)["jobs"]

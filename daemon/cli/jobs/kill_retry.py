@@ -1,4 +1,4 @@
-"""What is asked of jobs that were submitted: kill, retry, decommission."""
+"""Commands on submitted jobs: kill, retry, decommission."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,10 +91,10 @@ def retry(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Submit a job again, as a new one of which the id is told; what flags say is changed.
+    """Submit a job again as a new job and print its id; flags change its fields.
 
-    It begins at once, whatever the first one came after; of an array it is the one job. A job of which files
-    are gone, or settings are secrets that the daemon does not show, has to be submitted anew.
+    The new job does not wait for the jobs that the first one came after; of an array it is the one job. A job
+    with lost files, or with secret settings that the daemon does not show, has to be submitted anew.
 
     Example: stoker retry job-7 --memory 4g
     """
@@ -125,7 +125,7 @@ def retry(
 
 
 def _again(job: Any, flags: dict[str, Any]) -> dict[str, Any]:
-    """What was submitted of a job, to be submitted once more; CommandError where that cannot be."""
+    """The submitted spec of a job merged with the flags; CommandError where a resubmission is impossible."""
     spec, job_id = job["spec"], job["id"]
     if spec is None:
         raise CommandError(f"{job_id}: the daemon has lost what was submitted: submit it anew")

@@ -25,7 +25,7 @@ _LEAST = {"info": 1, "warn": 2, "error": 3, "off": 4}
 
 
 class LogText:
-    """Turns the parts of a log into what is shown; `end` returns what was held back for an end of line."""
+    """Filters and escapes a log part by part; buffers an unfinished line until `end`."""
 
     def __init__(self, level: Level | None = None, *, escape: bool = False) -> None:
         self._least = 0 if level is None else _LEAST[level]
@@ -33,7 +33,7 @@ class LogText:
         self._held = ""
 
     def add(self, part: str) -> str:
-        """What is to be shown now that this part has come."""
+        """Return the text to show after this part."""
         text = self._held + part
         whole = len(text) - (self._escape and text.endswith("\r"))
         cut = text.rfind("\n") + 1 if self._least else whole
@@ -41,7 +41,7 @@ class LogText:
         return self._shown(text[:cut])
 
     def end(self) -> str:
-        """What is still to be shown when no more can come."""
+        """Return the buffered rest at the end of the log."""
         text, self._held = self._held, ""
         return self._shown(text)
 

@@ -39,7 +39,7 @@ def job(
     ca: Ca = None,
     output: ListOutput = "table",
 ) -> None:
-    """Show one job and its executors; of a group or an array, what became of its jobs.
+    """Show a job and its executors; of a group or array, the states of its jobs.
 
     Example: stoker job job-7 -o yaml
     """
@@ -183,7 +183,7 @@ def describe(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Show all of a job in one reading: what `job`, `explain` and `events` say of it.
+    """Show the output of `job`, `explain` and `events` for a job at once.
 
     Example: stoker describe job-7
     """

@@ -1,8 +1,9 @@
 """The command `ui`: an address on this machine under which a browser sees the Spark UI of a running job.
 
-A browser cannot send the API's token, and the API shows what drivers answer as pages of no site at all, whose
-scripts may ask nobody. Here a page is of a site of its own, with nothing else on it: it works in full, may
-ask this site alone, and is shown to whoever knows its address, which nobody can guess.
+A browser cannot send the API's token, and the API marks drivers' pages as pages of no site at all, with
+scripts that may send no request. Here a page is of a site of its own, with nothing else on it: it works in
+full, may send requests to this site alone, and is shown to everybody that knows its address, which nobody
+can guess.
 """
 
 import hmac
@@ -77,7 +78,7 @@ def ui(
 
 
 class Forwarder:
-    """A site on loopback that has what is below one path of a daemon's API, from `with` to its end."""
+    """A loopback server that forwards one path of a daemon's API, for as long as its `with` lasts."""
 
     def __init__(self, client: "Client", top: str, port: int = 0) -> None:
         """`top` is the path, with a slash at its end. OSError when the port cannot be had."""
@@ -145,6 +146,6 @@ class Forwarder:
 
 
 def _cookie(header: str, name: str) -> bytes:
-    """What the cookie of that name says; Python's own reading takes seconds for some (CVE-2024-7592)."""
+    """The value of the cookie with that name; Python's own parser takes seconds for some (CVE-2024-7592)."""
     pairs = (each.strip().partition("=") for each in header.split(";"))
     return next((value.encode() for key, _, value in pairs if key == name), b"")

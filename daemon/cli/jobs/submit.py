@@ -1,4 +1,4 @@
-"""The command `stoker submit`: flags as fields of a job, and what is said of the job until it has ended."""
+"""The command `stoker submit`: maps flags to fields of a job, and reports the job's progress to its end."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -153,7 +153,7 @@ def submit(
 ) -> int:
     """Submit a Spark job: a job file, an app with flags, or both (flags take precedence).
 
-    What stands after an app is the app's, as with spark-submit; after a job file, what stands behind `--`.
+    Arguments after an app are the app's, as with spark-submit; after a job file, those behind `--`.
     A relative path in a job file is from the file's folder, on the command line from the working folder.
 
     Example: stoker submit --executors 3 --memory 2g count.py s3a://logs/2026
@@ -305,7 +305,7 @@ def _print_ended(job: Any, output: str) -> None:
 
 
 def _wait(client: "Client", submitted: Any) -> Any:
-    """Say on stderr what happens to the job until it has ended."""
+    """Print the changes of the job on stderr until it has ended."""
     from daemon.cli.jobs import follow
     from daemon.cli.shared import job_tables, render
 

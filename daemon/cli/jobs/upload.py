@@ -36,15 +36,15 @@ def is_here(url: str) -> bool:
 
 
 def upload_files(client: Client, spec: Mapping[str, Any], notice: Callable[[str], None]) -> dict[str, Any]:
-    """The job with the files of this machine sent to the daemon, and named as what was uploaded.
+    """Send the job's local files to the daemon and return the job with references to the uploads.
 
-    URIs stay as they are, but for `file:`. CommandError when a file cannot be read or is not taken.
+    URIs stay as they are, except `file:`. CommandError when a file cannot be read or is rejected.
     """
     return _named(spec, lambda path, sha256: _send(client, path, sha256, notice))
 
 
 def name_files(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
-    """The job as `upload_files` has it, where nothing is sent; and what would be, in bytes by hash."""
+    """Return the job as `upload_files` does, without sending files; and the sizes to send, bytes by hash."""
     sizes: dict[str, int] = {}
 
     def note(path: Path, sha256: str) -> None:
@@ -56,7 +56,7 @@ def name_files(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]
 
 
 def _named(spec: Mapping[str, Any], send: Callable[[Path, str], None]) -> dict[str, Any]:
-    """The job with the files of this machine named as what is uploaded, each once it was sent."""
+    """The job with local files replaced by references to uploads, each after `send` has sent it."""
     sent = dict(spec)
     if "app" in sent:
         sent["app"] = _reference(sent["app"], "", send)

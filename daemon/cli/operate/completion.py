@@ -9,7 +9,7 @@ VARIABLE = "_STOKER_COMPLETE"
 
 
 def prepare() -> None:
-    """Have typer answer what the scripts of `completion` ask."""
+    """Register typer's completion classes, so that typer answers the scripts of `completion`."""
     from typer._completion_classes import completion_init
 
     completion_init()

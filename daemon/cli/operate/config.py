@@ -1,4 +1,4 @@
-"""The command `config check`: what a daemon would be started with, without starting it."""
+"""The command `config check`: shows the setting that a daemon would start with, without starting it."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the doctor finds of a daemon elsewhere: whether it answers, is ready, and is of this version."""
+"""The doctor's check of a running daemon: whether it answers, is ready, and is of this version."""
 
 import json
 from importlib.metadata import version
@@ -12,7 +12,7 @@ _CHECK = "daemon"
 
 
 def look_at_daemon(report: DoctorReport, url: str, token_file: Path | None, ca: Path | None) -> None:
-    """Add to a report what is wrong with the daemon at a URL."""
+    """Add to a report the faults of the daemon at a URL."""
     from daemon.cli.shared.client import Client
 
     def find(what: str, advice: str) -> None:

@@ -54,7 +54,7 @@ def demo(
         ),
     ] = False,
 ) -> int:
-    """Run three real Spark jobs on VMs that are opened for them; show where they ran and what it cost.
+    """Run three real Spark jobs on VMs opened for them; show placement and cost.
 
     Example: stoker demo --policy greedy
     """
@@ -144,7 +144,7 @@ def _tail(client: "Client", job_id: str, stream: str, lines: int) -> str:
 
 
 def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
-    """Say on stderr what went wrong with each job that did not finish; 0 when none did."""
+    """Print on stderr why each unfinished job failed; 0 when all jobs finished."""
     from daemon.cli.jobs.follow import ENDED
 
     failed = [job for job in jobs if job["state"] != "finished"]

@@ -1,4 +1,4 @@
-"""What the demo shows: the opening, a table that follows the jobs live, and the tables at the end."""
+"""Output of the demo: the opening, live lines about the jobs, and the tables at the end."""
 
 import contextlib
 import math
@@ -36,7 +36,7 @@ class Paid:
 
 
 def opening(pools: Sequence[Json], policy: str, url: str) -> str:
-    """Say what the cluster and its policy are."""
+    """Describe the cluster and its policy."""
     kinds = ", ".join(f"{pool['max']} {pool['type']}" for pool in pools)
     most = render.count(sum(pool["max"] for pool in pools), "VM")
     where = f"{url}, its page in a browser too"
@@ -55,13 +55,13 @@ def screen() -> Iterator[Update]:
 
 
 class _News:
-    """Prints a line whenever a job's state, reason or executors are not what they were."""
+    """Prints a line for each change of a job's state, reason or executors."""
 
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
 
     def tell(self, jobs: Sequence[Json]) -> None:
-        """Print what is new about the jobs."""
+        """Print a line for each changed job."""
         for job in jobs:
             where = _where(job)
             line = job_tables.change_line(job).partition(" ")[2] + (f" ({where})" if where else "")
@@ -84,7 +84,7 @@ def closing(
     results: Mapping[str, str],
     paid: Paid,
 ) -> Iterator[RenderableType]:
-    """The tables at the end: where every executor ran and why, what jobs took and gave, sums, the bill."""
+    """The tables at the end: VM and reason of every executor, jobs with their results, sums, the bill."""
     yield ""
     yield _executors(jobs, decisions)
     yield ""
@@ -101,7 +101,7 @@ def closing(
 
 
 def _bill(paid: Paid) -> Iterator[RenderableType]:
-    """What every VM has cost and for what, and what as many as could be open would have, always there."""
+    """Cost of every VM by kind, and the cost of the maximum number of VMs open all the time."""
     shown = {**paid.bill["total"], "key": "total"}
     kinds = [kind for kind in KINDS if shown[kind]]
     rows = [
@@ -135,7 +135,7 @@ def staying(url: str, job_id: str) -> str:
 
 
 def outlook(config_file: Path | None, url: str, job_id: str) -> str:
-    """Say what to try next; with the demo's config when it is still there, of a daemon at `url`."""
+    """Suggest the next commands; with the demo's config while it exists, for a daemon at `url`."""
     stoker = _command()
     if config_file is None:
         return (

@@ -1,7 +1,7 @@
-"""The commands that look after what a daemon keeps: `backup`, `restore`, `doctor`, `prune`.
+"""The commands that maintain a daemon's store and data folder: `backup`, `restore`, `doctor`, `prune`.
 
-They work on the store and the data folder themselves, as whoever runs the daemon; all but `restore` and
-`doctor --repair` may do so beside it.
+They access the store and the data folder directly, as the user that runs the daemon. All but `restore` and
+`doctor --repair` may run beside it.
 """
 
 import contextlib
@@ -183,9 +183,9 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     output: Output = "table",
 ) -> None:
-    """Remove jobs that are over, with folders, logs and explanations, and uploaded files that none needs.
+    """Remove finished jobs with folders, logs, explanations and unused uploads.
 
-    What runs or waits is not touched. Without an option, what `retention` in the config says goes.
+    Running and waiting jobs are not touched. Without an option, the config's `retention` decides.
 
     Example: stoker prune --older-than 30d --dry-run
     """

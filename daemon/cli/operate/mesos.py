@@ -84,13 +84,13 @@ def mesos(
         ),
     ] = 0.0,
 ) -> None:
-    """Run a small Mesos on this machine: a master, and an agent for every VM of a cluster file.
+    """Run a small Mesos here, with an agent for every VM of a cluster file.
 
     The agents of pools come and go as a daemon with `provider: {name: embedded}` asks.
 
     For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
-    cores, the memory and the network of a VM, where this machine can do that. Whoever may speak to it may run
-    programs as you, so it asks for a principal and its secret.
+    cores, the memory and the network of a VM, where this machine can do that. Every client that connects to
+    it may run programs as you, so it asks for a principal and its secret.
 
     Example: stoker mesos --cluster paper
     """

@@ -10,7 +10,7 @@ from framework.host.process_tree import below
 
 
 def end_all(find_pids: Callable[[], list[int]], grace_seconds: float = 5.0) -> None:
-    """End every process that is found, and what they leave behind: SIGTERM, and after the grace SIGKILL."""
+    """End every process found, and the processes that they leave: SIGTERM, after the grace SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in find_pids():
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
-"""A daemon of one's own for a while: a fresh folder with its config, `stoker up` as a process, and its end.
+"""A temporary daemon: a fresh folder with its config, `stoker up` as a process, and its end.
 
-Nothing is left running afterwards, whatever happened in between. What is done with the daemon is in `demo`.
+No process is left running afterwards, even after an error. The commands `demo` and `profile` use it.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ _PID = "daemon.pid"
 class TemporaryDaemon:
     """`stoker up` with an embedded Mesos in `folder`, from `with` to its end.
 
-    This process adopts whatever the daemon leaves behind, so that it can be found and ended. `mesos` are
-    further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
+    This process adopts the processes that the daemon leaves behind, so that it can find and end them. `mesos`
+    are further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
     `sections` are others of the config; without `listen` it takes any free port.
     """
 
@@ -72,7 +72,7 @@ class TemporaryDaemon:
         return self
 
     def restart(self) -> None:
-        """Kill the daemon and start it again, on what it left: its Mesos, its drivers and its files."""
+        """Kill the daemon and start it again, with the Mesos, the drivers and the files that it left."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -156,7 +156,7 @@ def end_left(folder: Path) -> None:
 
 
 def _kill_jobs(url: str) -> None:
-    """End what still runs, so that drivers and executors end as Spark and Mesos want it."""
+    """Kill the active jobs, so that drivers and executors end in the way Spark and Mesos expect."""
     from daemon.cli.jobs.follow import ENDED
     from daemon.cli.shared.client import Client
 

@@ -41,8 +41,8 @@ def compared(
 ) -> RealComparison:
     """Run a workload under every policy so many times, on the plan's cluster of `folder` or another.
 
-    Every run is kept in a folder of the workload's name in `folder` as soon as it is over, and not done
-    again. What is wrong is a ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
+    Every run is stored in a folder of the workload's name in `folder` as soon as it is over, and not
+    repeated. An invalid input raises ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
     jobs, about, measured = load_workload(workload), read_about(folder), read_runs(folder)
     plan, model = build(MeasuringPlan, about.get("plan"), str(folder)), read_model(folder)
@@ -113,7 +113,7 @@ def _simulations(
     model: FittedModel,
     profiles: Mapping[str, JobProfile],
 ) -> list[Result]:
-    """The workload with durations drawn by every seed; policies expect what a daemon with the model would."""
+    """Simulate the workload once per seed with drawn durations; policies hold the beliefs of a daemon."""
     options = SimulationOptions(
         fitted=FittedDurations(model, "sample"), belief=Belief("spread"), profiles=profiles, as_daemon=True
     )
@@ -124,7 +124,7 @@ def _simulations(
 
 
 def _sign(workload: Workload, plan: MeasuringPlan, cluster: Path) -> str:
-    """Changes with whatever makes runs incomparable: jobs, isolation, arguments or VMs."""
+    """Hash of everything that makes runs incomparable: jobs, isolation, arguments, VMs."""
     told = [repr(workload.jobs), plan.model_dump_json(exclude={"grids"}), repr(plan.grids[0].args)]
     return hashlib.sha256("\n".join([*told, cluster.read_text()]).encode()).hexdigest()
 

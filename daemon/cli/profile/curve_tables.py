@@ -1,4 +1,4 @@
-"""What `profile curve` prints: every size that was measured, and what half the cores did."""
+"""Tables of `profile curve`: every measured size, and the effect of half the cores."""
 
 import statistics
 from collections.abc import Iterable, Mapping

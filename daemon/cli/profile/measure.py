@@ -1,7 +1,7 @@
-"""Measuring jobs through a daemon: submit them, wait, and keep what the daemon and Spark recorded of them.
+"""Measures jobs through a daemon: submits them, waits, and records the daemon's and Spark's results.
 
-Which runs there are is in `profiles.measuring_plans`; the daemon may be one of our own
-(`temporary_daemon`) or one that runs.
+`profiles.measuring_plans` defines the runs. The daemon may be one of our own (`temporary_daemon`) or one
+that runs already.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ _SETTLE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A daemon to measure with: its client, what it records, its VMs by name, and how these are isolated."""
+    """A daemon to measure with: its client, its event logs, its VMs by name, and their isolation."""
 
     client: Client
     history: History
@@ -110,7 +110,7 @@ def _bench(
 def mesos_of(plan: MeasuringPlan) -> dict[str, object]:
     """The settings of the daemon's section `mesos` that a plan asks for.
 
-    How many jobs run at once is the plan's or the policy's to say: what this machine carries holds none up.
+    The plan or the policy limits the number of jobs at once: this machine's capacity limits none.
     """
     return {
         "jvms": _ANY_NUMBER,
@@ -121,7 +121,7 @@ def mesos_of(plan: MeasuringPlan) -> dict[str, object]:
 
 
 def planned(path: Path) -> tuple[MeasuringPlan, Path, tuple[PlannedRun, ...]]:
-    """A plan, its cluster file and its runs; ConfigError says what is wrong with any of them."""
+    """Read a plan, its cluster file and its runs; ConfigError when any of them is invalid."""
     plan = load(path, MeasuringPlan)
     cluster = find(plan.cluster, path.parent)
     return plan, cluster, runs_of(plan, load(cluster, Cluster))
@@ -140,7 +140,7 @@ def left_to_do(folder: Path, plan: MeasuringPlan, runs: Sequence[PlannedRun]) ->
 def measure(
     bench: Bench, plan: MeasuringPlan, todo: Sequence[PlannedRun], folder: Path, progress: Progress
 ) -> None:
-    """Run what is to be done, one after the other, and keep each in `folder` as soon as it is over."""
+    """Run the remaining runs one after the other, and write each to `folder` as soon as it ends."""
     kept = list(read_runs(folder)) if (folder / RUNS).is_file() else []
     about = {
         "plan": _kept(plan),
@@ -156,7 +156,7 @@ def measure(
 
 
 def _kept(plan: MeasuringPlan) -> dict[str, Json]:
-    """What is kept of a plan; of settings of Spark, which not every folder knows of, only where there are."""
+    """Fields of a plan to record; Spark's settings only if there are any, since older folders lack them."""
     return plan.model_dump(mode="json", exclude=None if plan.conf else {"conf"})
 
 

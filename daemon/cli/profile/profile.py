@@ -1,6 +1,6 @@
-"""The commands `profile run`, `show`, ...: jobs are measured, and what was measured is shown.
+"""The commands `profile run`, `show`, ...: measure jobs and show the results.
 
-How jobs are measured is in `measuring`, how runs are kept in `profiles.runs`.
+`measure.py` measures the jobs; `profiles.runs` stores the runs.
 """
 
 import contextlib
@@ -163,7 +163,9 @@ def plot(
 
 @profile.command("curve")
 def curve(folder: Folder, output: Output = "table") -> None:
-    """Show what sizes did to the jobs of a folder, and how far their curves are off sizes that were held out.
+    """Show the effect of size on a folder's jobs, and the error of their curves.
+
+    The error is measured on sizes that were held out.
 
     Example: stoker profile curve stoker-profiles/sizes
     """
@@ -316,9 +318,10 @@ def ingest(
         str | None, typer.Option("--database", metavar="URL", help="The job store, when not in DATA_DIR.")
     ] = None,
 ) -> None:
-    """Turn what a daemon has recorded into measured runs, a workload, and decisions with what followed.
+    """Convert a daemon's records into measured runs, a workload and trajectories.
 
-    DIR then holds runs.parquet, workload.csv and trajectories.parquet. The daemon may run meanwhile.
+    DIR then holds runs.parquet, workload.csv and trajectories.parquet (decisions with their outcome). The
+    daemon may run meanwhile.
 
     Example: stoker profile ingest stoker-data --out runs
     """
@@ -337,7 +340,7 @@ def ingest(
 
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
-    """What is wrong with the input, in one line."""
+    """Convert errors in the input into a CommandError of one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from daemon.store.job_store import StoreError

@@ -1,6 +1,6 @@
-"""What commands of `profile` print: runs, a model fitted to them, simulations beside what was real.
+"""Tables of the commands of `profile`: runs, a model fitted to them, simulations beside real runs.
 
-What `profile curve` prints is in `curve_tables`.
+`curve_tables` prints the tables of `profile curve`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +45,7 @@ _COMPARED = (
 def show_runs(
     runs: Sequence["MeasuredRun"], marked: Collection[tuple[str, int]], about: Mapping[str, Any]
 ) -> None:
-    """Print runs, those marked (by name and copy) as outliers, and on what they were measured."""
+    """Print runs, with outliers marked (by name and copy), and the machine that measured them."""
     rows = [_row(run, (run.name, run.copy) in marked) for run in runs]
     render.show(render.table(_RUNS, rows, right=_RUNS[3:-1]))
     machine = about.get("machine", {})
@@ -100,7 +100,7 @@ def show_errors(fidelity: "Fidelity") -> None:
 
 
 def show_comparison(comparison: "RealComparison") -> None:
-    """Print what each policy cost and how long jobs took under it, real and simulated."""
+    """Print each policy's cost and completion times, real and simulated."""
     names = (("real_cost", 4), ("cost", 4), ("real_completion", 1), ("completion", 1))
     rows = [
         (

@@ -1,4 +1,4 @@
-"""What a daemon has recorded, made into what policies and models learn from."""
+"""Converts a daemon's records into training data for policies and models."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _JOBS = 100
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What a daemon's records came to."""
+    """Result of ingesting a daemon's records."""
 
     runs: Sequence[MeasuredRun]
     workload: Workload
@@ -37,9 +37,9 @@ class IngestResult:
 
 
 def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = None) -> IngestResult:
-    """Write runs.parquet, workload.csv and trajectories.parquet, and return what they hold.
+    """Write runs.parquet, workload.csv and trajectories.parquet, and return their contents.
 
-    CommandError when there is nothing to learn from, or it cannot be written.
+    CommandError when the records are empty or the files cannot be written.
     """
     if database is None and not (data_dir / "stoker.db").is_file():
         raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
@@ -63,10 +63,10 @@ def ingested(data_dir: Path, out: Path, cluster: str, database: str | None = Non
 def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:
     """The training file with workloads drawn from the jobs that a daemon has recorded, kept in `folder`.
 
-    What is kept there is read anew unless told not to: a run that has begun goes on with what it began with,
-    whatever has been recorded since. A job takes there what a model of the recorded runs says of the best
-    number of VMs; of a type with a single run, what that took. What a placement that is not good costs is the
-    rule of Islam 2022, 7.1.
+    The workloads are read anew unless `again` is false: a run that has begun continues with its own workload,
+    however many jobs were recorded since. A job takes there the duration that a model of the recorded runs
+    expects with the best number of VMs; a type with a single run, the duration of that run. The rule of Islam
+    2022, 7.1, defines the cost of a placement that is not good.
     """
     folder = folder.absolute()
     path = folder / "workload.yaml"

@@ -32,9 +32,9 @@ _POLL_SECONDS = 0.5
 
 
 def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fidelity:
-    """Run and simulate a workload on the cluster of the plan whose runs are in `folder`.
+    """Run and simulate a workload on the cluster of the plan that measured the runs in `folder`.
 
-    What is wrong with any of them is a ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
+    An invalid input raises ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
     """
     jobs, who, model, about = (
         load_workload(workload),
@@ -66,7 +66,7 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
 
 
 def check_known(workload: Workload, model: FittedModel, folder: Path) -> None:
-    """Raise CommandError for a job whose type was not measured, ConfigError for one that is no app."""
+    """Raise CommandError for a job with an unmeasured type, ConfigError for one that is no app."""
     for job in workload.jobs:
         app_path(job.type)
         if job.type not in model.types:

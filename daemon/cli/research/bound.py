@@ -1,4 +1,4 @@
-"""`stoker bound`: what the best schedule of a workload costs. It needs no daemon."""
+"""`stoker bound`: cost of the best schedule of a workload. It needs no daemon."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,10 +31,11 @@ def bound(
     ] = None,
     output: Output = "table",
 ) -> None:
-    """Tell what the best schedule of a workload costs, by one who knows all jobs, or between what that is.
+    """Compute the cost of a workload's best schedule, or an interval for it.
 
-    Of few jobs the optimum is often proven. Else there is a lower bound, which no policy costs less than that
-    gives jobs what they ask for, and the best schedule of a long search.
+    The best schedule knows all jobs. For few jobs the optimum is often proven. Otherwise the interval goes
+    from a lower bound, for policies that grant jobs the requested resources, to the cost of the best
+    schedule that a long search found.
 
     Example: stoker bound burst --jobs 20
     """

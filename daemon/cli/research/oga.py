@@ -34,7 +34,7 @@ Alibaba = Annotated[
 
 @dataclass(frozen=True)
 class OgaSetting:
-    """What `run` and `sweep` compare, and in which setting: the paper's, when nothing else is said."""
+    """Options of `run` and `sweep`: policies and environment; the defaults are the paper's."""
 
     policy: Annotated[
         str,
@@ -102,14 +102,14 @@ class OgaSetting:
     output: Output = "table"
 
     def environment(self) -> "EnvironmentOptions":
-        """What environments are made from; ValueError says what is wrong."""
+        """Options of the environments; ValueError for an invalid one."""
         from agents.oga.environments import EnvironmentOptions
 
         names = [field.name for field in fields(EnvironmentOptions) if hasattr(self, field.name)]
         return EnvironmentOptions(**{name: getattr(self, name) for name in names})
 
     def learner(self) -> "LearnerOptions":
-        """How the learner learns; ValueError says what is wrong."""
+        """Options of the learner; ValueError for an invalid one."""
         from agents.oga.learner import LearnerOptions
 
         threads = self.threads or os.cpu_count() or 1
@@ -250,7 +250,7 @@ def reproduce(
 
 
 def _refuse_beside_load(context: typer.Context) -> None:
-    """CommandError when an option is given that says what the loaded file says."""
+    """Raise CommandError for an option that the loaded file already defines."""
     from agents.oga.environments import EnvironmentOptions
 
     for name in (*(field.name for field in fields(EnvironmentOptions)), "seeds", "alibaba"):
@@ -331,7 +331,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
-    """What is wrong with the input, in one line."""
+    """Convert errors in the input into a CommandError of one line."""
     from profiles.workloads.workload_files import WorkloadError
 
     try:

@@ -47,7 +47,7 @@ def limits_of(
 
 
 def told(limits: Limits, run: "SimulatedRun") -> dict[str, object]:
-    """What `-o json` tells of the limit of a run; nothing where none is known."""
+    """The limit of a run as `-o json` prints it; empty where none is known."""
     return {"limit": limits[run.seed].to_json()} if run.seed in limits else {}
 
 

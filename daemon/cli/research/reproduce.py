@@ -21,7 +21,9 @@ def baselines(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
     belief: BeliefOption = "spread",
 ) -> None:
-    """Compare all baselines at the paper's two densities; write tables, plots and what stands out.
+    """Compare all baselines at the paper's two densities.
+
+    Writes tables, plots and notable findings.
 
     Example: stoker reproduce baselines --seeds 2
     """
@@ -40,7 +42,9 @@ def belief(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
-    """Compare the policies that expect durations under every belief, to see what knowing them is worth.
+    """Compare the policies that expect durations under every belief.
+
+    The comparison shows the value of known durations.
 
     Example: stoker reproduce belief --seeds 2
     """
@@ -67,9 +71,10 @@ def islam2022(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
     belief: BeliefOption = "spread",
 ) -> None:
-    """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own.
+    """Compare the trained policies with the baselines and with Islam 2022.
 
-    Its set-up is run besides under exact knowledge of durations, as in the paper.
+    These are the shipped policies; the paper's own claims stand beside the results. Its set-up is also run
+    with exact knowledge of durations, as in the paper.
 
     Example: stoker reproduce islam2022 --seeds 2
     """
@@ -88,7 +93,9 @@ def elastic(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
-    """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs.
+    """Compare the cost of policies and idle policies where VMs come and go.
+
+    Autoscalers that know no jobs stand beside them.
 
     Example: stoker reproduce elastic --seeds 2
     """
@@ -128,9 +135,9 @@ def sharing(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
-    """Compare orders of jobs with policies: shares, slowdown, deadlines, and what fairness costs.
+    """Compare orders of jobs with policies: shares, slowdown, deadlines, cost.
 
-    One that was stopped goes on where it was when it is started again.
+    The cost is that of fairness. An interrupted run continues when it is started again.
 
     Example: stoker reproduce sharing --seeds 2
     """

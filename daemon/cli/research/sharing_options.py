@@ -1,4 +1,4 @@
-"""What a simulation's options say of queues and the order of jobs, and what is shown of queues and users."""
+"""Options of a simulation for queues and the order of jobs, and tables of queues and users."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ late: jobs over after their deadlines, of how many that have one"""
 
 @dataclass
 class SharingOptions:
-    """Who goes first, and what is shown of it."""
+    """Options for the order of jobs, and for its tables."""
 
     sharing: Annotated[
         str | None,
@@ -59,7 +59,7 @@ class SharingOptions:
     ] = None
 
     def read(self) -> "Sharing | None":
-        """The queues and the order; None where nothing is said of either. ConfigError says what is wrong."""
+        """Build the queues and the order; None where no option sets them. ConfigError for invalid options."""
         from conf.loader import build
         from conf.schema.sharing import SharingSpec
         from environment.queues.types import Sharing
@@ -72,7 +72,7 @@ class SharingOptions:
         return replace(found or Sharing(), order=spec.order)
 
     def shown_by(self, runs: "Sequence[SimulatedRun]") -> 'Literal["queue", "user"] | None':
-        """By what it is shown who had what; None where nobody asked for it."""
+        """Whether the table is by queue or by user; None where no option asks for it."""
         if self.by is not None or not (self.sharing or self.order or self.plot_shares):
             return self.by
         return "queue" if len({job.queue for run in runs for job in run.result.jobs}) > 1 else "user"
@@ -98,7 +98,7 @@ def _read(name: str) -> "Sharing":
 
 
 def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None") -> None:
-    """Print for each policy what every queue, or user, had of the cluster: means over seeds."""
+    """Print each policy's shares of the cluster by queue or user: means over seeds."""
     from daemon.cli.research.simulation_tables import known
     from daemon.cli.shared import render
 

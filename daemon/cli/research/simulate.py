@@ -1,6 +1,6 @@
 """The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`.
 
-What they print of runs is made in `simulation_tables`, and what they say of queues and users in `sharing`.
+`simulation_tables` prints the runs, `sharing_options` the queues and users.
 """
 
 import contextlib
@@ -173,7 +173,7 @@ def options_of(
     as_daemon: bool = False,
     sizes: str | None = None,
 ) -> "SimulationOptions":
-    """What is true and what is believed in a simulation, from a command's options."""
+    """Build the simulation's truth and beliefs from a command's options."""
     with errors():
         from environment.simulation.durations.fitted_model import FittedDurations, read_model
         from environment.simulation.options import SimulationOptions
@@ -186,7 +186,7 @@ def options_of(
 
 
 def profiles_of(file: str) -> "Mapping[str, JobProfile]":
-    """What --profiles says."""
+    """Load the profiles of --profiles."""
     with errors():
         from profiles.job_profile import load_profiles
 
@@ -194,7 +194,7 @@ def profiles_of(file: str) -> "Mapping[str, JobProfile]":
 
 
 def keeping_of(text: str) -> "IdleTimeout":
-    """What --keep says."""
+    """Parse --keep."""
     from environment.pools import IdleTimeout
 
     try:
@@ -204,7 +204,7 @@ def keeping_of(text: str) -> "IdleTimeout":
 
 
 def sizes_of(text: str | None) -> "Sizes":
-    """What --sizes says."""
+    """Parse --sizes."""
     from environment.decisions.sizing import Sizes
 
     try:
@@ -214,7 +214,7 @@ def sizes_of(text: str | None) -> "Sizes":
 
 
 def spot_belief_of(text: str) -> "SpotBelief":
-    """What --spot-belief says."""
+    """Parse --spot-belief."""
     from environment.simulation.durations.spot_beliefs import SpotBelief
 
     try:
@@ -224,7 +224,7 @@ def spot_belief_of(text: str) -> "SpotBelief":
 
 
 def varied_of(text: str | None) -> "tuple[Varied, ...]":
-    """What --vary says."""
+    """Parse --vary."""
     from profiles.workloads.varied import read_varied
 
     try:
@@ -234,7 +234,7 @@ def varied_of(text: str | None) -> "tuple[Varied, ...]":
 
 
 def belief_of(text: str) -> "Belief":
-    """What --belief says."""
+    """Parse --belief."""
     from environment.simulation.durations.beliefs import Belief
 
     try:
@@ -257,10 +257,10 @@ def compare_policies(
     shared: SharingOptions | None = None,
     fallback: str = "ff",
 ) -> "list[SimulatedRun]":
-    """Run all policies over all workloads and seeds, and show what came of it: a table for each workload.
+    """Run all policies over all workloads and seeds, and print a table for each workload.
 
-    With `bound`, or where jobs are few, how far policies are from the limit is told besides, and what queues
-    or users had, where `shared` says so. The `fallback` decides where a policy fails, `none` does not.
+    With `bound`, or for few jobs, it also prints each policy's distance from the limit; where `shared` asks
+    for it, the shares of queues or users. The `fallback` decides where a policy fails; `none` does not.
     """
     shared = shared or SharingOptions()
     with errors():
@@ -328,7 +328,7 @@ def compare_policies(
 
 
 def _fail_for(lines: Sequence[str]) -> None:
-    """Exit with code 1 after these lines on stderr, if there are any: what was shown is no comparison."""
+    """Print these lines on stderr and exit with code 1, if there are any: the tables are no comparison."""
     for line in lines:
         print(f"stoker: {line}", file=sys.stderr)
     if lines:
@@ -387,7 +387,7 @@ def workload(
 
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
-    """What is wrong with the input, in one line."""
+    """Convert errors in the input into a CommandError of one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from environment.simulation.simulator import StuckError

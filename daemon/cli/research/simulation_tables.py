@@ -1,4 +1,4 @@
-"""What `stoker simulate` and `evaluate` print of runs: a table of policies, and what stands out."""
+"""Tables of `stoker simulate` and `evaluate`: a row for each policy, and cautions."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def plain(run: "SimulatedRun") -> dict[str, object]:
 
 
 def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str] = ()) -> None:
-    """Print a row for each policy of the runs of a workload; who decided where one failed, and notes."""
+    """Print a row for each policy of a workload's runs, the share of fallback decisions, and notes."""
     from agents.experiments.comparison import durations_of, statistics_of, undrawn
     from daemon.cli.shared import render
 
@@ -95,7 +95,7 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
 
 
 def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[str]:
-    """What the numbers of a workload do not say: seeds draw nothing, nothing is known of a type."""
+    """Warnings about a workload's numbers: jobs left out, seeds that draw nothing, unprofiled types."""
     from agents.experiments.comparison import undrawn
 
     for lost in dict.fromkeys(lost for run in runs for lost in run.left_out):
@@ -119,7 +119,7 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
 
 
 def known(policy: str) -> str:
-    """What a policy knows, in letters."""
+    """Letters for the facts that a policy knows."""
     from agents.experiments.comparison import known_to
 
     facts = known_to(policy)

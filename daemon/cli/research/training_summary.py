@@ -1,4 +1,4 @@
-"""What `stoker train` says at its end: what the evaluation came to, beside greedy's, and what to do next."""
+"""Summary at the end of `stoker train`: the evaluation beside greedy's, and the next commands."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def what_came(spec: "TrainingSpec", folder: Path) -> Iterator[str]:
 
 
 def _of(policy: str, spec: "TrainingSpec", workload: str) -> tuple[float, float]:
-    """What the workload costs under a policy, dollars, and when its jobs end, seconds: means of the seeds."""
+    """A workload's cost in dollars and average completion in seconds under a policy: means of the seeds."""
     from agents.experiments.comparison import compare, contender
     from environment.simulation.durations.beliefs import Belief
     from environment.simulation.options import SimulationOptions

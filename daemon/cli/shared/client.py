@@ -30,9 +30,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class UnreachableError(CommandError):
-    """Nobody answers at the URL; whoever waits for a job may try again.
+    """No daemon answers at the URL; a caller that waits for a job may retry.
 
-    `sent` says whether the request may have arrived all the same.
+    `sent` is true if the request may have arrived all the same.
     """
 
     def __init__(self, text: str, *, sent: bool) -> None:
@@ -41,7 +41,7 @@ class UnreachableError(CommandError):
 
 
 class RefusedError(CommandError):
-    """The daemon does not do what it was asked for, and says why; `status` is HTTP's."""
+    """The daemon rejected the request, with a reason; `status` is HTTP's."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -52,7 +52,7 @@ class Client:
     """A connection to one daemon."""
 
     def __init__(self, url: str, token_file: Path | None = None, ca: Path | None = None) -> None:
-        """`ca` holds the certificates (PEM) of whoever signed the daemon's; None: those of this system."""
+        """`ca` is a PEM file of the certificates that signed the daemon's; None for this system's."""
         self._url = _checked(url)
         headers = {} if token_file is None else {"Authorization": f"Bearer {_token(token_file)}"}
         parts = urlsplit(self._url)
@@ -88,7 +88,7 @@ class Client:
         return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
 
     def dry_run(self, spec: Mapping[str, Json], sends: Mapping[str, int]) -> Json:
-        """What would come of a submission before which these files are sent: bytes by hash."""
+        """Forecast of a submission for which these files would be sent: bytes by hash."""
         return self._ask(
             "POST",
             "/v1/jobs/dry-run",
@@ -141,7 +141,7 @@ class Client:
         return self._ask("GET", f"/v1/jobs/{_part(job_id)}/explain")
 
     def events(self, **asked: str | float | None) -> Json:
-        """What happened; see `/v1/events` for what may be asked."""
+        """Events; see `/v1/events` for the parameters."""
         return self._ask("GET", "/v1/events", params=_given(**asked))
 
     def log(self, job_id: str, executor: int | None, stream: str, offset: int) -> Json:
@@ -150,7 +150,7 @@ class Client:
         return self._ask("GET", f"/v1/jobs/{_part(job_id)}/logs", params=params)
 
     def upload(self, sha256: str) -> Json:
-        """What is there of a file: received (bytes), complete."""
+        """Upload status of a file: received (bytes), complete."""
         try:
             return self._ask("GET", f"/v1/files/{sha256}")
         except RefusedError as error:
@@ -159,7 +159,7 @@ class Client:
             return {"received": 0, "complete": False}
 
     def put_part(self, sha256: str, size: int, offset: int, data: bytes) -> Json:
-        """Send the part of a file that begins there; what is there then, perhaps by somebody else."""
+        """Send the part of a file at this offset and return the status, which other clients change too."""
         headers = {"Content-Type": "application/octet-stream"}
         where = {"size": size, "offset": offset}
         try:
@@ -170,7 +170,7 @@ class Client:
             return self.upload(sha256)
 
     def page(self, path: str) -> tuple[int, str, str, bytes]:
-        """What is at a path of the API, as a browser sees it: status, type, where it sends on to, body."""
+        """Fetch a path of the API as a browser does: status, type, redirect location, body."""
         response = self._send("GET", path)
         kind = response.headers.get("Content-Type", "application/octet-stream")
         return response.status_code, kind, response.headers.get("Location", ""), response.content
@@ -180,7 +180,7 @@ class Client:
         return self._ask("GET", "/v1/cluster")
 
     def bill(self, **asked: str | int | None) -> Json:
-        """What VMs have cost; see `/v1/bill` for what may be asked."""
+        """Cost of VMs; see `/v1/bill` for the parameters."""
         given = {key: value for key, value in asked.items() if value is not None}
         return self._ask("GET", "/v1/bill", params=given)
 
@@ -209,12 +209,15 @@ class Client:
         return self._ask("GET", "/v1/policy/comparison", params={"limit": limit})
 
     def what_if(self, asked: Mapping[str, Json]) -> Json:
-        """What would come of the queue; see `POST /v1/what-if`."""
+        """Forecast of the queue.
+
+        See `POST /v1/what-if`.
+        """
         patience = float(asked.get("seconds", 0.0)) + _MAKING_SECONDS
         return self._ask("POST", "/v1/what-if", json=dict(asked), timeout=patience)
 
     def queues(self) -> Json:
-        """The queues, and what they have."""
+        """The queues and their use."""
         return self._ask("GET", "/v1/queues")
 
     def queue(self, path: str) -> Json:
@@ -231,7 +234,7 @@ class Client:
         return self._ask("DELETE", f"/v1/queues/{_part(path)}")
 
     def me(self) -> Json:
-        """Who asks, as the daemon knows them."""
+        """The requesting user, as the daemon recognises it."""
         return self._ask("GET", "/v1/me")
 
     def users(self) -> Json:
@@ -239,7 +242,7 @@ class Client:
         return self._ask("GET", "/v1/users")
 
     def put_user(self, name: str, **change: Json) -> Json:
-        """Make a user, or change what is given of one; the user."""
+        """Create a user, or change the given settings of one; returns the user."""
         return self._ask("PUT", f"/v1/users/{_part(name)}", json=_given(**change))
 
     def end_user(self, name: str) -> Json:
@@ -251,7 +254,7 @@ class Client:
         return self._ask("POST", f"/v1/users/{_part(name)}/tokens", json=_given(seconds=seconds))
 
     def end_token(self, number: str) -> Json:
-        """End a token; whose it was."""
+        """Revoke a token; returns its user."""
         return self._ask("DELETE", f"/v1/tokens/{number}")
 
     def webhooks(self) -> Json:
@@ -259,7 +262,7 @@ class Client:
         return self._ask("GET", "/v1/webhooks")
 
     def try_webhook(self, name: str) -> Json:
-        """Have a test sent to one; what came of it."""
+        """Send a test to a webhook; returns the result."""
         return self._ask("POST", f"/v1/webhooks/{_part(name)}/test", timeout=_TEST_SECONDS)
 
     def sparks(self) -> Json:
@@ -321,7 +324,7 @@ class Client:
             raise CommandError(f"{self._url} is no Stoker daemon: its answer is no JSON") from None
 
     def _problem(self, response: httpx.Response) -> Iterator[str]:
-        """Say what a problem+json answer says: its detail, then what that leaves out of the single fields."""
+        """Lines of a problem+json answer: its detail, then the field errors that the detail omits."""
         body = _object(response)
         detail = body.get("detail") or body.get("title")
         if not isinstance(detail, str):
@@ -335,7 +338,7 @@ class Client:
 
 
 def login_name() -> str:
-    """Who is logged in; empty where the system has no name for them."""
+    """Name of the logged-in user; empty where the system has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # the latter before Python 3.13

@@ -1,4 +1,4 @@
-"""The daemon's config, for commands that work on what it keeps: which file, with which changes."""
+"""The daemon's config for commands that use its store and data folder: which file, with which changes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +53,7 @@ def data_dir_of(config: "Config") -> Path:
 
 
 def sqlite_file_of(config: "Config", data_dir: Path, instead: str) -> Path:
-    """The file of an SQLite store; CommandError, saying what to use instead, for another one."""
+    """The file of an SQLite store; CommandError, naming the alternative `instead`, for another store."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import SQLAlchemyError
 

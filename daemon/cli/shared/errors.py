@@ -1,4 +1,4 @@
-"""What a command raises when it cannot do what it was asked: a text for the user and an exit code."""
+"""The error that a command raises when it fails: a text for the user and an exit code."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ class CommandError(Exception):
 
 
 def what_was_wrong(error: TyperException) -> str:
-    """What typer complains of, as of values in files: where, what would be right, and what was found."""
+    """Message of a typer error, worded as for values in files: place, expected value, found value."""
     from pydantic import ValidationError
 
     from conf.loader import what_is_right
@@ -39,7 +39,7 @@ def what_was_wrong(error: TyperException) -> str:
 
 @contextlib.contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """What cannot be written to the place that --out names, in one line."""
+    """Convert an OSError while writing to the place of --out into a CommandError of one line."""
     try:
         yield
     except OSError as error:
@@ -57,7 +57,7 @@ _LOCKS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def what_to_install(error: ModuleNotFoundError) -> str | None:
-    """What to tell a user who lacks a package that is optional; None for a module that has to be there."""
+    """Installation advice for a user without an optional package; None for a required module."""
     found = _LOCKS.get((error.name or "").partition(".")[0])
     if found is None:
         return None

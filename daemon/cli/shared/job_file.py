@@ -16,8 +16,8 @@ _SCHEME = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*:/|{SCHEME}:")
 def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -> JobSpec:
     """The job that a command line describes; ConfigError when it is no valid one or a local file is missing.
 
-    `target` is a job file (.yaml, .yml) or an app; `flags` hold what was given, and take precedence over the
-    file. Relative paths in a file are relative to it, on the command line to the working folder.
+    `target` is a job file (.yaml, .yml) or an app; `flags` hold the given options, and take precedence over
+    the file. Relative paths in a file are relative to it, on the command line to the working folder.
     """
     if is_job_file(target):
         file = Path(target)
@@ -33,7 +33,7 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
 
 
 def is_job_file(target: str) -> bool:
-    """Whether what is to be submitted is a job file, and no application."""
+    """Whether the target of a submission is a job file, not an application."""
     return target.endswith((".yaml", ".yml"))
 
 

@@ -43,12 +43,12 @@ def _number(job: Json) -> str:
 
 
 def others_of(of: Json) -> str:
-    """What it takes beside cpus and memory: `, 2 gpus`; nothing for most."""
+    """Resources beside cpus and memory: `, 2 gpus`; empty for most."""
     return "".join(f", {amount:.10g} {name}" for name, amount in of["resources"].items())
 
 
 def change_line(job: Json) -> str:
-    """What just became of a job, in one line: time, state, why."""
+    """The job's latest change in one line: time, state, reason."""
     why = f": {job['reason']}" if job["reason"] else ""
     return f"{datetime.now().astimezone():%H:%M:%S} {job['name']} {job['state']}{why}"
 
@@ -119,7 +119,7 @@ def group_line(found: Json) -> str:
 
 
 def group(found: Json) -> RenderableType:
-    """A group, or an array: what became of its jobs."""
+    """Table of a group or an array, with the states of its jobs."""
     failure = found["first_failure"]
     rows: list[tuple[str, str | Text]] = [
         ("id", found["id"]),
@@ -140,7 +140,7 @@ def _after(one: Json) -> str:
 
 
 def attempt_line(attempt: Json) -> str:
-    """When a job failed, through whose fault, and why."""
+    """Time of a failed attempt, whether the job was at fault, and the reason."""
     whose = "its own fault" if attempt["fault"] == "user" else "not its fault"
     return f"{render.clock(attempt['ended'])}, {whose}: {attempt['why']}"
 
@@ -227,7 +227,7 @@ _WHERE = {
 
 
 def _expected(job: Json, expected: Json) -> Iterator[tuple[str, str]]:
-    """What was told of a job while it waited, first and last, and whether that came true."""
+    """First and last estimates for a job while it waited, and whether each came true."""
     came = {
         "start": (job["placed_at"], render.clock),
         "end": (job["finished_at"], render.clock),
@@ -241,7 +241,7 @@ def _expected(job: Json, expected: Json) -> Iterator[tuple[str, str]]:
 
 
 def given(job: Json) -> Iterator[tuple[str, str]]:
-    """What a job gave to others and took of them, of late."""
+    """The job's latest preemptions: executors lost to other jobs and taken from them."""
     for gave in job.get("gave", ())[-_GIVEN:]:
         what = "was stopped for" if gave["whole"] else f"{render.count(gave['executors'], 'executor')} to"
         whom = f"{what} {gave['to']} of queue {gave['queue']} (priority {gave['priority']})"

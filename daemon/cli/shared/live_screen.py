@@ -1,4 +1,4 @@
-"""A screen that is drawn again and again until `q` or Ctrl-C; what is drawn is its caller's business."""
+"""A screen that is redrawn until `q` or Ctrl-C; the caller provides the content."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ def screen(picture: Picture, interval: float) -> None:
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Callable[[float], bool]]:
-    """What waits so many seconds for a `q`, and says whether it came; in vain where nobody types."""
+    """Yield a function that waits some seconds for `q` and returns whether it came; never if no terminal."""
     if not sys.stdin.isatty():
         yield lambda seconds: threading.Event().wait(seconds)
         return

@@ -124,10 +124,10 @@ def show_answer(
     names: Iterable[str],
     shown: "Callable[[bool], Iterable[RenderableType]]",
 ) -> None:
-    """Print an answer of the API in the form that was asked for.
+    """Print an answer of the API in the requested form.
 
-    `names` are those of what it lists; `shown` makes the tables for people, wide ones where its argument
-    says so.
+    `names` are those of the listed things; `shown` makes the tables for people, wide ones if its argument
+    is true.
     """
     if output == "json":
         print_json(answer)
@@ -145,5 +145,5 @@ def show_answer(
 
 
 def notice(text: str) -> None:
-    """Say something beside what a command prints."""
+    """Print a message on stderr, beside the command's output."""
     print(f"stoker: {visible(text)}", file=sys.stderr, flush=True)

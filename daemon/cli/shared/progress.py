@@ -1,6 +1,7 @@
-"""How a command that takes long says how far it is, on stderr: a bar on a terminal, else a line now and then.
+"""Progress of a long command, on stderr: a bar on a terminal, else a line now and then.
 
-Whatever is done in the meantime, the first line comes within two seconds; what is over by then says nothing.
+The first line comes within two seconds, even while other work runs; a command that is over by then prints
+none.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ class _ProgressState:
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Say how far it is for as long as the context lasts, from what the function is told that it gives."""
+    """Show progress for as long as the context lasts; yields the function that reports it."""
     from daemon.cli.shared import render
 
     console = render.console(stderr=True)

@@ -1,7 +1,7 @@
 """Numbers, times and tables for people: one value in, one short text or a rich table out.
 
-What goes into which table is in `views`; nothing here knows the API. To be imported inside commands only:
-rich takes its time.
+The modules `..._tables` define the tables; this one does not know the API. To be imported inside commands
+only: rich takes its time.
 """
 
 import os
@@ -56,7 +56,7 @@ def show(*parts: RenderableType, wide: bool = False) -> None:
 
 
 def plain(text: str) -> str:
-    """The text with what could steer the reader's terminal, or hide from him, as escapes."""
+    """Escape characters that could control the reader's terminal or hide text."""
     return visible(text)
 
 

@@ -1,7 +1,7 @@
-"""Who is connected to the API, and how many may be: accepting, counting by address, making room.
+"""Connections to the API and their limits: accepts them, counts them by address, makes room.
 
 asyncio's own accepting knows no limits, and with no file descriptor left it tries again as often as its
-backlog is long, with a line in the log each time. What is said on one is read in `http_protocol.py`.
+backlog is long, with a line in the log each time. `http_protocol.py` reads the requests of a connection.
 """
 
 import asyncio
@@ -93,10 +93,11 @@ class Connections:
         return iter(list(self._visits))
 
     def admit(self, address: str, now: float) -> Visit | tuple[int, str]:
-        """Count one from an address, or the status and the words with which it is turned away.
+        """Count a connection from an address, or return the status and the reason of its rejection.
 
-        When all places are taken, whoever asks for nothing longest has to go. On loopback everybody has the
-        same address, whether users of this machine or those behind a proxy on it: there only that rule holds.
+        When all places are taken, the connection that has been idle longest has to go. On loopback
+        everybody has the same address, whether users of this machine or those behind a proxy on it: there
+        only that rule holds.
         """
         if self._by_address[address] >= self._of_one_address and not is_loopback(address):
             return (
@@ -189,7 +190,7 @@ class Acceptor:
             self._receive(connection, str(address[0]))
 
     def _pause(self, error: OSError) -> None:
-        """Leave those who knock waiting: the kernel holds as many as the listener's backlog."""
+        """Stop accepting for a while; the kernel queues connections up to the listener's backlog."""
         log.warning("cannot accept a connection", error=error.strerror, connections=len(self._connections))
         if error.errno in _NO_FILES:
             self._connections.shrink()
@@ -244,7 +245,7 @@ def allow_many_files() -> None:
 
 
 def refusal(status: int, detail: str) -> bytes:
-    """A whole answer for somebody whose request is not even looked at; the connection ends with it."""
+    """A whole answer to an unread request; the connection ends with it."""
     phrase = HTTPStatus(status).phrase
     problem = {"type": "about:blank", "title": phrase, "status": status, "detail": detail}
     body = json.dumps(problem).encode()

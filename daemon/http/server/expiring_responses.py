@@ -1,7 +1,7 @@
-"""Answers that go on, such as streams of events: each ends as soon as its client may not have it any more.
+"""Answers that go on, such as streams of events: each ends as soon as its client loses the right to it.
 
-A request is let in once; what it was let in by may end while its answer goes on: a token, a user, a role, a
-session. What that is, `users/entrance.py` knows.
+A request is admitted once; its grounds may end while its answer goes on: a token, a user, a role, a session.
+`users/entrance.py` knows the grounds.
 """
 
 import asyncio

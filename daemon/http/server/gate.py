@@ -1,7 +1,7 @@
-"""What every HTTP request passes before it reaches a route, and every answer on its way out.
+"""Checks every HTTP request before it reaches a route, and every answer on its way out.
 
-Who may ask (`users/` says who somebody is, and what each route asks for), how large and of what kind a body
-may be, counting, and the answer when something unexpected is raised.
+It authorises the request (`users/` identifies users and defines the rights of each route), limits size and
+type of the body, counts requests, and answers when an unexpected error is raised.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ class Gate:
                 self._held -= len(held)
 
     def _refusal(self, scope: Scope, rule: Rule, visitor: Visitor | Denial | None) -> Refusal | None:
-        """Why a request is refused; None, and what routes and the audit log go by is in the scope."""
+        """Why a request is rejected; None stores the user for routes and audit log in the scope."""
         found = visitor
         if isinstance(visitor, Visitor):
             scope[WHO] = visitor.label, visitor.token
@@ -182,7 +182,7 @@ class Gate:
             self._under_way -= 1
 
     async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
-        """Read the body of somebody who may have the token or not; few large ones at a time."""
+        """Read the body of a client that may lack a valid token; few large bodies at a time."""
         length = headers.get("content-length", "")
         if length.isascii() and length.isdecimal() and int(length[:20]) <= _SMALL:
             return await self._read(held, headers, receive, _SMALL)
@@ -253,7 +253,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]:
-    """Why a body is not taken, and what it says."""
+    """Parse a body: a reason for its rejection or None, and its value."""
     if _kind(headers) != "application/json":
         return _unkind(headers, "JSON", "application/json"), None
     try:

@@ -1,6 +1,6 @@
-"""One connection to the API: uvicorn's protocol, with limits on what and how slowly a client may send.
+"""One connection to the API: uvicorn's protocol, with limits on the requests of slow and large clients.
 
-uvicorn waits for ever for a request's first byte and for its last, and keeps whatever it is sent meanwhile.
+uvicorn waits for ever for a request's first byte and for its last, and buffers all data meanwhile.
 """
 
 import asyncio
@@ -149,7 +149,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
+        """Answer data that is not HTTP."""
         self._refuse(400, msg)
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -202,8 +202,8 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, status: int, detail: str) -> None:
         """Answer for good, unless another answer is on its way.
 
-        What comes on is read and forgotten until the client has gone, for some seconds and bytes: closing
-        with something unread would take the answer from it.
+        Data that comes after that is read and dropped until the client has gone, for some seconds and
+        bytes: closing with unread data would lose the answer.
         """
         if self._refused:
             return

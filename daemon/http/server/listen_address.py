@@ -1,6 +1,6 @@
-"""Where the daemon's API listens, what that is called, and the token that clients need there.
+"""The address of the daemon's API, its URL, and the token that clients need there.
 
-How connections are accepted is in `connections.py`, which requests are let in, in `gate.py`.
+`connections.py` accepts connections; `gate.py` admits requests.
 """
 
 import socket
@@ -52,7 +52,7 @@ def url_of(config: Config, listener: socket.socket) -> str:
 
 
 def token_of(config: Config) -> str | None:
-    """What clients have to send; ConfigError when it cannot be used, or has to be and there is none."""
+    """Token that clients must send; ConfigError when it is unusable, or required but missing."""
     if config.token_file:
         return token_in(config.token_file, "token_file")
     host, _ = config.address
@@ -65,7 +65,7 @@ def token_of(config: Config) -> str | None:
 
 
 def say_who_may_ask(config: Config, token: str | None) -> None:
-    """Log what protects the API, and what does not."""
+    """Log how the API is protected, and where it is not."""
     if config.users is not None:
         log.info("clients need a token of a user's; whoever may submit may run code here")
     elif token is None:

@@ -1,6 +1,6 @@
-"""Everything that goes wrong in the HTTP API, as RFC 9457 problem details.
+"""All errors of the HTTP API, as RFC 9457 problem details.
 
-What a route does is in `http/app.py`; what is wrong with a value is said in the words of `conf.loader`.
+`http/app.py` defines routes; the wording of invalid values is that of `conf.loader`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _MOST_ERRORS = 100
 
 
 class FieldError(DocumentedModel):
-    """One value that is wrong: where it is, and what would be right."""
+    """An invalid value: its field, and the valid form."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,7 +47,7 @@ class FieldError(DocumentedModel):
 
 
 class Problem(DocumentedModel):
-    """What went wrong with a request (RFC 9457)."""
+    """Error of a request (RFC 9457)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -85,7 +85,7 @@ def problem(
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A response that says what is wrong; the title is the status' own unless given."""
+    """Response with an error; the title is the status' own unless given."""
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": title or HTTPStatus(status).phrase,

@@ -27,19 +27,19 @@ class Scheduler(Protocol):
     """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
-        """Accept jobs: what became of each, as that is known. What is accepted is on disk by then."""
+        """Accept jobs: yields the result of each, as it is known. Accepted jobs are on disk by then."""
         ...
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> "Sequence[Job]":
-        """The jobs that a submission would be if it came now, by ids that no other has; nothing is changed.
+        """The jobs that a submission would become now, with ids that no other job has; nothing is changed.
 
-        RejectedError for what it would be refused for. Files that its user `sends` before it, so many bytes
-        by hash, need not be there.
+        RejectedError where a submission would be rejected. Files that the user `sends` before it, so many
+        bytes by hash, need not be there.
         """
         ...
 
     def warnings(self, kind: str) -> Sequence[str]:
-        """What whoever submits a job of this type should know at once."""
+        """Warnings for users that submit a job of this type."""
         ...
 
     def kill(self, job_id: str) -> JobRecord:
@@ -69,26 +69,26 @@ class Scheduler(Protocol):
         ...
 
     def budget(self) -> BudgetStatus | None:
-        """What VMs have cost today of what they may; None without a budget."""
+        """Today's cost of VMs beside its limit; None without a budget."""
         ...
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
-        """What running jobs owe beyond the costs in their records, in dollars, by job id and task id."""
+        """Charges of running jobs beyond the costs in their records, in dollars, by job id and task id."""
         ...
 
     def standing(self) -> QueuePositions | None:
-        """Who of the queued jobs waits for whom, as of the last event; None when only the leader knows."""
+        """Positions of the queued jobs as of the last event; None when only the leader knows."""
         ...
 
     def sight(self) -> "QueueSnapshot | None":
-        """What is seen of queues and their order, as of a moment ago; None where there is none.
+        """Snapshot of queues and their order from a moment ago; None where there is none.
 
-        And where only the leader knows.
+        None also where only the leader knows it.
         """
         ...
 
     def estimates(self) -> "Mapping[str, Estimate]":
-        """When the jobs that wait will start and what they will cost, by id, as it was made last."""
+        """Latest estimates of the start and cost of waiting jobs, by id."""
         ...
 
     def no_estimate(self, record: JobRecord) -> str:
@@ -96,7 +96,7 @@ class Scheduler(Protocol):
         ...
 
     def mended(self, drawn: "JobForecast") -> "JobForecast":
-        """What was drawn of a job that waits, corrected by how far earlier ones were beside the truth."""
+        """A waiting job's drawn forecast, corrected by the errors of earlier forecasts."""
         ...
 
     def coverage(self) -> "Coverage":
@@ -104,7 +104,7 @@ class Scheduler(Protocol):
         ...
 
     def policy(self) -> PolicyStatus:
-        """Who decides."""
+        """The acting policy."""
         ...
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
@@ -135,27 +135,27 @@ class Scheduler(Protocol):
 
     @property
     def applications(self) -> ApplicationDoor:
-        """What drivers say that ask for executors themselves."""
+        """Endpoint for drivers that ask for executors themselves."""
         ...
 
     @property
     def vms(self) -> "TerminationEndpoint":
-        """What VMs of pools say."""
+        """Endpoint for VMs of pools."""
         ...
 
     @property
     def queues(self) -> "QueueService":
-        """How queues do, and what is changed of them."""
+        """Queues with their status and changes."""
         ...
 
     @property
     def foresight(self) -> "WhatIfService":
-        """What would come of the queue."""
+        """Forecasts of the queue."""
         ...
 
     @property
     def webhooks(self) -> "NotificationService":
-        """Who is told what happens, and how well."""
+        """Webhooks with their delivery status."""
         ...
 
     def stages(self) -> "Stages":
@@ -168,7 +168,7 @@ class Scheduler(Protocol):
 
 
 def submit_one(scheduler: Scheduler, each: SubmittedSpec) -> Added:
-    """Have a job accepted; raises what it is refused for."""
+    """Submit a job and return the accepted one; raises the reason of a rejection."""
     (admission,) = (admissions[each] for admissions in scheduler.submit([each]) if admissions)
     if isinstance(admission, Exception):
         raise admission

@@ -1,6 +1,6 @@
-"""What a job comes after, looked up in the store when it is submitted: names become ids of jobs and arrays.
+"""Resolves a submitted job's dependencies: names become ids of jobs and arrays.
 
-What follows when these end is the cluster model's business.
+The cluster model decides the consequences when these end.
 """
 
 import sqlalchemy as sa
@@ -20,13 +20,13 @@ _MOST = 1000
 
 
 class UnknownDependencyError(Exception):
-    """A job comes after something that is not there; the text says what, and what would be right."""
+    """A job depends on a job that does not exist; the text names it and suggests a valid one."""
 
 
 def resolve(connection: Connection, spec: JobSpec, submitter: Submitter = NOBODY) -> tuple[After, ...]:
-    """All that a new job comes after, each once. UnknownDependencyError.
+    """Return a new job's dependencies, each once. UnknownDependencyError.
 
-    What the submitter may not see is not there.
+    Jobs that the submitter may not see count as missing.
     """
     seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
     found: dict[str, After] = {}
@@ -92,7 +92,7 @@ def _array(
 
 
 def _end_of(states: list[str]) -> str:
-    """How jobs have ended as one; empty while that is not known."""
+    """Common end state of jobs; empty while it is unknown."""
     bad = [state for state in states if state in ENDED_JOB and state != "finished"]
     if bad:
         return bad[0] if all(state in ENDED_JOB for state in states) else ""
@@ -102,7 +102,7 @@ def _end_of(states: list[str]) -> str:
 def _group(
     connection: Connection, group: str, owner: str, when: End, *, or_none: bool = False
 ) -> list[After]:
-    """Those of its jobs that have not ended, and one that has not finished; one of all if all have."""
+    """Open jobs of the group and one that failed or was killed; the latest one if all have finished."""
     query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.job_group == group, jobs.c.owner == owner)
     latest = connection.execute(query.order_by(jobs.c.number.desc()).limit(1)).first()
     if latest is None:

@@ -1,4 +1,4 @@
-"""Jobs that are over, in the store: which are the oldest, what they keep, and how they go."""
+"""Ended jobs in the store: the oldest ones, their disk use, and their removal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ _OVER = jobs.c.finished_at.is_not(None) & ~_OPEN
 
 @dataclass(frozen=True, slots=True)
 class EndedJobs:
-    """A job that is over, with nothing of it left running: when it ended (seconds), and the bytes it keeps.
+    """A job that is over, with no task left running: end (seconds), and size in bytes.
 
-    Bytes are None until they were measured.
+    The size is None until it was measured.
     """
 
     job_id: str
@@ -42,7 +42,7 @@ class EndedJobs:
 
 @dataclass(frozen=True, slots=True)
 class KeptJobs:
-    """How many jobs are over and kept, and their bytes, as far as these were measured."""
+    """Number of ended jobs that are kept, and their bytes, as far as these were measured."""
 
     jobs: int
     size: int
@@ -55,7 +55,7 @@ class PastJobs:
         self._access = access
 
     def kept(self) -> KeptJobs:
-        """What is kept of all jobs that are over."""
+        """Count and size of all stored jobs that have ended."""
         query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
             sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
         )
@@ -64,7 +64,7 @@ class PastJobs:
         return KeptJobs(int(number or 0), int(size or 0))
 
     def oldest(self, limit: int, after: EndedJobs | None = None) -> list[EndedJobs]:
-        """Jobs of which all is over, those that ended first in front; `after` ended the page before."""
+        """Jobs that are completely over, first ended first; `after` is the last one of the page before."""
         query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
         if after is not None:
             number = job_number(after.job_id) or 0
@@ -81,14 +81,14 @@ class PastJobs:
             return _unmeasured(connection, limit)
 
     def measured(self, sizes: Mapping[str, int]) -> None:
-        """Keep how many bytes they take."""
+        """Store the sizes of jobs in bytes."""
         rows = [{"of": job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
         change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of")).values(size=sa.bindparam("bytes"))
         if rows:
             self._access.write(lambda connection: connection.execute(change, rows))
 
     def prune(self, job_ids: Sequence[str]) -> int:
-        """Forget those of these jobs of which all is over; how many these are."""
+        """Delete those of these jobs that are completely over; return their number."""
         return self._access.write(lambda connection: _prune(connection, job_ids)) if job_ids else 0
 
 

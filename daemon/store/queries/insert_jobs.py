@@ -1,7 +1,6 @@
-"""How submitted jobs come into the job store: each gets the next number, and many share one insert.
+"""Inserts submitted jobs: each gets the next number, and many share one insert.
 
-The jobs of an array get numbers one behind the other. What a job comes after is looked up in
-`dependencies.py`.
+The jobs of an array get consecutive numbers. `dependencies.py` resolves a job's dependencies.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,9 +28,9 @@ class IdempotencyConflictError(Exception):
 
 
 class ClientDriver(NamedTuple):
-    """A driver of a user's, that runs already: where it is, and what is told of its job before it is placed.
+    """A driver that a user already runs: its address, and a callback for its job's record before placement.
 
-    `keep` may raise StoreError: then the job is stored all the same, and that error is what became of it.
+    `keep` may raise StoreError: the job is stored nevertheless, and that error becomes its outcome.
     """
 
     where: str
@@ -40,9 +39,9 @@ class ClientDriver(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubmittedSpec:
-    """What a user wants to run, and who submits it; with the same key, it stands for the same job.
+    """A submitted job spec with its submitter; equal keys identify the same job.
 
-    `sized`: the number of executors was left to us, and is what was found to be worth having now.
+    `sized`: the daemon chose the number of executors, as the one worth having now.
     """
 
     spec: JobSpec
@@ -66,10 +65,9 @@ def add(
     job: Callable[[str, SubmittedSpec], Job],
     at: float,
 ) -> list[Outcome]:
-    """Keep new jobs, made by `job` from the ids that they get; what became of each.
+    """Store new jobs, built by `job` from their new ids; return each one's outcome.
 
-    A key that was used before gives that job's record again, or an error when its spec was another one. `at`
-    is now, in seconds.
+    A key used before returns that job's record, or an error when its spec differs. `at` is now, in seconds.
     """
     number = connection.scalar(tables.LAST_NUMBER) or 0
     rows: list[tables.Row] = []

@@ -16,10 +16,10 @@ from environment.model.messages.states import ENDED_JOB, JobState
 
 @dataclass(frozen=True, slots=True)
 class GroupSum:
-    """What became of the jobs of a group: how many are in each state, dollars, times in seconds.
+    """Summary of a group's jobs: count by state, dollars, times in seconds.
 
-    `finished_at` is when the last of them ended, None while one has not; `failure` is the first that failed
-    or was killed. `open_jobs` are those that are not over, by id.
+    `finished_at` is the end of the last job, None while one is open; `failure` is the first job that failed
+    or was killed. `open_jobs` are the ids of the open jobs.
     """
 
     id: str
@@ -32,7 +32,7 @@ class GroupSum:
 
     @property
     def state(self) -> JobState:
-        """How all of them do as one: how they have ended, or else that they are queued or running."""
+        """Common state of all jobs: the end state once all are over, else queued or running."""
         bad: tuple[JobState, ...] = ("failed", "killed")
         if not self.open_jobs:
             return next((state for state in bad if state in self.states), "finished")
@@ -40,7 +40,7 @@ class GroupSum:
 
 
 def of_group(group: str) -> sa.ColumnElement[bool]:
-    """Of which jobs that is the group, or the array."""
+    """Condition for the jobs of a group or an array."""
     number = array_number(group)
     return jobs.c.job_group == group if number is None else jobs.c.array_of == number
 
@@ -48,7 +48,7 @@ def of_group(group: str) -> sa.ColumnElement[bool]:
 def group_sum(
     connection: Connection, group: str, owners: Collection[str], damages: Damages
 ) -> GroupSum | None:
-    """What became of a group's jobs, of all or of these owners, as far as they are kept; None without any."""
+    """Summary of a group's stored jobs, of all or of these owners; None without any."""
     theirs, count = of_group(group), sa.func.count()
     if owners:
         theirs &= jobs.c.owner.in_(sorted(set(owners)))
@@ -78,7 +78,7 @@ def group_sum(
 
 
 def ends_of(connection: Connection, job_ids: Collection[str]) -> dict[str, str]:
-    """How jobs have ended, by id; not of those that have not, or are not kept any more."""
+    """End states of jobs, by id; without open and deleted jobs."""
     numbers = [job_number(job_id) or 0 for job_id in job_ids]
     found: dict[str, str] = {}
     for first in range(0, len(numbers), 500):

@@ -1,6 +1,6 @@
-"""Lists from the store: pages of jobs in their order, who is before whom in the queue, and comparisons.
+"""Lists from the store: pages of jobs in order, and queue positions.
 
-A page of jobs comes from indexes that are in its order: no more is read, however many jobs there are.
+A page of jobs comes from indexes in its order: the query reads no more rows, however many jobs there are.
 """
 
 from bisect import bisect_left
@@ -53,7 +53,7 @@ def numbers_of(wanted: WantedJobs, limit: int, before: str | None, newest_first:
 
 
 def _few(wanted: WantedJobs) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
-    """All such jobs of a group, or with labels, and what their number is: found by one index."""
+    """Query for the jobs of a group or with labels, and its number column; one index finds them."""
     named, of = labels.alias(), jobs.c
     some = ((of.state, wanted.states), *_names(wanted))
     filters: list[sa.ColumnElement[bool]] = []
@@ -76,7 +76,7 @@ def _few(wanted: WantedJobs) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
 
 
 def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:
-    """How many queued jobs were submitted before each of these, of which there is one at least."""
+    """Number of queued jobs submitted before each of these (at least one)."""
     asked = [job_number(job_id) or 0 for job_id in job_ids]
     queued, first, last = jobs.c.state == "queued", min(asked), max(asked)
     before = sa.select(sa.func.count()).select_from(jobs).where(queued, jobs.c.number < first)
@@ -87,12 +87,12 @@ def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:
 
 
 def _names(wanted: WantedJobs) -> tuple[tuple[sa.Column[Any], Collection[str]], ...]:
-    """Columns and what is asked of them; the index of each has all that come after it, too."""
+    """Columns with their wanted values; each column's index includes all columns after it."""
     return (jobs.c.owner, wanted.owners), (jobs.c.type, wanted.types), (jobs.c.queue, wanted.queues)
 
 
 def _kinds(wanted: WantedJobs) -> list[tuple[sa.ColumnElement[bool], ...]]:
-    """Conditions of which one holds for each job of these; one index answers each, in the jobs' order."""
+    """Conditions, one of which holds for each wanted job; one index answers each, in the jobs' order."""
     asked = [(column, sorted(set(names))) for column, names in _names(wanted) if names]
     if not asked:
         return [(jobs.c.state == state,) for state in sorted(set(wanted.states))]

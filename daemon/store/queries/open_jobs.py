@@ -1,4 +1,4 @@
-"""Jobs of the store that are not over: what a daemon takes up at its start, and what is asked of them."""
+"""Open jobs of the store: the ones a daemon loads at its start, and queries about them."""
 
 import re
 from dataclasses import replace
@@ -36,7 +36,7 @@ class OpenJobs:
         self._access, self._vms = access, vms
 
     def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
-        """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
+        """Return the jobs that are open or have open tasks, and all their tasks, for a daemon's start.
 
         Jobs come in order of submission, tasks in order of launch.
         """
@@ -49,9 +49,9 @@ class OpenJobs:
             return found, sorted(damages.executors(connection, tasks), key=by_launch)
 
     def take_up(self, at: float) -> FoundJobs:
-        """What a daemon takes up at its start, as `unfinished` gives it, and what was damaged of it.
+        """Load the jobs and tasks for a daemon's start, as in `unfinished`, with the damage found.
 
-        What cannot be read of that and of VMs is put aside; such jobs have failed, and say why.
+        Unreadable rows of these and of VMs are put aside; such jobs have failed, with that as their reason.
         """
 
         def work(connection: Connection) -> FoundJobs:
@@ -72,13 +72,13 @@ class OpenJobs:
             return [job_id(number) for number in connection.scalars(query.order_by(jobs.c.number))]
 
     def in_queue(self, queue: str) -> int:
-        """How many there are of a queue."""
+        """Number of open jobs of a queue."""
         query = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.queue == queue, _IS_OPEN)
         with self._access.read() as connection:
             return connection.scalar(query) or 0
 
     def uploads_needed(self) -> set[str]:
-        """What uploaded files are called that they name, whoever sent them."""
+        """Stored names of the uploaded files that open jobs name, from any user."""
         named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
         query = sa.select(jobs.c.owner, jobs.c.spec).where(_IS_OPEN, named)
         with self._access.read() as connection:

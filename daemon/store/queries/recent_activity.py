@@ -1,4 +1,4 @@
-"""What happened of late, in the job store: tasks on VMs, decisions, and what jobs of a day have cost."""
+"""Recent activity in the job store: tasks on VMs, decisions, and the day's job costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,9 +64,10 @@ class LatelyRows:
         )
 
     def held(self, day: str, midnight: float) -> tuple[float, float | None]:
-        """What VMs cost by Islam 2022, eq. 4, for jobs that run or have ended that day, and since when.
+        """VM cost by Islam 2022, eq. 4, of jobs that run or have ended that day, and when these began.
 
-        Dollars without what is due; seconds since the epoch from which there were jobs that day, or None.
+        Dollars without the part not yet charged; seconds since the epoch from which there were jobs that day,
+        or None.
         """
         cost: sa.ColumnElement[Any] = sa.func.sum(jobs.c.cost)
         earlier = sa.select(charged_days.c.day).where(charged_days.c.day < day).limit(1)

@@ -1,4 +1,4 @@
-"""How the parts of the job store get at its database: reading, and writing in the term of who leads."""
+"""Database access for the parts of the job store: reads, and writes within the leader's term."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class StoreAccess:
-    """A database, what of it could not be read, and the term in which it is written."""
+    """A database, the damage found in it, and the term in which it is written."""
 
     database: Database
     damages: Damages = field(default_factory=Damages)
@@ -28,7 +28,7 @@ class StoreAccess:
         return self.database.read()
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """What the work gives, done in a transaction that is on disk then; StoreError, DeposedError."""
+        """Run the work in a transaction and return its result once on disk; StoreError, DeposedError."""
         term = self.term
         if term is None:
             return self.database.write(work)

@@ -1,4 +1,4 @@
-"""What the job store keeps of applications, as texts; what these say is in `application_records.py`."""
+"""Application records in the job store, as texts; `application_records.py` defines their content."""
 
 import sqlalchemy as sa
 
@@ -20,24 +20,24 @@ class ApplicationRows:
         self._access = access
 
     def keep(self, of: str, record: str, *, has_secret: bool) -> None:
-        """Keep what is known of a job's application, in the place of what was."""
+        """Store the record of a job's application, replacing any earlier one."""
         row = {"job": job_number(of), "has_secret": has_secret, "record": record}
         self._access.write(lambda connection: upsert(connection, applications, [row]))
 
     def kept(self, of: str) -> str | None:
-        """What was kept of a job's application; None when nothing was."""
+        """Stored record of a job's application; None when there is none."""
         query = sa.select(applications.c.record).where(applications.c.job == job_number(of))
         with self._access.read() as connection:
             found: str | None = connection.scalar(query)
         return found
 
     def with_secret(self) -> list[str]:
-        """The jobs whose application has a secret that is kept."""
+        """Ids of the jobs with a stored application secret."""
         query = sa.select(applications.c.job).where(applications.c.has_secret).order_by(applications.c.job)
         with self._access.read() as connection:
             return [job_id(number) for number in connection.scalars(query)]
 
     def drop(self, of: str) -> None:
-        """Keep nothing of it any more."""
+        """Delete the record of a job's application."""
         query = sa.delete(applications).where(applications.c.job == job_number(of))
         self._access.write(lambda connection: connection.execute(query))

@@ -1,10 +1,9 @@
-"""What VMs have cost, in the job store: sums by day and what is asked for.
+"""VM costs in the job store: sums by day and by each key of a bill.
 
-What is charged, and for what, is decided in `environment.model.vms.vm_accounts`; the accounts that are open
-are rows of `record_tables.py`. Every charge is added to a sum of each table, in the same transaction that
-keeps what caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of
-that; sums by VM and by job are folded together once nobody asks for them any more, so that there is an end to
-their number. What is asked for again and again, by Prometheus, is a row for each pool.
+`environment.model.vms.vm_accounts` decides charges and their kinds; `record_tables.py` has the rows of open
+accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so nothing is
+lost or counted twice. No sum exists for a job on a VM. Old sums by VM and by job are folded together
+(`forget_jobs`, `forget_details`), which bounds their number. Prometheus reads one row per pool.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,7 +42,7 @@ FIRST = "first_opened"
 
 @dataclass(frozen=True, slots=True)
 class AskedBill:
-    """A bill that is asked for: by what, from which day to which (UTC, 2026-11-22), at most so many rows."""
+    """Request for a bill: grouping key, first and last day (UTC, 2026-11-22), maximum number of rows."""
 
     by: By = "kind"
     since: str | None = None
@@ -53,20 +52,20 @@ class AskedBill:
 
 @dataclass(frozen=True, slots=True)
 class BillEntry:
-    """What a bill has for a job, a day, ...: dollars by kind. Of jobs the empty key is what no job used."""
+    """One row of a bill (a job, a day, ...): dollars by kind. The job key is empty for unused VM time."""
 
     key: str
     dollars: Mapping[str, float]
 
     @property
     def total(self) -> float:
-        """What was paid; what providers tell, and what was used in vain, is beside it."""
+        """Dollars paid; excludes the difference to the provider's bill and the dollars used in vain."""
         return sum(self.dollars.get(kind, 0.0) for kind in PAID)
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What VMs have cost in some days; `rest` is of what is beyond the lines."""
+    """VM costs of some days; `rest` sums the rows beyond the limit."""
 
     total: BillEntry
     lines: Sequence[BillEntry]
@@ -103,7 +102,7 @@ def note_first(connection: Connection, opened_at: float) -> None:
 
 
 def first_opened(connection: Connection) -> float | None:
-    """When the first VM of all was opened; None where that is not known."""
+    """Time at which the first VM of all was opened; None where it is unknown."""
     value = connection.scalar(sa.select(facts.c.value).where(facts.c.key == FIRST))
     try:
         return None if value is None else float(value)
@@ -123,7 +122,7 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
 
 
 def bill(connection: Connection, asked: AskedBill) -> Bill:
-    """What was paid in these days, by what is asked for: the dearest first, or the first day."""
+    """Dollars paid in these days, by the requested key: most expensive first, days in order."""
     detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
     table = detailed.get(asked.by, charged_days)
     key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
@@ -184,13 +183,13 @@ def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
 
 
 def forget_jobs(connection: Connection, job_ids: Collection[str]) -> None:
-    """These jobs are not kept any more: what they used is, but not by whom."""
+    """Fold the sums of these deleted jobs into the sum without a job."""
     if job_ids:
         _fold(connection, charged_jobs, "job", charged_jobs.c.job.in_(list(job_ids)))
 
 
 def forget_details(connection: Connection, before: str) -> int:
-    """Fold what is kept of days before that one by VM, job and group; how many sums that were."""
+    """Fold the sums by VM, job and group of days before that one; return the number of folded sums."""
     return sum(
         _fold(connection, table, name, (table.c.day < before) & (table.c[name] != ""))
         for table, name in ((charged_jobs, "job"), (charged_groups, "group"), (charged_vms, "vm"))

@@ -1,6 +1,6 @@
-"""Records as texts: JSON in plain ASCII, so that any text comes back as it went in, and a checksum behind it.
+"""Records as texts: plain ASCII JSON, so that any text round-trips, followed by a checksum.
 
-A disk may change a digit, and nobody would see. What is in a record is said in `job_rows.py` and others.
+A disk may change a digit unnoticed. `job_rows.py` and others define the content of records.
 """
 
 import json
@@ -21,7 +21,7 @@ def seal(text: str) -> str:
 
 
 def unseal(build: Callable[[dict[str, Any]], Result], text: str | bytes) -> Result:
-    """What is built of the JSON in a text that `seal` made; UnreadableRowError."""
+    """Build a value from the JSON in a text that `seal` made; UnreadableRowError."""
     if isinstance(text, str) and text[-9:-8] == "#":  # the first Stoker wrote none
         text, check = text[:-9], text[-8:]
         if check != f"{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}":

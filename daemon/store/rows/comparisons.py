@@ -1,4 +1,4 @@
-"""What shadow policies would have decided, in the job store; `shadow_comparison.py` says what is compared."""
+"""Shadow policies' decisions in the job store; `shadow_comparison.py` defines the comparison."""
 
 from collections.abc import Sequence
 
@@ -16,13 +16,13 @@ MOST_KEPT = 10_000
 
 
 class ComparisonRows:
-    """Keeps and reads them. All methods may be called from any thread, and raise StoreError."""
+    """Stores and reads comparisons. All methods may be called from any thread, and raise StoreError."""
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def add(self, found: Sequence[Comparison]) -> None:
-        """Keep comparisons, and of all only the latest `MOST_KEPT`."""
+        """Store comparisons, and delete all but the latest `MOST_KEPT`."""
         rows = [job_rows.comparison_row(comparison) for comparison in found]
 
         def work(connection: Connection) -> None:

@@ -1,8 +1,8 @@
-"""Rows of the job store that cannot be read: noted, stood in for, and put aside so that nothing else suffers.
+"""Unreadable rows of the job store: noted, replaced by a stand-in, and put aside.
 
-A job whose record is damaged is shown by what its row's other columns say. One that was not over when a
-daemon takes the store up has failed, and says why: nobody knows what it was about to do. Rows that are put
-aside are kept as they were, in the table `quarantine`.
+A job with a damaged record is shown from its row's other columns. An open one has failed once a daemon loads
+the store, with that as its reason: its next step is unknown. Rows put aside stay unchanged in the table
+`quarantine`.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,13 +56,13 @@ class Damages:
             return tuple(self._found.values())
 
     def of(self, job_id: str) -> tuple[Damage, ...]:
-        """Those that belong to a job."""
+        """Damages of a job."""
         return tuple(damage for damage in self.all() if damage.job_id == job_id) if self._found else ()
 
     def read(
         self, table: str, key: str, number: int | None, build: Callable[[Any], Result], value: Any
     ) -> Result | None:
-        """What the row holds; None, and a note of it, when that cannot be read."""
+        """Build the row's value; None, and a note of the damage, when it cannot be read."""
         try:
             found = build(value)
         except UnreadableRowError as error:
@@ -99,7 +99,7 @@ class Damages:
 
 
 def stand_in(connection: Connection, number: int) -> JobRecord:
-    """A record for a job whose own cannot be read, of what else its row says."""
+    """Substitute record for a job with an unreadable one, from its row's other columns."""
     names = ("state", "cost", "accepted_at", "finished_at", "spec", "owner", "queue")
     kept = (jobs.c[name] for name in names)
     row = connection.execute(sa.select(*kept).where(jobs.c.number == number)).one()
@@ -124,7 +124,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
 
 @dataclass(slots=True)
 class FoundJobs:
-    """What was read of jobs and their tasks, as it was before anything was put aside; what was damaged."""
+    """Jobs and tasks as read before any row was put aside, and the damage found."""
 
     jobs: list[JobRecord] = field(default_factory=list)
     tasks: list[ExecutorRecord] = field(default_factory=list)
@@ -132,10 +132,10 @@ class FoundJobs:
 
 
 def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> FoundJobs:
-    """Put damaged rows of these jobs aside, so that a daemon can take the others up; what was found.
+    """Put damaged rows of these jobs aside, so that a daemon can load the others; return both.
 
-    Such a job has failed, unless it was over; so has one of which an open task is damaged. What it has
-    running is marked to be killed. Jobs are found in the order of their numbers.
+    Such a job has failed, unless it was over; so has a job with a damaged open task. Its running tasks are
+    marked to be killed. Jobs are returned in the order of their numbers.
     """
     damages, found = Damages(), FoundJobs()
     failed: dict[int, str] = {}
@@ -199,7 +199,7 @@ def _fail(connection: Connection, damages: Damages, number: int, why: str, at: f
 
 
 def keep(connection: Connection, damage: Damage, body: Any, at: float) -> None:
-    """Keep a damaged row as it was."""
+    """Store an unchanged copy of a damaged row."""
     raw = str(body).encode("utf-8", "surrogateescape")
     row = {"name": damage.table, "key": damage.key, "body": raw, "why": damage.why, "found_at": at}
     connection.execute(sa.insert(quarantine), row)

@@ -85,8 +85,8 @@ class DeposedError(StoreError):
 class Database:
     """An opened database. Every method may be called from any thread.
 
-    Writers take turns; those that come while one is being committed share the next commit, so that what
-    each waits for is about one flush to the disk, however many there are.
+    Writers take turns; those that come during a commit share the next one, so that each waits for about one
+    flush to the disk, however many there are.
     """
 
     def __init__(self, url: str) -> None:
@@ -107,7 +107,7 @@ class Database:
         return Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
 
     def note_made(self, at: str) -> None:
-        """Say beside an SQLite file that a store was made there, so that none is made anew in its stead."""
+        """Record beside an SQLite file that a store was made there, so that none is made in its place."""
         if self.path is None:
             return
         try:
@@ -119,30 +119,30 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection whose queries see one state of the store; StoreError when it cannot be read."""
+        """Yield a connection with one consistent state of the store; StoreError when it cannot be read."""
         with self._errors(), self._engine.begin() as connection:
             yield connection
 
     def write(self, work: Callable[[Connection], Result], *, first: bool = False) -> Result:
-        """Do the work in a transaction, on disk when this returns; StoreError when it could not be kept.
+        """Run the work in a transaction, on disk when this returns; StoreError when it could not be stored.
 
-        `work` may be called again when the first try came to nothing, so it should only use its connection.
-        What has to be done `first` waits for no other work but what has begun.
+        `work` may be called again when the first try fails, so it should only use its connection.
+        Work marked `first` waits only for work that has already begun.
         """
         with self._errors():
             return self._writer.run(work, first=first)
 
     def lock(self, *, shared: bool = False) -> None:
-        """Keep other daemons out until this one closes or dies; StoreBusyError when one is there.
+        """Exclude other daemons until this one closes or dies; StoreBusyError when another holds the lock.
 
-        `shared` keeps only those out that do not share. Where the store is no file a lease does that.
+        `shared` excludes only daemons that do not share. Where the store is no file, a lease does that.
         """
         if self._lock is None and self.path is not None:
             path = self.path.with_name(self.path.name + ".lock")
             self._lock = _FileLock(path, self.name, shared=shared)
 
     def unlock(self) -> None:
-        """Let other daemons in."""
+        """Release the lock."""
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
@@ -155,12 +155,12 @@ class Database:
             return float(connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
 
     def end_session(self, session: str) -> None:
-        """Take a PostgreSQL's connections from who has them by that name; StoreError when that cannot be."""
+        """End the PostgreSQL connections of the session with that name; StoreError on failure."""
         with self._errors(), self._engine.begin() as connection:
             connection.execute(_END_SESSION, {"session": session})
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close connections and release the lock."""
         self.unlock()
         self._engine.dispose()
 
@@ -216,7 +216,7 @@ class Database:
 
 
 def notes(connection: Connection) -> dict[str, Any]:
-    """What is known for the length of a transaction that writes, by all who write in it."""
+    """Notes shared by all writers of a transaction, for its duration."""
     found: dict[str, Any] = connection.info[_NOTES]
     return found
 
@@ -246,9 +246,9 @@ class _Write(Generic[Result]):
 
 
 class _Writer:
-    """Group commit: the thread that has the turn does all work that waits, in one transaction.
+    """Group commit: one thread runs all queued work in a single transaction.
 
-    What has to come first is done before, in a transaction of its own, so that nothing else delays it.
+    Work marked `first` runs before, in a transaction of its own, so that nothing else delays it.
     """
 
     def __init__(self, transaction: Callable[[], contextlib.AbstractContextManager[Connection]]) -> None:
@@ -304,7 +304,7 @@ class _Writer:
 
 
 class _FileLock:
-    """A lock on a file that says who took it last; it ends with the process, however that ends."""
+    """A lock on a file that names its last holder; it ends with the process, however that ends."""
 
     def __init__(self, path: Path, store: str, *, shared: bool) -> None:
         try:
@@ -324,7 +324,7 @@ class _FileLock:
         os.close(self._file)
 
     def _say(self, holder: str) -> None:
-        """Note who has it: for people, so a disk without room for that does no harm."""
+        """Write the holder's name into the file, for people; a full disk does no harm."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, holder.encode(), 0)
@@ -337,7 +337,7 @@ _END_SESSION = sa.text(
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether an error, or what led to it, is a disk without room, as it may have again."""
+    """Whether an error or its cause is a full disk, which may have room again later."""
     while error is not None:
         if isinstance(error, StoreFullError) or (isinstance(error, OSError) and error.errno in _FULL):
             return True

@@ -1,4 +1,4 @@
-"""What was expected of jobs, in the job store: a text for each; `foresight/estimates.py` says what."""
+"""Job estimates in the job store, one text each; `core/estimate.py` defines their content."""
 
 import json
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ from environment.simulation.durations.prediction_intervals import Interval
 
 
 class EstimateRows:
-    """Keeps and reads them. All methods may be called from any thread, and raise StoreError."""
+    """Stores and reads estimates. All methods may be called from any thread, and raise StoreError."""
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     def keep(self, found: Mapping[str, KeptEstimates]) -> None:
-        """Keep them, by the jobs' ids, in the place of what was; of jobs that are gone, nothing."""
+        """Store estimates by job id, replacing earlier ones; deleted jobs are skipped."""
         bodies = {job_number(of): _written(kept) for of, kept in found.items()}
 
         def work(connection: sa.Connection) -> None:
@@ -39,17 +39,14 @@ class EstimateRows:
         self._access.write(work)
 
     def of(self, one: str) -> KeptEstimates | None:
-        """What was expected of a job; None when nothing was, or it cannot be read."""
+        """Stored estimates of a job; None when there are none, or they cannot be read."""
         query = sa.select(estimates.c.body).where(estimates.c.job == job_number(one))
         with self._access.read() as connection:
             body = connection.scalar(query)
         return None if body is None else _read(body)
 
     def latest(self, most: int) -> list[tuple[JobRecord, KeptEstimates]]:
-        """Of so many jobs that are over, the newest, and of all that are not, each in their order.
-
-        What is known of them, and what was expected.
-        """
+        """Records and estimates of the newest `most` ended jobs, then of all open ones, each in order."""
         both = sa.select(jobs.c.number, jobs.c.record, estimates.c.body).join(
             estimates, estimates.c.job == jobs.c.number
         )
@@ -65,7 +62,7 @@ class EstimateRows:
         return [(record, kept) for record, kept in told if kept is not None]
 
     def finished(self, most: int) -> list[JobRecord]:
-        """So many jobs that have finished, the newest, in their order."""
+        """The newest `most` finished jobs, in order."""
         query = sa.select(jobs.c.number, jobs.c.record).where(jobs.c.state == "finished")
         with self._access.read() as connection:
             rows = connection.execute(query.order_by(jobs.c.number.desc()).limit(most)).all()
@@ -73,7 +70,7 @@ class EstimateRows:
 
 
 def _written(kept: KeptEstimates) -> str:
-    """What `_read` reads."""
+    """Encode estimates for `_read`."""
     last = None if kept.last is None else _values(kept.last)
     return json.dumps({"first": _values(kept.first), "drawn": _values(kept.drawn), "last": last})
 
@@ -85,7 +82,7 @@ def _values(told: Estimate) -> dict[str, Any]:
 
 
 def _read(body: str) -> KeptEstimates | None:
-    """None for what nobody wrote so: it is no more than a memory of what was thought."""
+    """Decode estimates; None for an unreadable text, as estimates are not essential."""
     try:
         values = json.loads(body)
         last = values["last"]

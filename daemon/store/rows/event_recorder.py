@@ -1,6 +1,6 @@
-"""What happened, in a line each, as users are told afterwards: found in what changes of jobs, tasks and VMs.
+"""History events for users, one line each: derived from changes of jobs, tasks and VMs.
 
-What is kept of it is in `events.py`; the model's own events, by which it can be replayed, are others.
+`events.py` stores them. The model's own events, which allow its replay, are different ones.
 """
 
 import math
@@ -57,7 +57,7 @@ class HistoryEvent(NamedTuple):
 
 
 class _LastRecorded(NamedTuple):
-    """What was told of a job last."""
+    """Last recorded state of a job."""
 
     state: JobState
     #: Why it waits, without numbers; empty when it does not.
@@ -70,7 +70,7 @@ class _LastRecorded(NamedTuple):
 
 
 class _Untold(NamedTuple):
-    """Why a job waits: when that is to be told at latest, how, and the same without numbers."""
+    """Postponed event about a waiting job: latest time, kind, text, and the text without numbers."""
 
     due: float
     kind: Kind
@@ -79,7 +79,7 @@ class _Untold(NamedTuple):
 
 
 class EventRecorder:
-    """Tells what is new in what changed. Remembers what was told of what is still open; for one thread."""
+    """Derives history events from changes. Remembers the events of open jobs; for one thread."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _LastRecorded] = {}
@@ -99,7 +99,7 @@ class EventRecorder:
         leases: Iterable[Lease],
         accounts: Iterable[Account],
     ) -> None:
-        """These are known, and were told of by an earlier daemon."""
+        """Remember known records; an earlier daemon has recorded their events."""
         for each in jobs:
             self._remember(each, _seen(each, -math.inf))
         self._tasks |= {each.task_id: each.state for each in tasks if not each.ended}
@@ -113,7 +113,7 @@ class EventRecorder:
     def tell(
         self, at: float, changes: Changes, explanations: Sequence[Explanation] = ()
     ) -> list[HistoryEvent]:
-        """What happened in a batch at that time (seconds), in the order in which it is to be read."""
+        """Events of a batch at that time (seconds), in reading order."""
         return [
             HistoryEvent(each.at, each.job_id, each.kind, each.text[:_LONGEST])
             for part in (
@@ -155,7 +155,7 @@ class EventRecorder:
         self._remember(record, now)
 
     def _overdue(self, at: float) -> Iterator[HistoryEvent]:
-        """Why jobs wait that could not be told sooner."""
+        """Events about waiting jobs that were postponed and are due."""
         if not self.due(at):
             return
         for job_id, untold in [*self._untold.items()]:

@@ -1,6 +1,6 @@
-"""What happened, in the job store: numbered lines, added with the changes that they tell of, the latest kept.
+"""History events in the job store: numbered lines, added with their changes; only the latest are kept.
 
-What is told is found in `event_recorder.py`.
+`event_recorder.py` derives the events.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ _ADD = sa.insert(events)
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvent:
-    """What happened, by the number that tells it from all others: later ones have higher numbers."""
+    """A history event with its unique number: later ones have higher numbers."""
 
     number: int
     happening: HistoryEvent
@@ -32,7 +32,7 @@ class NumberedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Some of what happened, the oldest first; where to go on, and whether more is there already."""
+    """Some history events, oldest first; the number from which to continue, and whether more exist."""
 
     found: Sequence[NumberedEvent]
     next: int
@@ -40,7 +40,7 @@ class Events:
 
 
 def add(connection: Connection, happened: Sequence[HistoryEvent]) -> None:
-    """Keep what happened, in the caller's transaction."""
+    """Store history events, in the caller's transaction."""
     if happened:
         connection.execute(
             _ADD,
@@ -71,10 +71,10 @@ class EventRows:
         after: int | None = None,
         owners: Collection[str] = (),
     ) -> Events:
-        """At most `limit` of what happened, of a job and of these owners' jobs where such are named.
+        """At most `limit` history events, of a job and of these owners' jobs where given.
 
-        After that number, or from that time on (seconds); with neither, the last of them. What happened to
-        no job is everybody's.
+        After that number, or from that time on (seconds); with neither, the last events. Events without a job
+        are visible to everybody.
         """
         query = sa.select(events)
         if job_id is not None:

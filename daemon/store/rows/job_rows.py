@@ -105,7 +105,7 @@ def read_job(text: str, number: int) -> JobRecord:
 
 
 def read_spec(text: str) -> JobSpec:
-    """The spec whose JSON was kept; what was accepted once is not refused for rules that came later."""
+    """Spec from its stored JSON; rules newer than its acceptance do not apply."""
     return unseal(lambda values: accepted(JobSpec, values), text)
 
 
@@ -209,5 +209,5 @@ def _choice(values: Row) -> Choice:
 
 
 def by_launch(task: ExecutorRecord) -> Any:
-    """By this tasks stand in order of their launch."""
+    """Sort key for tasks in order of their launch."""
     return task.launched_at, natural_key(task.task_id)

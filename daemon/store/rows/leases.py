@@ -1,6 +1,6 @@
-"""Leases of VMs in the job store: how they become rows, are read, and put aside when they cannot be.
+"""VM leases in the job store: conversion to rows, reading, and putting unreadable ones aside.
 
-What happens to a lease is decided in `environment.model.vms.fleet`.
+`environment.model.vms.fleet` decides the fate of a lease.
 """
 
 import json
@@ -44,7 +44,7 @@ def read_lease(text: str) -> Lease:
 
 
 def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
-    """Those that may still cost something, in order of asking, but for damaged ones."""
+    """Readable leases that may still cost money, in order of their requests."""
     rows = connection.execute(sa.select(*_KEPT).where(_OPEN).order_by(leases.c.asked_at, leases.c.id)).all()
     found = (damages.read("leases", key, None, read_lease, text) for key, text in rows)
     return [lease for lease in found if lease is not None]
@@ -53,9 +53,9 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
 def leases_of(
     connection: Connection, damages: Damages, agents: Collection[str], since: float, until: float
 ) -> list[Lease]:
-    """Those of the VMs of these agents that booted after the one time and were asked for before the other.
+    """Leases of these agents' VMs that booted after `since` and were requested before `until`.
 
-    Times are seconds since the epoch; those that took longer than an hour to boot may be missing.
+    Times are seconds since the epoch; leases that took longer than an hour to boot may be missing.
     """
     asked = leases.c.asked_at.between(since - SECONDS_PER_HOUR, until)
     rows = connection.execute(sa.select(*_KEPT).where(asked).order_by(leases.c.asked_at, leases.c.id)).all()
@@ -74,9 +74,9 @@ def forget_leases(connection: Connection, before: float) -> None:
 
 
 def put_leases_aside(connection: Connection, keys: Iterable[str] | None, at: float) -> tuple[Damage, ...]:
-    """Put damaged rows aside, of these leases or of all that may cost something; what was damaged.
+    """Put damaged rows aside, of these leases or of all that may cost money; return the damage.
 
-    Their VMs are then known to nobody, and closed as such.
+    Their VMs are then unknown, and closed as such.
     """
     damages = Damages()
     which = _OPEN if keys is None else leases.c.id.in_(list(keys))

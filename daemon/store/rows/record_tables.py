@@ -1,4 +1,4 @@
-"""Tables of the job store that hold one sealed record by id each, of what a daemon takes up at its start.
+"""Tables of the job store with one sealed record by id each, which a daemon loads at its start.
 
 Rows of jobs, tasks and leases have more columns: see `tables.py` and `leases.py`.
 """
@@ -30,7 +30,7 @@ class SealedRows(Generic[Kept]):
         self._adapter: TypeAdapter[Kept] = TypeAdapter(kind)
 
     def save(self, connection: Connection, changed: Mapping[str, Kept | None]) -> None:
-        """Keep these by id; those that are None go."""
+        """Store these records by id; None deletes one."""
         rows = [
             {"id": key, "record": self._sealed(record)}
             for key, record in changed.items()
@@ -51,7 +51,7 @@ class SealedRows(Generic[Kept]):
             raise UnreadableRowError(str(error)) from error
 
     def look(self, damages: Damages, key: str, text: Any) -> Kept | None:
-        """The record of a row; None, and a note of it, when that cannot be read."""
+        """Record of a row; None, and a note of the damage, when it cannot be read."""
         return damages.read(self.table.name, key, None, self.read, text)
 
     def all(self, connection: Connection, damages: Damages) -> list[Kept]:
@@ -62,7 +62,7 @@ class SealedRows(Generic[Kept]):
         return [record for record in found if record is not None]
 
     def put_aside(self, connection: Connection, at: float) -> tuple[Damage, ...]:
-        """Put damaged rows aside; what was damaged."""
+        """Put damaged rows aside; return the damage."""
         damages = Damages()
         for key, text in connection.execute(sa.select(self.table.c.id, self.table.c.record)).all():
             if self.look(damages, key, text) is None:

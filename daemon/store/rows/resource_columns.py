@@ -1,6 +1,6 @@
-"""How amounts of resources are stored and shown: `cpus`, `memory_mib`, and what there is besides by name.
+"""Stored and displayed form of resources: `cpus`, `memory_mib`, and others by name.
 
-Inside, they are one value (`environment.resources`); the store's rows and the API's answers keep this form.
+Inside, they are one value (`environment.resources`); the store's rows and the API's answers use this form.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ def flat(amounts: Resources | None) -> dict[str, Any]:
 
 
 def flat_free(free: Mapping[str, float]) -> dict[str, Any]:
-    """The same of what is free of a VM, which names also what is not there."""
+    """Flat form of a VM's free resources, including names of resources that it lacks."""
     others = {name: amount for name, amount in free.items() if name not in (CPUS, MEMORY)}
     return {"free_cpus": free[CPUS], "free_memory_mib": int(free[MEMORY]), "free_resources": others}
 
 
 def taken_out(values: dict[str, Any]) -> Resources | None:
-    """What `flat` wrote, taken out of the fields of which it is a part; None where nothing is known."""
+    """Remove the fields that `flat` wrote from the others and return their value; None where unknown."""
     cpus, memory_mib, others = (values.pop(name, None) for name in _FORM)
     return None if cpus is None else Resources.of(cpus, memory_mib, others)
 
 
 def free_taken_out(values: dict[str, Any]) -> dict[str, float]:
-    """What `flat_free` wrote, taken out of the fields of which it is a part."""
+    """Remove the fields that `flat_free` wrote from the others and return their value."""
     cpus, memory_mib = values.pop("free_cpus"), values.pop("free_memory_mib")
     return {CPUS: cpus, MEMORY: memory_mib, **values.pop("free_resources", {})}

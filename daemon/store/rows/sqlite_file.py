@@ -17,7 +17,7 @@ def note_of(path: Path) -> Path:
 
 
 def fault(path: Path) -> str:
-    """What is wrong with the store's file before anybody opens it; empty when nothing is seen."""
+    """Fault of the store's file before it is opened; empty when none is found."""
     try:
         with path.open("rb") as file:
             header = file.read(100)
@@ -39,7 +39,7 @@ def fault(path: Path) -> str:
 
 
 def note(path: Path, at: str) -> None:
-    """Say beside the file that a store was made there at that time; OSError when that cannot be."""
+    """Record beside the file that a store was made there at that time; OSError on failure."""
     made = note_of(path)
     if made.exists():
         return
@@ -53,7 +53,7 @@ def note(path: Path, at: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let what was made or renamed in a folder be on disk."""
+    """Flush files created or renamed in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The job store's tables, the ids of jobs, and how rows get in.
+"""The job store's tables, job ids, and inserts.
 
-What is filtered or summed has a column of its own; the record as a whole is a text (`job_rows.py`). Who
-reads and writes the tables is `store/job_store.py`; whoever changes them adds a step to `migrations.py`.
+Filtered or summed values have columns of their own; the whole record is a text (`job_rows.py`).
+`store/job_store.py` reads and writes the tables; a change of the tables needs a step in `migrations.py`.
 """
 
 from typing import Any, get_args
@@ -170,7 +170,7 @@ charged_pools = _charged("charged_pools", "pool", "kind")
 
 
 def _sealed(name: str) -> sa.Table:
-    """One of those of `record_tables.py`."""
+    """Make one of the tables of `record_tables.py`."""
     key, record = sa.Column("id", sa.Text, primary_key=True), sa.Column("record", sa.Text, nullable=False)
     return sa.Table(name, metadata, key, record)
 

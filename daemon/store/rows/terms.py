@@ -1,12 +1,12 @@
-"""Terms: each time that a daemon leads, by a number in the store and a lease that has to be renewed.
+"""Terms of leadership: each has a number in the store and a lease that needs renewal.
 
-The number fences: a leader that writes first reads, in the same transaction, that no later term has begun.
-The lease says for how long: a leader that does not renew it (it is frozen, its loop hangs, it is cut off)
-makes no call and starts no driver any more, and soon another may begin the next term.
+The number fences: a leader's write first checks, in the same transaction, that no later term has begun.
+The lease limits the time: a leader that does not renew it (frozen, hung or cut off) makes no more calls and
+starts no more drivers, and soon another daemon may begin the next term.
 
-No clocks are compared. A leader counts from the moment before it asked for the lease, whoever waits from the
-moment after it saw it: so a leader's time is over first, whatever clocks show. Both count by CLOCK_BOOTTIME,
-which goes on while a process is stopped or the machine sleeps.
+No clocks are compared. The leader counts from the moment before it requested the lease, a standby from the
+moment after it saw the lease: so the leader's time always ends first. Both count by CLOCK_BOOTTIME, which
+goes on while a process is stopped or the machine sleeps.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Term:
 
     @property
     def holds(self) -> bool:
-        """Whether the world may be told anything: it is certain that no other term has begun."""
+        """Whether outside actions are safe: no other term can have begun."""
         return boot_seconds() < self._holds_until
 
     def renew(self) -> None:
@@ -97,10 +97,10 @@ class Term:
 
 
 def begin(database: Database, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
-    """Lead from now on, by an API at this URL: whoever led before writes no more.
+    """Begin to lead, with an API at this URL: the former leader's writes fail from then on.
 
-    `seconds` is for how long a lease holds; without, no other daemon can come to lead on this store, and none
-    is needed. `instead_of` is the lease that is over; StoreBusyError when the store holds another one by now.
+    `seconds` is the duration of the lease; without it, no other daemon can lead on this store, and no lease
+    is needed. `instead_of` is the expired lease; StoreBusyError when the store now has another one.
     """
     lease: dict[str, Any] | None = None
     if seconds is not None:
@@ -122,7 +122,7 @@ def begin(database: Database, url: str, seconds: float | None = None, instead_of
 
 
 class LeaseWatch:
-    """What a daemon that waits sees of the leader's lease. For one thread."""
+    """A standby daemon's view of the leader's lease. For one thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -130,7 +130,7 @@ class LeaseWatch:
         self._since = 0.0
 
     def over(self) -> str | None:
-        """The lease, if it is over and the next term may begin instead of it; None while it may hold."""
+        """The expired lease that the next term may replace; None while it may still hold."""
         with self._database.read() as connection:
             lease = connection.scalar(_of("lease")) or ""
         now = boot_seconds()
@@ -144,7 +144,7 @@ class LeaseWatch:
         return lease if gone or now - self._since > known["seconds"] else None
 
     def clear(self) -> None:
-        """Make whoever had the lease that is over let go of the store, which it holds up: it is frozen."""
+        """Detach the frozen holder of the expired lease from the store: end its session or kill it."""
         known = json.loads(self._seen or "{}")
         if self._database.path is None and known:
             self._database.end_session(known["session"])
@@ -159,14 +159,14 @@ def refuse_if_led(database: Database) -> None:
 
 
 def prepare(connection: Connection) -> None:
-    """Make the rows of a store that lacks them."""
+    """Create missing rows of a store."""
     known = set(connection.scalars(sa.select(facts.c.key).where(facts.c.key.in_(_NOBODY))))
     for key in _NOBODY.keys() - known:
         connection.execute(sa.insert(facts).values(key=key, value=_NOBODY[key]))
 
 
 def me() -> dict[str, Any]:
-    """What tells this process from every other, here and elsewhere."""
+    """Identity of this process, unique across hosts."""
     return {**(identity(os.getpid()) or {}), "namespace": str(Path("/proc/self/ns/pid").readlink())}
 
 
@@ -194,7 +194,7 @@ _TERM = _of("term")
 
 
 def _current(connection: Connection) -> str | None:
-    """The number of the term that has begun last; read once for all who write in the transaction."""
+    """Number of the latest term; read once per transaction for all its writers."""
     known = notes(connection)
     if "term" not in known:
         # Read so that nobody can begin another term before this transaction is over.

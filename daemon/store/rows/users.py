@@ -1,4 +1,4 @@
-"""The users that the job store keeps, with what is kept of their tokens, and when those were used last."""
+"""Users in the job store, with records of their tokens and the last use of these."""
 
 from collections.abc import Callable, Mapping
 from secrets import token_hex
@@ -22,7 +22,7 @@ class UserRows:
         self._access = access
 
     def all(self) -> list[UserRecord]:
-        """All of them, in order of their names; those whose rows are damaged are left out."""
+        """All users in order of their names; users with damaged rows are left out."""
         with self._access.read() as connection:
             return USERS.all(connection, self._access.damages)
 
@@ -34,9 +34,9 @@ class UserRows:
     def change(
         self, name: str, change: Callable[[UserRecord | None], UserRecord | None]
     ) -> UserRecord | None:
-        """Keep what becomes of a user, None for one that is not there; what that is. On disk then.
+        """Apply `change` to a user's record (None when missing); return the result, which is on disk then.
 
-        What `change` raises, is raised, and nothing is kept.
+        An exception of `change` is passed on, and nothing is stored.
         """
 
         def work(connection: sa.Connection) -> UserRecord | None:
@@ -55,6 +55,6 @@ class UserRows:
             return {use.id: use.day for use in connection.execute(sa.select(token_uses))}
 
     def note_uses(self, days: Mapping[str, str]) -> None:
-        """Keep on which day tokens were used, by their ids."""
+        """Store the days of tokens' last uses, by token id."""
         rows = [{"id": key, "day": day} for key, day in days.items()]
         self._access.write(lambda connection: upsert(connection, token_uses, rows))

@@ -1,7 +1,6 @@
-"""What the job store keeps of VMs: leases, what is reserved on them, accounts, and bills.
+"""VM records in the job store: leases, reservations, accounts, and bills.
 
-How that becomes rows is in `leases.py`, `record_tables.py` and `bill.py`; what it means, in
-`environment.model`.
+`leases.py`, `record_tables.py` and `bill.py` convert them to rows; `environment.model` defines their meaning.
 """
 
 from collections.abc import Callable, Collection
@@ -33,7 +32,10 @@ class VmBooks:
         self._first_noted = False
 
     def saving(self, changes: Changes, batch: str) -> Callable[[Connection], None]:
-        """What keeps them in a transaction of the caller's; `batch` is as for `bill_rows.add_charges`."""
+        """Return a function that stores the changes in a caller's transaction.
+
+        `batch`: see `bill_rows.add_charges`.
+        """
         changed_leases = [lease_rows.lease_row(lease) for lease in changes.leases]
 
         def work(connection: Connection) -> None:
@@ -49,7 +51,7 @@ class VmBooks:
         return work
 
     def put_aside(self, connection: Connection, at: float) -> tuple[Damage, ...]:
-        """Put aside, in a transaction of the caller's, what cannot be read; what that was."""
+        """Put unreadable rows aside in the caller's transaction; return the damage."""
         of_leases = lease_rows.put_leases_aside(connection, None, at)
         return (*of_leases, *(damage for rows in SEALED for damage in rows.put_aside(connection, at)))
 
@@ -59,7 +61,7 @@ class VmBooks:
             return lease_rows.open_leases(connection, self._access.damages)
 
     def leases_of(self, agents: Collection[str], since: float, until: float) -> list[Lease]:
-        """Those of VMs of these agents that booted after the one time and were asked for before the other."""
+        """Leases of these agents' VMs that booted after `since` and were requested before `until`."""
         with self._access.read() as connection:
             return lease_rows.leases_of(connection, self._access.damages, agents, since, until)
 
@@ -69,12 +71,12 @@ class VmBooks:
             return ACCOUNTS.all(connection, self._access.damages)
 
     def first_opened(self) -> float | None:
-        """When the first VM of all was opened, seconds since the epoch; None where that is not known."""
+        """Time at which the first VM of all was opened, seconds since the epoch; None where it is unknown."""
         with self._access.read() as connection:
             return bill_rows.first_opened(connection)
 
     def reservations(self) -> list[ReservedJob]:
-        """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""
+        """Jobs with reserved room that wait for other VMs to boot, in order of their placement."""
         with self._access.read() as connection:
             found = RESERVATIONS.all(connection, self._access.damages)
         return sorted(found, key=lambda reserved: (reserved.at, natural_key(reserved.job_id)))
@@ -85,7 +87,7 @@ class VmBooks:
             return POOL_SETBACKS.all(connection, self._access.damages)
 
     def bill(self, asked: bill_rows.AskedBill) -> bill_rows.Bill:
-        """What VMs have cost."""
+        """VM costs for a request."""
         with self._access.read() as connection:
             return bill_rows.bill(connection, asked)
 
@@ -109,5 +111,5 @@ class VmBooks:
         self._access.write(lambda connection: lease_rows.forget_leases(connection, before))
 
     def forget_details(self, before: str) -> int:
-        """Keep the bill of days before that one no longer by VM and job; how many sums were folded."""
+        """Fold the bill of days before that one over VMs and jobs; return the number of folded sums."""
         return self._access.write(lambda connection: bill_rows.forget_details(connection, before))

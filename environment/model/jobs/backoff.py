@@ -1,9 +1,9 @@
-"""Launches that never ran: how long their jobs pause, and which VMs are left out for a while.
+"""Launches that never ran: the pauses of their jobs, and VMs that are left out for a while.
 
-A job whose launch came to nothing is placed again at once the first time, then after pauses that double. The
-VM that did not start it is no place for it for a while, so that another is tried first. A VM on which launch
-after launch never ran is left out for everyone, for times that double. Then a single job tries it; whether
-that runs decides. What follows for a job's state is in `model/tasks/task_loss.py`.
+A job with a failed launch is placed again at once the first time, then after pauses that double. It avoids
+the VM that did not start it for a while, so that another is tried first. A VM on which launch after launch
+never ran is left out for every job, for times that double. Then a single job tries it; its success or
+failure decides. `model/tasks/task_loss.py` defines the effect on a job's state.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -45,9 +45,9 @@ class _Vm:
 
 
 class LaunchBackoff:
-    """What never ran, by job and by VM.
+    """Backoff state of launches that never ran, by job and by VM.
 
-    Invariants: only jobs that are not over are known; a VM that ran a task since is not.
+    Invariants: it contains no job that has ended, and no VM that has run a task since.
     """
 
     def __init__(self, turn: EventContext) -> None:
@@ -77,7 +77,7 @@ class LaunchBackoff:
     def resume(
         self, jobs: Iterable[JobSetback], vms: Iterable[VmSetback], started: Iterable[tuple[str, float]]
     ) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._started = dict(started)
         self._jobs = {job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided)) for job in jobs}
         self._vms = {
@@ -89,9 +89,9 @@ class LaunchBackoff:
     # ---- what happens ------------------------------------------------------------------------------
 
     def never_ran(self, task: ExecutorRecord, message: str, *, blamed: bool) -> str:
-        """A task's launch never ran; `blamed` tells whether it was its VM that did not start it.
+        """Record a launch that never ran; `blamed` means that the VM did not start it.
 
-        Returns what is to be said of it: how often that happened to the job, and when it is tried again.
+        Return a message: the number of such launches of the job in a row, and the time of the next try.
         """
         now = self._turn.now
         job = self._jobs.setdefault(task.job_id, _Job())
@@ -130,14 +130,14 @@ class LaunchBackoff:
             vm.left_out += 1
 
     def seen(self, task: ExecutorRecord) -> None:
-        """A task was started: its VM starts what is launched there."""
+        """Record that a task started: its VM starts the tasks that are launched there."""
         self._started[task.vm_id] = max(self._started.get(task.vm_id, -1.0), task.launched_at)
         vm = self._vms.get(task.vm_id)
         if vm is not None and task.launched_at >= vm.last:
             del self._vms[task.vm_id]
 
     def ended(self, task: ExecutorRecord) -> None:
-        """A task is over: if it was to try its VM and nobody knows whether it could, another may."""
+        """Record the end of a task: if it was to try its VM and the result is unknown, another may try."""
         vm = self._vms.get(task.vm_id)
         if vm is not None and vm.trying == task.job_id:
             vm.trying = ""
@@ -180,7 +180,7 @@ class LaunchBackoff:
         return {job_id: job.due for job_id, job in self._jobs.items() if job.due > self._turn.now}
 
     def jobs(self) -> Collection[str]:
-        """The jobs whose launches never ran, by id."""
+        """Ids of the jobs in backoff."""
         return self._jobs.keys()
 
     def avoided(self, job_id: str) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class LaunchBackoff:
         return tuple(vm_id for vm_id, until in avoided.items() if until > self._turn.now)
 
     def left_out(self) -> Mapping[str, str]:
-        """The VMs, by id, that are no place for anyone now, and why: `is left out until ...`."""
+        """VMs, by id, that no job may use now, and why: `is left out until ...`."""
         return {vm_id: why for vm_id in self._vms if (why := self.why_not(vm_id))}
 
     def why_not(self, vm_id: str, job_id: str = "") -> str:

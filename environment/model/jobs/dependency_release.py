@@ -1,8 +1,8 @@
-"""Who does not wait for a placement yet: jobs that come after others, begin later, or share an array's most.
+"""Held jobs: jobs that come after others, start later, or exceed their array's `at_most`.
 
-When they are let go they wait as all others do, see `waiting.py`. Nothing is kept here that the records do
-not say: of the jobs that one comes after, those that are not here have ended as they should, since a job of
-which another one failed has failed with it.
+A released job waits like any other, see `waiting_queue.py`. All state here follows from the records. A
+predecessor without a record has ended successfully, since a job fails together with any job that it comes
+after.
 """
 
 import heapq
@@ -20,9 +20,9 @@ _NAMED = 3
 
 
 class Releases:
-    """The jobs that are held, and by what.
+    """Held jobs and the conditions that hold them.
 
-    Invariants: a job is held here as long as its record says so; none is held by a job that is over.
+    Invariants: a job is held here as long as its record says so; no ended job holds another one.
     """
 
     def __init__(self, turn: EventContext, roster: JobRegistry) -> None:
@@ -55,9 +55,9 @@ class Releases:
             self._going.setdefault(job.job.array, set()).add(job.job.id)
 
     def hold(self, job: JobRecord, ends: Mapping[str, str]) -> str:
-        """Take in a job that is new, or was held; why it never will be let go, empty when it may be.
+        """Add a job that is new, or was held; return why it can never start, empty when it may.
 
-        It may be at once, and then is not held. `ends` says how jobs have ended that are not here.
+        It may start at once, and then is not held. `ends` are the end states of jobs without a record here.
         """
         unmet: dict[str, After] = {}
         for after in job.job.after:
@@ -112,7 +112,10 @@ class Releases:
         return True
 
     def ended(self, job: JobRecord) -> tuple[list[JobRecord], list[tuple[JobRecord, str]]]:
-        """A job is over: who is let go by that, and who never will be, with why; those are over, too."""
+        """Process the end of a job; return the released jobs, and those that can never start, with why.
+
+        The latter have ended, too.
+        """
         freed: dict[str, JobRecord] = {}
         failed: list[tuple[JobRecord, str]] = []
         over = [(job.job.id, job.state == "finished", job.state)]
@@ -131,7 +134,7 @@ class Releases:
         return [*freed.values()], failed
 
     def _one_less(self, key: str, job_id: str, *, well: bool, state: str) -> Iterator[tuple[JobRecord, str]]:
-        """One of the jobs that are waited for as this has ended: who goes by that, or why somebody fails."""
+        """Drop an ended job from an awaited set; yield jobs that this releases, or fails with the reason."""
         if (left := self._open.get(key)) is None:
             return  # who waited for this was over by another of the things that it came after
         left.discard(job_id)
@@ -180,9 +183,9 @@ class Releases:
             self._in_line.get(job.job.array, {}).pop(job_id, None)
 
     def wake(self) -> list[JobRecord]:
-        """Those whose time has come since the last call, in its order.
+        """Release the jobs due to start since the last call, in order of their start times.
 
-        They go at that time and not at the present one, so that a log may leave ticks out.
+        Each is released as of its start time and not of the present, so that a log may omit ticks.
         """
         freed = []
         while self._later and self._later[0][0] <= self._turn.now:

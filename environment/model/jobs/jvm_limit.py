@@ -1,7 +1,7 @@
-"""How many JVMs the machine under an embedded cluster carries, and which jobs that leaves room for.
+"""Limit of JVMs on the machine under an embedded cluster, and the jobs that still have room below it.
 
-Jobs are let in one after the other while there is room for all executors of each and its driver. What was let
-in is never held up.
+Jobs are let in one after the other while there is room for all executors of each and its driver. A job that
+was let in is never held up.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,14 +48,14 @@ class JvmRoom:
         return sum(map(self._held, self._roster.with_tasks())) + sum(map(self._kept, self._reservations))
 
     def _kept(self, reserved: ReservedJob) -> int:
-        """What a job gets once its VMs are up, and does not count among what it has or has lost."""
+        """Count the JVMs that a job gets once its VMs are up, beside those that `_held` counts."""
         job = self._roster.job(reserved.job_id)
         if job is None or job.state == "relaunching":
             return 0
         return len(reserved.vm_ids) + (job.state == "queued")
 
     def _held(self, job: JobRecord) -> int:
-        """What a job has, and gets again when lost; a driver on the host counts until the job is over."""
+        """Count a job's present and lost JVMs; a driver on the host counts until the job has ended."""
         tasks = self._roster.open_tasks(job)
         if job.ended or job.state == "queued":
             return len(tasks)

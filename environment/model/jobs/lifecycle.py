@@ -1,8 +1,7 @@
-"""The steps of a job's life: placed, starting, running, over; and what each leads to.
+"""Steps of a job's life: placed, starting, running, ended; and the consequences of each.
 
-Which event means which step is in `cluster_model.py`, for what drivers tell in `drivers.py`, for tasks that
-end or are to end in `model/tasks/task_loss.py`; the records themselves are kept in
-`model/vms/job_registry.py`.
+`cluster_model.py` maps events to steps, `drivers.py` handles reports of drivers, and
+`model/tasks/task_loss.py` tasks that end or are to end. `model/vms/job_registry.py` stores the records.
 """
 
 from collections.abc import Mapping
@@ -27,9 +26,9 @@ from environment.scale_up import Grown
 
 
 class JobLifecycle:
-    """Leads jobs through their lives.
+    """Moves jobs through the steps of their lives.
 
-    Invariants: a job whose launch does not stand has all its executors open or none (all or nothing); no
+    Invariants: a job with no standing launch has all its executors open or none (all or nothing); no
     driver is started twice, whether it runs on the daemon's host or on the cluster.
     """
 
@@ -58,7 +57,7 @@ class JobLifecycle:
     # ---- its start ---------------------------------------------------------------------------------
 
     def arrive(self, job: JobRecord, ends: Mapping[str, str]) -> None:
-        """It is new: it waits for its turn, unless something holds it (see `dependency_release.py`)."""
+        """Queue a new job, unless something holds it (see `dependency_release.py`)."""
         never = self._releases.hold(job, ends) if job.held else ""
         if never:
             self.end(job, "failed", never)
@@ -76,12 +75,12 @@ class JobLifecycle:
         self._supply.want()  # a policy may place it at once, whoever waits before it
 
     def wake(self) -> None:
-        """Let those go whose time has come."""
+        """Queue the held jobs that are due to start."""
         for job in self._releases.wake():
             self.enter(job)
 
     def begin(self, job: JobRecord) -> None:
-        """It waits in its place; or it runs at once, as it needs no executors to begin with."""
+        """Queue the job at its place; or start it at once, if it needs no executors to begin with."""
         if job.job.begins_with:
             self._line.rejoin(job)
             return
@@ -97,7 +96,7 @@ class JobLifecycle:
             self._turn.command(cmd.StartDriver, job.job.id)
 
     def decided_again(self, job: JobRecord, why: str, since: float | None = None) -> None:
-        """What was kept for it is given back, now or since then: it waits for a placement as before."""
+        """Queue a job again after its reservation was released, now or as of `since`."""
         if job.state == "queued":
             self._line.rejoin(job)
         elif job.job.dynamic is not None:
@@ -109,7 +108,7 @@ class JobLifecycle:
         self._supply.reconsider(since)
 
     def placed(self, job: JobRecord, number: int, *, new: bool) -> None:
-        """It waits no more: so many executors of it are about to be launched."""
+        """Record that this number of executors of the job are about to be launched."""
         if new:
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
@@ -128,7 +127,7 @@ class JobLifecycle:
         self.look_for_growth(job)  # what is left asks again behind all who wait
 
     def task_is_there(self, task: ExecutorRecord, state: task_states.TaskState, message: str) -> None:
-        """One of its tasks starts, runs, or is seen again."""
+        """Record that a task of the job starts, runs, or is seen again."""
         self._setbacks.seen(task)
         if state == "running" or (task.state == "unreachable" and task.running_at is not None):
             if task.running_at is None:
@@ -146,7 +145,7 @@ class JobLifecycle:
         self._reach_again(job)
 
     def lose_sight(self, task: ExecutorRecord, out: OutOfReach, why: str) -> None:
-        """One of its tasks cannot be reached, and may still run."""
+        """Record that a task of the job cannot be reached, and may still run."""
         job = self._roster.job_of(task)
         self._roster.move(task, "unreachable", "; ".join(filter(None, (out.told, why))))
         if not (job.ended or job.aborting):
@@ -155,7 +154,7 @@ class JobLifecycle:
             self._roster.explain(job, f"{tasks} on {task.vm_name} {out.told}")
 
     def _reach_again(self, job: JobRecord) -> None:
-        """One of its tasks is seen again; it says so when all are, unless it says how many there are."""
+        """Update the reason of a job when the last of its unreachable tasks is seen again."""
         if job.state == "running" and OUT_OF_REACH in job.reason and not self._unreachable(job):
             self._roster.explain(job, "all its tasks can be reached again")
 
@@ -163,12 +162,12 @@ class JobLifecycle:
         return [task for task in self._roster.open_tasks(job) if task.state == "unreachable"]
 
     def _executors_of(self, job: JobRecord) -> str:
-        """Its executors in words: how many there are when it was started on fewer than it asks for."""
+        """The job's executors in words: their number when it was started on fewer than it asks for."""
         number, asked = len(self._roster.executors(job)), job.job.begins_with
         return "its executors" if number == asked else f"{number} of its {counted(asked, 'executor')}"
 
     def look_whether_all_run(self, job: JobRecord) -> None:
-        """See whether it has begun to run, or runs again."""
+        """Check whether the job has begun to run, or runs again."""
         executors = self._roster.executors(job)
         if job.ended or job.aborting or self._roster.missing(job):
             return
@@ -190,9 +189,9 @@ class JobLifecycle:
     # ---- its end -----------------------------------------------------------------------------------
 
     def end(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
-        """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`).
+        """End the job and kill its tasks, but not a driver on the host (see `stop_driver`).
 
-        Jobs that come after it go, or fail, at once.
+        Jobs that come after it are released, or fail, at once.
         """
         self._over(job, state, reason)
         freed, failed = self._releases.ended(job)
@@ -214,7 +213,7 @@ class JobLifecycle:
     def driver_failed(
         self, job: JobRecord, exit_code: int | None, why: str, fault: Fault = "user", *, again: bool = True
     ) -> None:
-        """Its driver has failed: the job has, too, unless it has retries left and is started `again`."""
+        """Fail the job after its driver, unless it has retries left and is started `again`."""
         job.failing, why = "", error_first(why)
         self._retries.note(job, why, fault)
         if again and (said := self._retries.again(job, fault)):
@@ -241,12 +240,12 @@ class JobLifecycle:
     # ---- in between --------------------------------------------------------------------------------
 
     def start_afresh(self, job: JobRecord, reason: str) -> None:
-        """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
+        """Queue the job again for new executors and a new driver, after giving up the old ones."""
         job.wanted, job.capped, job.grown, job.failures = (), "", (), 0
         self.undo(job, reason)
 
     def undo(self, job: JobRecord, reason: str) -> None:
-        """Its launch does not stand: what is there of it is killed, and then it waits again."""
+        """Undo the job's launch: kill its tasks, then queue it again."""
         job.aborting, job.started_at = True, None
         self._line.leave(job)
         self._roster.explain(job, reason)
@@ -254,7 +253,7 @@ class JobLifecycle:
         self.requeue_when_clear(job)
 
     def requeue_when_clear(self, job: JobRecord) -> None:
-        """Its launch is being undone: once nothing of it is left, it waits again in its old place."""
+        """Queue the job again in its old place, once nothing is left of the launch being undone."""
         if self._roster.open_tasks(job):
             return
         self._roster.replace_gone(job)
@@ -273,12 +272,12 @@ class JobLifecycle:
             self.stopped(job, why)
 
     def stopped(self, job: JobRecord, why: str) -> None:
-        """Its driver was ended, and not for what the job did: it is started afresh, and no retry counts."""
+        """Start a job afresh after its driver was stopped for reasons beyond the job; no retry counts."""
         self._retries.note(job, why, "infrastructure")
         self.start_afresh(job, why)
 
     def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
-        """See whether it has fewer executors than it wants; it gets more from that time on."""
+        """Check whether the job has fewer executors than it wants; it gets more from `due` on."""
         if not job.failing and self._line.grow(job, self._turn.now, due):
             self._supply.want()
 
@@ -308,6 +307,6 @@ class JobLifecycle:
             self._roster.explain(job, runs_on(job, self._roster))
 
     def kill_tasks(self, job: JobRecord) -> None:
-        """End what is there of it."""
+        """Kill all open tasks of the job."""
         for task in self._roster.open_tasks(job):
             self._watch.kill(task)

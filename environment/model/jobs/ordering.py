@@ -1,6 +1,6 @@
-"""The order of jobs in the model, where a `Sharing` says one: what it is told, and what it is asked.
+"""Order of jobs in the model, where a `Sharing` defines one: updates to it and queries of it.
 
-The order itself is in `environment.sharing`; who waits, and for what else, in `waiting.py`.
+`environment.queues` computes the order; `waiting_queue.py` keeps the waiting jobs and other reasons to wait.
 """
 
 import math
@@ -38,7 +38,7 @@ class OrderStage:
         whole: Callable[[], Resources],
         asked: Callable[[PlacementRequest], PlacementRequest],
     ) -> None:
-        """`whole` is what the cluster has, `asked` puts a request in the words of the view."""
+        """`whole` returns the cluster's total resources; `asked` maps a request's VM ids to the view's."""
         self._turn = turn
         self._roster = roster
         self._setbacks = setbacks
@@ -64,7 +64,7 @@ class OrderStage:
     # ---- what it is told ---------------------------------------------------------------------------
 
     def share(self, sharing: Sharing | None, waiting: Iterable[PlacementRequest]) -> None:
-        """From now on jobs are ordered so; what was held before is not forgotten."""
+        """Order jobs by `sharing` from now on; past usage carries over."""
         before, self._somebody = self._ordering, None
         used = () if before is None else before.shares.state()
         spent = () if before is None else before.shares.spent()
@@ -82,14 +82,14 @@ class OrderStage:
             self.join(request)
 
     def state(self) -> QueueState | None:
-        """What is not known from records."""
+        """State that cannot be derived from records."""
         if self._ordering is None:
             return None
         shares = self._ordering.shares
         return QueueState(shares.state(), self._ordering.overtaken(), shares.spent())
 
     def resume(self, state: QueueState) -> None:
-        """Go on from there."""
+        """Restore the state."""
         if self._ordering is not None:
             self._ordering.shares.resume(state.used, state.spent, self._holdings(), self._turn.now)
             self._ordering.resume(state.overtaken)
@@ -100,12 +100,12 @@ class OrderStage:
             self._ordering.join(request, self._roster.number(request.job.id), self._turn.now)
 
     def leave(self, job_id: str) -> None:
-        """It does not any more."""
+        """Remove a job that does not wait as a whole any more."""
         if self._ordering is not None:
             self._ordering.leave(job_id)
 
     def settle(self) -> None:
-        """Take note of what jobs hold that was changed since."""
+        """Update the shares for changed holdings of jobs."""
         if self._ordering is None or not self._ledger.watched:
             return
         for job_id in self._ledger.watched:
@@ -157,7 +157,7 @@ class OrderStage:
         )
 
     def _avoided(self) -> dict[str, tuple[str, ...]]:
-        """By whom which VMs are avoided."""
+        """VMs that each job avoids, by job id."""
         found = {job_id: self._setbacks.avoided(job_id) for job_id in self._setbacks.jobs()}
         return {
             job_id: self._asked(PlacementRequest(job.job, 1, avoided=vms)).avoided
@@ -166,7 +166,7 @@ class OrderStage:
         }
 
     def _placed(self) -> list[JobHolding]:
-        """What is kept for jobs that wait for VMs, or for others to give way."""
+        """Reservations of jobs that wait for VMs, or for others to give way."""
         found = []
         for reserved in self._reservations:
             job = self._roster.job(reserved.job_id)
@@ -216,14 +216,14 @@ class OrderStage:
         return over.why if over else ""
 
     def kept_back(self) -> dict[str, str]:
-        """Which limit is in whose way, of the oldest of each queue."""
+        """Limits that block the oldest jobs of each queue, in words, by job id."""
         if self._ordering is None:
             return {}
         self.settle()
         return self._ordering.kept_back(self._whole(), self._turn.now, day_of(self._turn.now))
 
     def late(self, job: Job) -> str:
-        """That a job which waits cannot meet its deadline; empty where it can."""
+        """Message that a waiting job cannot meet its deadline; empty where it can."""
         if self._ordering is None:
             return ""
         return next(self._ordering.why_late(job.id, self._turn.now), "")

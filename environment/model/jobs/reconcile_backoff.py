@@ -19,11 +19,11 @@ class Questions:
         return tuple((task_id, at, pause) for task_id, (at, pause) in self._open.items())
 
     def resume(self, state: Iterable[tuple[str, float, float]]) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._open = {task_id: (at, pause) for task_id, at, pause in state}
 
     def ask(self, task_ids: Iterable[str], now: float) -> None:
-        """These tasks are asked about now, for the first time."""
+        """Add tasks that are asked about now, for the first time."""
         for task_id in task_ids:
             self._open[task_id] = (now + self._first, self._first)
 

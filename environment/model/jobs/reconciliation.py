@@ -1,7 +1,7 @@
-"""Tasks whose state is in doubt: launches and kills without an answer, open questions, VMs out of reach.
+"""Tasks in doubt: launches and kills without an answer, open questions, VMs out of reach.
 
-Messages to the master can be lost, so what stays without an answer is asked about, or said again. What an
-answer means for its job is in `cluster_model.py`.
+Messages to the master can be lost, so unanswered ones are followed by a question or repeated.
+`cluster_model.py` defines the effect of an answer on its job.
 """
 
 from typing import NamedTuple
@@ -34,9 +34,9 @@ class OutOfReach(NamedTuple):
 
 
 class Watch:
-    """What the master was told or asked about tasks, and which cannot be reached.
+    """Messages and questions to the master about tasks, and unreachable tasks.
 
-    Invariant: only open tasks are asked about or known to be out of reach.
+    Invariant: every task that it asks about or knows to be out of reach is open.
     """
 
     def __init__(self, turn: EventContext, roster: JobRegistry, options: ModelOptions) -> None:
@@ -56,7 +56,7 @@ class Watch:
         )
 
     def resume(self, state: ReconciliationSnapshot) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._questions.resume(state.questions)
         self._unreachable_since = dict(state.unreachable_since)
         self._swept_at = state.swept_at
@@ -126,7 +126,7 @@ class Watch:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Ask about all tasks that the master knows: those that nobody here knows are then killed."""
+        """Ask about all tasks that the master knows: unknown ones are then killed."""
         self._swept_at = self._turn.now
         self._turn.command(Reconcile, ())
 

@@ -1,8 +1,8 @@
-"""Whether a job that has failed is tried again, and after which pause, by whose fault it was.
+"""Whether a failed job is retried, and after which pause, depending on the fault.
 
-What the user's program did wrong counts as one of the job's retries, with the pauses that it asks for. What
-its hosts and VMs did to it does not count; but nothing is tried again for ever. A job that nobody wants
-retried is not tried again at all, as it may have done half of its work already.
+A fault of the user's program counts as one of the job's retries, with the job's pauses. A fault of its hosts
+or VMs does not count, but these retries are limited, too. A job with `retries` of 0 is never retried, as it
+may have done half of its work already.
 """
 
 from environment.model.jobs.backoff import LaunchBackoff
@@ -21,7 +21,7 @@ _LONGEST = 500
 
 
 class Retries:
-    """Counts what jobs have left; the pauses are kept in `setbacks`."""
+    """Counts the retries left to jobs; `setbacks` stores the pauses."""
 
     def __init__(self, turn: EventContext, setbacks: LaunchBackoff) -> None:
         self._turn = turn
@@ -33,7 +33,7 @@ class Retries:
         job.attempts = (*job.attempts, attempt)[-_KEPT:]
 
     def again(self, job: JobRecord, fault: Fault) -> str:
-        """Count another try, and what is to be said of it; empty when there is none left."""
+        """Count another try and return its description; empty when no try is left."""
         if not left(job, fault):
             return ""
         if fault == "user":

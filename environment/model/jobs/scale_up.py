@@ -1,13 +1,13 @@
-"""Running jobs that wait for more executors than they have: how many, which first, and when it is their turn.
+"""Running jobs that wait for more executors: the number, the first profile, and the turn of each job.
 
 A job grows in turn: it stands among the new jobs by the time at which it asked, gets as many executors as
-there is room for when its turn comes, and what is left asks again behind all who wait then. So no driver that
-asks and asks keeps new jobs from starting, and no stream of new jobs keeps a running one small. Where there
-is room for none, its turn ends after `growth_patience`; a job without any executor keeps it, as a new job
-does. What it is short of to have its `min` is not growth, but lost, and goes before new jobs.
+there is room for when its turn comes, and asks for the rest again behind all jobs that wait then. So no
+driver that asks and asks keeps new jobs from starting, and no stream of new jobs keeps a running one small.
+Where there is room for none, its turn ends after `growth_patience`; a job without any executor keeps it, as
+a new job does. Executors that it lacks to have its `min` are not growth, but lost, and go before new jobs.
 
 A job of a fixed number of executors that began with fewer grows as well, where that pays (`growth`), but only
-while nobody else waits.
+while no other job waits.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ class Lack(NamedTuple):
 
 
 def bounded(job: Job, asked: Iterable[ExecutorRequest]) -> tuple[tuple[ExecutorRequest, ...], str]:
-    """What a dynamic job gets of what its driver asks for, and why that is less; empty when it is not.
+    """Executors that a dynamic job is allowed of those its driver asks for, and why fewer; empty if all.
 
-    As in Spark, the bounds hold for each resource profile; profile 0 is what the job itself asks for.
+    As in Spark, the bounds hold for each resource profile; profile 0 is the job's own request.
     """
     found: dict[int, ExecutorRequest] = {}
     over: list[str] = []
@@ -53,14 +53,14 @@ def bounded(job: Job, asked: Iterable[ExecutorRequest]) -> tuple[tuple[ExecutorR
 
 
 def wanted(job: JobRecord) -> tuple[ExecutorRequest, ...]:
-    """What the driver of a dynamic job asks for, or what it begins with before that asked; else nothing."""
+    """Executors that a dynamic job's driver asks for, or its initial ones before that; else empty."""
     if job.job.dynamic is None:
         return ()
     return job.wanted or (ExecutorRequest(0, job.job.size, job.job.begins_with),)
 
 
 def lacks(job: JobRecord, roster: JobRegistry) -> list[Lack]:
-    """What a job whose launch stands is short of: first the profile of which it has the least share."""
+    """Executors that a job with a standing launch is short of; the profile with the least share is first."""
     if not roster.stands(job) or job.gives_way:
         return []
     if job.job.dynamic is None:
@@ -75,7 +75,7 @@ def lacks(job: JobRecord, roster: JobRegistry) -> list[Lack]:
 
 
 def _more(job: JobRecord, roster: JobRegistry) -> list[Lack]:
-    """What a job had better have that began with fewer executors than it asks for, and has lost none."""
+    """More executors that pay for a job which began with fewer than it asks for and has lost none."""
     if job.started_at is None or job.job.fewest >= job.job.executors or roster.missing(job):
         return []
     since = job.placed_at or 0.0  # not those of an attempt before
@@ -123,11 +123,11 @@ class ScaleUp:
         return tuple(Growth(i, turn.asked_at, turn.due, turn.waits_since) for i, turn in turns)
 
     def resume(self, state: Iterable[Growth]) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._turns = {g.job_id: _Turn(g.asked_at, g.due, g.waits_since) for g in state}
 
     def update(self, job: JobRecord, now: float, due: float) -> bool:
-        """See whether the job grows; one that did keeps its turn. It is not placed before `due`."""
+        """Check whether the job grows; one that already did keeps its turn. It is not placed before `due`."""
         if (job.job.dynamic is None and not self._by_itself) or not lacks(job, self._roster):
             self.leave(job.job.id)
             return False
@@ -161,7 +161,7 @@ class ScaleUp:
         return [(asked_at, job) for asked_at, job in found if job is not None]
 
     def is_due(self, job: JobRecord, now: float, *, alone: bool) -> bool:
-        """Whether its turn may come: where no driver asks, when nobody else waits (`alone`) and it pays."""
+        """Whether its turn may come: without a driver's request, when it waits `alone` and growth pays."""
         if job.job.dynamic is not None:
             return True
         just_asked = self._turns[job.job.id].asked_at >= now  # a round is about who waited when it began
@@ -187,14 +187,14 @@ def _request(job: JobRecord, lack: Lack, present: Sequence[str]) -> PlacementReq
 
 
 def runs_on(job: JobRecord, roster: JobRegistry) -> str:
-    """On how many executors a dynamic job runs, and why on no more if it wants more than it may have."""
+    """Number of executors that a dynamic job runs on, and why no more if it wants more, in words."""
     number = sum(not task.gone for task in roster.executors(job))
     said = f"runs on {number} executor{'' if number == 1 else 's'}"
     return "; ".join(filter(None, (said, _gave(job, roster), job.capped)))
 
 
 def _gave(job: JobRecord, roster: JobRegistry) -> str:
-    """What it last gave to another job since it was placed, until it has more again."""
+    """The last loss of executors to another job since placement, in words; empty once it has more again."""
     since = max((each.at for each in job.grown if each.after > each.before), default=job.placed_at or 0.0)
     gave = [each.told for each in job.gave if each.at >= since and not each.whole]
     return gave[-1] if gave and (job.job.dynamic is None or lacks(job, roster)) else ""

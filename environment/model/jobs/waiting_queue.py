@@ -1,9 +1,9 @@
-"""Who waits for a placement, in which order, and who aside, as it could not run now even alone.
+"""Jobs that wait for a placement, in order, and those set aside as they could not run now even alone.
 
-What they are told of why they wait is in `waiting_reasons.py`; whether offers are asked for on their behalf,
-in `model/vms/offer_demand.py`; what nobody could have now, in `model/vms/max_capacity.py`; how many executors
-running jobs ask for, and when it is their turn, in `growing.py`; in which order jobs of many queues and users
-are placed, in `ordering.py`.
+`waiting_reasons.py` explains why jobs wait; `model/vms/offer_demand.py` requests offers for them;
+`model/vms/max_capacity.py` finds requests that no free cluster could fulfil now; `scale_up.py` defines how
+many executors running jobs ask for, and when it is their turn; `ordering.py` defines the order of jobs of
+many queues and users.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -27,13 +27,13 @@ from environment.types import PlacementRequest
 
 
 class WaitingLine:
-    """New jobs, first come first served, jobs whose lost executors are placed again, and jobs that grow.
+    """New jobs, first come first served, jobs with lost executors to place again, and jobs that grow.
 
-    Some of all wait aside: they could not run now even if nothing else did, as their VMs are not there or
-    a quota is too small. They keep their places, are not placed, and block nobody.
+    Some of them wait aside: they could not run now even if nothing else did, as their VMs are not there or
+    a quota is too small. They keep their places, are not placed, and block no other job.
 
     Invariants: a job is in one of the three at most; new jobs stand in the order of their submission; after
-    `look` those are aside, and only those, who have to be by what may be reached then.
+    `look`, exactly the jobs that the capacity reachable then rules out are aside.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class WaitingLine:
         return any(job.job.id in waiting for waiting in (self._queue, self._relaunch_at, self._growing))
 
     def state(self) -> tuple[tuple[tuple[str, float], ...], str | None, tuple[Growth, ...]]:
-        """When lost executors of which jobs may be placed again, who was told to wait, and who grows."""
+        """Relaunch times by job id, the job that a policy told to wait, and the growing jobs."""
         return tuple(self._relaunch_at.items()), self.reasons.told, self._growing.state()
 
     def resume(
         self, relaunch_at: Iterable[tuple[str, float]], told: str | None, growing: Iterable[Growth]
     ) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._relaunch_at, self.reasons.told = dict(relaunch_at), told
         self._growing.resume(growing)
         self._reach = None
@@ -98,12 +98,12 @@ class WaitingLine:
             self.reasons.say(job, why)
 
     def share(self, sharing: Sharing | None) -> None:
-        """From now on jobs are placed in that order, or as they come."""
+        """Place jobs in the order of `sharing` from now on, or as they come."""
         self._stage.share(sharing, [r for i, r in self._queue.items() if i not in self._aside])
         self._reach = None  # limits may be others
 
     def rejoin(self, job: JobRecord) -> None:
-        """A job that was held, or whose launch was undone, waits where it stands by when it first did."""
+        """Queue a job at its original place after it was held or its launch was undone."""
         self.join(job)
         in_order = (other.job.id for other in self._roster.by_entry())
         self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
@@ -116,7 +116,7 @@ class WaitingLine:
         self._unseen[job.job.id] = None
 
     def grow(self, job: JobRecord, now: float, due: float = 0.0) -> bool:
-        """See whether a running job has fewer executors than it wants; from `due` on it waits for more."""
+        """Check whether a running job has fewer executors than it wants; it waits for more from `due` on."""
         job_id = job.job.id
         if job_id in self._queue or job_id in self._relaunch_at:
             return False
@@ -155,7 +155,7 @@ class WaitingLine:
         return job.job.id in self._queue
 
     def due(self, now: float) -> bool:
-        """Whether someone may be placed at that time."""
+        """Whether a job may be placed at that time."""
         if self._stage:
             first, growing = self._first(now), self._to_grow(now)
             running = (*first, *(request for _, request in growing))
@@ -174,10 +174,10 @@ class WaitingLine:
         return len(self._queue) > out + len(self._aside) - run
 
     def requests(self, now: float, *, gated: bool = True) -> Sequence[PlacementRequest]:
-        """What may be placed now, in order; lost executors come before new jobs, more executors among them.
+        """Requests that may be placed now, in order; lost executors come before new jobs and growing ones.
 
-        A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
-        place; nor, where it is `gated`, are those that the machine does not carry yet.
+        A job that pauses, because its launches never ran, or waits aside is omitted and keeps its place; so
+        are, where `gated`, jobs beyond the machine's JVM limit.
         """
         if self._stage:
             return self._turns(now, gated=gated)
@@ -203,7 +203,7 @@ class WaitingLine:
         return self._stage.turns([*map(self._placeable, self._first(now))], growing, gated=gated)
 
     def anyone(self, now: float) -> bool:
-        """Whether a job as a whole waits that may be placed; quicker than who is first."""
+        """Whether a whole job waits that may be placed; faster than finding the first one."""
         return self._stage.anyone() if self._stage else next(self._new(now), None) is not None
 
     def head(self, now: float) -> str:
@@ -228,7 +228,7 @@ class WaitingLine:
         return (request for _, request in merge(new, growing, key=lambda waiting: waiting[0]))
 
     def _to_grow(self, now: float) -> list[tuple[float, PlacementRequest]]:
-        """What running jobs ask for, of those that neither pause nor are aside, by the time they asked."""
+        """Requests of running jobs that neither pause nor are aside, by the time at which they asked."""
         if not self._growing:
             return []
         paused, aside = self._setbacks.paused(), self._aside
@@ -260,13 +260,13 @@ class WaitingLine:
 
     @property
     def wants_vms(self) -> bool:
-        """Whether somebody waits aside whom VMs that come, or are told to be larger, may help."""
+        """Whether new or larger VMs may help a job that waits aside."""
         return not all(self._aside.values())
 
     def look(self, reach: MaxCapacity, *, again: bool = False) -> None:
-        """Put aside who could not run now even alone, and take back who could; each says so.
+        """Set aside jobs that could not run now even alone and bring back those that could, with the reason.
 
-        Looks at those of whom that may have changed, or `again` at all.
+        Checks the jobs for which this may have changed, or with `again` all.
         """
         quickly = not (reach.quota or self._setbacks)
         if again or reach != self._reach:
@@ -283,9 +283,9 @@ class WaitingLine:
         self._unseen.clear()
 
     def _out_of(self, reach: MaxCapacity) -> Iterable[str]:
-        """Who waits aside, and who could not run now: of 100,000 that wait few are, when a VM comes or goes.
+        """Jobs that wait aside, or could not run now: a few of 100,000 waiting ones when a VM comes or goes.
 
-        Where there are neither quotas nor setbacks.
+        Valid where there are neither quotas nor setbacks.
         """
         return (*self._aside, *self._alike.of_whom(lambda one: self._bars(one, reach)))
 
@@ -323,7 +323,7 @@ class WaitingLine:
                 self.reasons.say(job, BACK)
 
     def _beyond(self, job: JobRecord, request: PlacementRequest, reach: MaxCapacity) -> tuple[str, str]:
-        """Why quotas keep the request from what it needs, and why it could not run now even alone."""
+        """Why quotas keep the request from its needs, and why it could not run now even alone."""
         quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
         return quota, quota or reach.beyond_vms(request)
 

@@ -1,6 +1,6 @@
-"""What those are told who wait: why nothing is placed for them now.
+"""Reasons of waiting jobs: why nothing is placed for them now.
 
-Who waits, and in which order, is in `waiting.py`.
+`waiting_queue.py` defines which jobs wait, and in which order.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ MORE = "asks for more executors than it has"
 
 
 class WaitingReasons:
-    """Tells jobs that wait why they do, each the reason that says most.
+    """Sets the reasons of waiting jobs, the most informative one for each.
 
-    Invariant: what a policy told the job `told` is not replaced by why nothing could be decided.
+    Invariant: a policy's reason for the job `told` is not replaced by why nothing could be decided.
     """
 
     def __init__(self, roster: JobRegistry, growing: ScaleUp) -> None:
@@ -34,7 +34,7 @@ class WaitingReasons:
         self._kept_back: set[str] = set()
 
     def say(self, job: JobRecord, reason: str) -> None:
-        """The job waits for this reason; none does that runs on what it was given, and might have more."""
+        """Set the reason why the job waits; a job of fixed size that runs and might grow gets none."""
         if job.job.id in self._growing and job.job.dynamic is None:
             return
         if job.job.id in self._growing:

@@ -1,7 +1,7 @@
-"""What is to be done in the world, as immutable values that the cluster model gives out.
+"""Commands of the cluster model to the outside world, as immutable values.
 
-Every command carries `cause`, the number of the event (`events.py`) that led to it. Who does it is outside of
-the model.
+Every command carries `cause`, the number of the event (`events.py`) that led to it. Code outside the model
+executes it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Launch(Command):
-    """Accept all held offers of one VM and start these tasks there, with what their records say."""
+    """Accept all held offers of one VM and start these tasks there, as their records define them."""
 
     vm: Vm
     offer_ids: tuple[str, ...]
@@ -48,7 +48,7 @@ class YieldDriver(Command):
 
 @dataclass(frozen=True, slots=True)
 class Decommission(Command):
-    """Have the job's driver give these executors up, once their blocks are elsewhere."""
+    """Make the job's driver decommission these executors, once their blocks are elsewhere."""
 
     job_id: str
     numbers: tuple[int, ...]
@@ -56,14 +56,14 @@ class Decommission(Command):
 
 @dataclass(frozen=True, slots=True)
 class OpenVm(Command):
-    """Have the provider open the VM of a lease; asked again, it is the same VM."""
+    """Make the provider open the VM of a lease; a repeated command opens no second VM."""
 
     lease_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseVm(Command):
-    """Have the provider close a VM, by its name of it; of a lease, or of none that is known."""
+    """Make the provider close a VM, by its own name of it; of a lease, or of none that is known."""
 
     lease_id: str
     machine_id: str
@@ -79,7 +79,7 @@ class KillTask(Command):
 
 @dataclass(frozen=True, slots=True)
 class Decline(Command):
-    """Give offers back, not to see these resources again for so many seconds unless revived."""
+    """Decline offers, so that these resources are not offered for so many seconds unless revived."""
 
     offer_ids: tuple[str, ...]
     refuse_seconds: float
@@ -87,7 +87,7 @@ class Decline(Command):
 
 @dataclass(frozen=True, slots=True)
 class AnswerInverse(Command):
-    """Tell the master whether it may have VMs back: it may when nothing of ours runs there."""
+    """Accept or decline inverse offers: accepted when no task of ours runs on their VMs."""
 
     offer_ids: tuple[str, ...]
     accept: bool
@@ -100,7 +100,7 @@ class Suppress(Command):
 
 @dataclass(frozen=True, slots=True)
 class Revive(Command):
-    """Ask for offers, whatever was declined before."""
+    """Request offers, including those declined before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""What can happen to the cluster, as immutable facts with their time.
+"""Events of the cluster, as immutable facts with their time.
 
 Events go into `ClusterModel.handle`, commands (`commands.py`) come out. Both are plain values that can be
-logged and replayed. What the states of a task mean that events tell is in `task_states.py`.
+logged and replayed. `task_states.py` defines the task states in events.
 """
 
 from dataclasses import dataclass, field
@@ -36,10 +36,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Restored(Event):
-    """Everything begins here, with what was kept of jobs and their tasks: a log replays from here on.
+    """Initial event with the saved jobs and tasks: a log replays from here on.
 
-    Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that are over belong to
-    them as long as they have open tasks. Leases are those that have not ended, in the order in which they
+    Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that have ended are
+    included as long as they have open tasks. Leases are those that have not ended, in the order in which they
     were asked for. Without a `moment` a daemon has just started; with one, it goes on.
     """
 
@@ -108,9 +108,9 @@ class DecommissionAsked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Subscribed(Event):
-    """The master has (again) accepted the framework, under this id; whatever it offered before is void.
+    """The master has (again) accepted the framework, under this id; all its earlier offers are void.
 
-    `subscription` counts these: what is decided from now on is meant for this one.
+    `subscription` counts these: decisions from now on are meant for this one.
     """
 
     framework_id: str = ""
@@ -147,11 +147,11 @@ class VmLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class VmsMeasured(Event):
-    """The master tells how large its agents are, as far as they can be ours.
+    """Sizes of the master's agents, as far as they can be ours.
 
-    `vms` is all that is known of them, `closed` says of VMs, by id, why the master offers nothing of them
-    (`takes nothing new: ...`), `limits` what it keeps from us besides, in words, and `quota` is the most that
-    all our roles may ever hold together, by Mesos' names of resources.
+    `vms` are all known properties of them, `closed` is the reason, by id, why the master offers nothing of a
+    VM (`takes nothing new: ...`), `limits` are other restrictions on us, in words, and `quota` is the most
+    that all our roles may ever hold together, by Mesos' names of resources.
     """
 
     sizes: tuple[VmSize, ...]
@@ -172,7 +172,7 @@ class InverseOffersReceived(Event):
 class Placement:
     """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster.
 
-    `sizes` is what each executor takes; without it each takes what is asked for it. `profile` is the number
+    `sizes` has the size of each executor; without it each has its requested size. `profile` is the number
     of their resource profile in Spark.
     """
 
@@ -206,9 +206,9 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged(Event):
-    """Another policy decides from now on: what one had to wait for, the other may place.
+    """Another policy decides from now on: it may place jobs that the previous one told to wait.
 
-    Or it is time to look at all of that again, if no `policy` is named.
+    Or, if no `policy` is named, it is time to decide again about all waiting jobs.
     """
 
     policy: str = ""
@@ -223,14 +223,14 @@ class SharingChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoomSought(Event):
-    """Somebody has waited for a while: it is seen whether others are to give way to him."""
+    """A job has waited for a while: search for jobs to give way to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged(Event):
-    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly.
+    """State of a Mesos task, reported by the master or its agent, perhaps repeatedly.
 
-    `exit_code` is what its process ended with, 128 + N for signal N, as far as that is told.
+    `exit_code` is the exit code of its process, 128 + N for signal N, if it is reported.
     """
 
     task_id: str
@@ -258,11 +258,11 @@ class DriverDelayed(Event):
 
 @dataclass(frozen=True, slots=True)
 class DriverEnded(Event):
-    """A driver that is no task is gone: with an exit code, or without one when nobody saw it end.
+    """A driver that is not a task has ended: with an exit code, or without one when its end was not seen.
 
-    With `requeue`, it and not the job is over: the job is to start afresh. With `cleared`, another may be
-    started as if there had been none, and is if the job has retries left. With a `state`, that is how the job
-    ends, whatever its exit code.
+    With `requeue`, the driver and not the job is over: the job is to start afresh. With `cleared`, another
+    may be started as if there had been none, and is if the job has retries left. With a `state`, the job ends
+    in that state, regardless of its exit code.
     """
 
     job_id: str
@@ -285,7 +285,7 @@ class LeaseOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRefused(Event):
-    """The provider did not open the VM of a lease: of what `kind` that is, and what it said."""
+    """The provider did not open the VM of a lease: the `kind` of refusal, and the provider's message."""
 
     lease_id: str
     kind: Literal["capacity", "quota", "invalid", "unavailable"]
@@ -294,7 +294,7 @@ class LeaseRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaseClosed(Event):
-    """The VM of a lease costs nothing more; `charged` is what its provider says that it cost, dollars."""
+    """The VM of a lease costs nothing more; `charged` is its cost as reported by the provider, dollars."""
 
     lease_id: str
     charged: float | None = None
@@ -318,7 +318,7 @@ class OpeningsHeld(Event):
 
 @dataclass(frozen=True, slots=True)
 class PoolPrices(Event):
-    """What a VM costs now by pool, dollars per hour; of pools not named here, what their places say."""
+    """Present price of a VM by pool, dollars per hour; pools not named here have their places' price."""
 
     prices: tuple[tuple[str, float], ...]
 
@@ -344,7 +344,7 @@ class MachinesListed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChargesDue(Event):
-    """What VMs have cost until now is to be charged: of all that were not since `before`, so many at most.
+    """Charge VMs for their cost until now: those not charged since `before`, at most `most` of them.
 
     Those that were charged longest ago come first.
     """
@@ -355,7 +355,7 @@ class ChargesDue(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClockMoved(Event):
-    """So many of the seconds before this event have not gone by: the clock was wrong, and was set forward."""
+    """The clock was wrong and was set forward: `seconds` before this event have not really passed."""
 
     seconds: float
 

@@ -1,8 +1,7 @@
-"""What is remembered of a VM of a pool, from when it was asked for until it is closed: a lease.
+"""Lease: the record of a VM of a pool, from the request to open it until it is closed.
 
-The model owns and changes leases; everyone else reads copies. When one is opened and closed is decided in
-`fleet.py`, what of it is paid by whom in `model/vms/usage_ledger.py`. On which terms VMs are had is in
-`environment.pools`.
+The model owns and changes leases; everyone else reads copies. `fleet.py` decides when one is opened and
+closed, `model/vms/usage_ledger.py` divides its cost among jobs, `environment.pools` defines the terms of VMs.
 """
 
 from collections.abc import Callable, Mapping
@@ -61,7 +60,7 @@ class Lease:
 
 
 def due(times: Mapping[str, float], now: float, find: Callable[[str], Lease | None]) -> list[Lease]:
-    """The leases, which `find` gives by id, whose time has come, in order: the same, however they came up."""
+    """Due leases, found by id with `find`, in an order that does not depend on that of `times`."""
     ids = sorted((at, lease_id) for lease_id, at in times.items() if at <= now)
     found = (find(lease_id) for _, lease_id in ids)
     return [lease for lease in found if lease is not None]

@@ -1,7 +1,8 @@
-"""For how long the cluster model waits before it acts on its own. What it does then is in its parts.
+"""Delays after which the cluster model acts on its own. Its parts define the actions.
 
-What nobody sets is a constant. So a log of events replays to the same commands as long as these stay as they
-are; those of earlier versions, which name them, have the same ones. All are in seconds, and due at ticks.
+Delays that no option sets are constants. So a log of events replays to the same commands as long as these
+stay as they are; logs of earlier versions, which name them, have the same ones. All are in seconds, and due
+at ticks.
 """
 
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ DECISION_PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What a daemon's config and its host say; kept in the log of events."""
+    """Options from the daemon's config and its host; recorded in the log of events."""
 
     #: The name of the daemon's host that is kept with jobs whose driver runs there.
     host: str = ""

@@ -1,4 +1,4 @@
-"""What is remembered of a job and of each of its executors: the rows of the store, the body of the API.
+"""Records of jobs and of their executors: the rows of the store, the body of the API.
 
 The model owns and changes them; everyone else reads copies.
 """
@@ -19,7 +19,7 @@ Fault = Literal["user", "infrastructure"]
 
 
 class Attempt(NamedTuple):
-    """A failure of a job: when it had begun, if it had, and when it failed, seconds; whose fault, and why."""
+    """A failure of a job: its start (if it had started) and failure times, seconds; the fault, and why."""
 
     began: float | None
     ended: float
@@ -28,7 +28,7 @@ class Attempt(NamedTuple):
 
 
 class ExecutorRequest(NamedTuple):
-    """What a driver asks for of a resource profile, by its number in Spark: so many executors, so large."""
+    """A driver's request for one resource profile, by its number in Spark: executor size and total count."""
 
     profile: int
     size: Resources
@@ -38,7 +38,7 @@ class ExecutorRequest(NamedTuple):
 class PreemptionLoss(NamedTuple):
     """A job gave so many executors to another, of that queue and priority, or was stopped for it.
 
-    `lost` is what that cost of its work, dollars.
+    `lost` is the cost of its lost work, dollars.
     """
 
     at: float
@@ -61,9 +61,9 @@ class PreemptionLoss(NamedTuple):
 
 
 class PreemptionGain(NamedTuple):
-    """A job was given so many executors of another, or its place; what that cost of the other's work.
+    """Executors, or a whole place, that a job received from another, and the cost of the other's lost work.
 
-    `given_up` says why it did not have them after all; empty when it had, or waits for them yet.
+    `given_up` is the reason why it did not get them after all; empty when it did, or still waits for them.
     """
 
     at: float
@@ -139,7 +139,7 @@ class ExecutorRecord:
 
 
 def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Resources, ...]:
-    """What each executor of a job takes, given its tasks; lost ones that are to be placed again count too."""
+    """Size of each executor of a job, given its tasks; lost executors to be placed again count, too."""
     return tuple(task.resources for task in tasks if task.number is not None and not task.replaced)
 
 
@@ -212,5 +212,5 @@ class JobRecord:
 
     @property
     def ended(self) -> bool:
-        """Whether the job is over, whatever its executors still do."""
+        """Whether the job has ended, even if executors of it still run."""
         return self.state in ENDED_JOB

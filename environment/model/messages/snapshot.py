@@ -1,6 +1,6 @@
-"""All that a cluster model knows at a moment beyond its records, as plain values: where another goes on from.
+"""State of a cluster model beyond its records, as plain values from which another model goes on.
 
-Each part says what its fields mean where it keeps them. What happens to a model is in `events.py`.
+Each component defines the fields of its part. `events.py` has the events of a model.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Offer:
 
 
 class VmSize(NamedTuple):
-    """How large a VM is, as the master tells it."""
+    """Size of a VM, as the master reports it."""
 
     vm_id: str
     resources: Resources
@@ -54,7 +54,7 @@ class SupplySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class OfferSnapshot:
-    """What is known of VMs and held of offers; what each field means is said in `model/vms/offers.py`."""
+    """Known VMs and held offers; `model/vms/offers.py` defines each field."""
 
     since: float
     offers: tuple[Offer, ...]
@@ -74,7 +74,7 @@ class OfferSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationSnapshot:
-    """Which tasks are in doubt; what each field means is said in `model/jobs/reconciliation.py`."""
+    """Tasks in doubt; `model/jobs/reconciliation.py` defines each field."""
 
     questions: tuple[tuple[str, float, float], ...]
     unreachable_since: tuple[tuple[str, float], ...]
@@ -82,7 +82,7 @@ class ReconciliationSnapshot:
 
 
 class JobSetback(NamedTuple):
-    """A job whose launches never ran; what each field means is said in `model/jobs/backoff.py`."""
+    """A job with launches that never ran; `model/jobs/backoff.py` defines each field."""
 
     job_id: str
     launches: int
@@ -92,7 +92,7 @@ class JobSetback(NamedTuple):
 
 
 class VmSetback(NamedTuple):
-    """A VM whose launches never ran; what each field means is said in `model/jobs/backoff.py`."""
+    """A VM with launches that never ran; `model/jobs/backoff.py` defines each field."""
 
     vm_id: str
     name: str
@@ -105,7 +105,7 @@ class VmSetback(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """A job that waits for more executors; what each field means is said in `growing.py`."""
+    """A job that waits for more executors; `model/jobs/scale_up.py` defines each field."""
 
     job_id: str
     asked_at: float
@@ -114,9 +114,9 @@ class Growth(NamedTuple):
 
 
 class ReservedJob(NamedTuple):
-    """A job that waits for VMs to boot: where it was placed, and when; `sizes` is what each executor takes.
+    """A job that waits for VMs to boot: its placement and its time; `sizes` has the size of each executor.
 
-    `driver` is what its driver takes, if that is on the cluster; `ready_at` since when all its VMs are up.
+    `driver` is the size of its driver, if that is on the cluster; all its VMs are up since `ready_at`.
     """
 
     job_id: str
@@ -135,7 +135,7 @@ class ReservedJob(NamedTuple):
 
 
 class PendingTransfer(NamedTuple):
-    """What is taken for a job: which tasks, by id, since when, and until when it is waited for, seconds."""
+    """Tasks, by id, being taken for a job: since `at`, and awaited until `until`, seconds."""
 
     taker: str
     tasks: tuple[str, ...]
@@ -145,7 +145,7 @@ class PendingTransfer(NamedTuple):
 
 
 class PoolSetback(NamedTuple):
-    """A pool whose VMs were refused or did not boot; `model/vms/open_backoff.py` defines each field."""
+    """A pool with refused VMs or VMs that did not boot; `model/vms/open_backoff.py` defines each field."""
 
     pool: str
     times: int
@@ -156,7 +156,7 @@ class PoolSetback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What is known of shares and the order beside records; each part says what its fields mean."""
+    """State of shares and the order that records do not contain; each part defines its fields."""
 
     used: tuple[PastUsage, ...] = ()
     overtaken: tuple[tuple[str, int], ...] = ()
@@ -165,7 +165,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class IdleSnapshot:
-    """What is known of idle VMs beside the leases; each part says what its fields mean."""
+    """State of idle VMs that leases do not contain; each part defines its fields."""
 
     seen: PriceObservations = field(default_factory=PriceObservations)
     needed: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class IdleSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """What is known of pools and their VMs beside the leases; each part says what its fields mean."""
+    """State of pools and their VMs that leases do not contain; each part defines its fields."""
 
     number: int = 0
     pools: tuple[PoolSetback, ...] = ()

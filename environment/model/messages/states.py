@@ -1,4 +1,4 @@
-"""The states of jobs and of their executors, by name. What leads from one to another is in `life`."""
+"""States of jobs and of their executors, by name. `model/jobs/lifecycle.py` defines the transitions."""
 
 from typing import Literal
 

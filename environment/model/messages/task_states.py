@@ -1,6 +1,6 @@
-"""The states of Mesos tasks, and the reasons for them, as far as it depends on them what follows.
+"""States of Mesos tasks and the reasons for them, as far as the model's reaction depends on them.
 
-What follows is in `tasks.py`, `model/tasks/task_loss.py` and `model/jobs/backoff.py`.
+`tasks.py`, `model/tasks/task_loss.py` and `model/jobs/backoff.py` define the reactions.
 """
 
 from typing import Literal

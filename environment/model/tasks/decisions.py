@@ -1,7 +1,7 @@
-"""A round of decisions as it enters the model: who is launched, who waits for VMs, who is decided again.
+"""Effect of a decision round on the model: jobs to launch, to wait for VMs, or to decide again.
 
-What a placement becomes on its VMs is in `launches.py`, what it means for its job in
-`model/jobs/lifecycle.py`, what is kept for jobs that wait for VMs to boot in `reservations.py`.
+`launches.py` turns placements into tasks on VMs, `model/jobs/lifecycle.py` defines their meaning for the
+job, `reservations.py` stores reservations of jobs that wait for VMs to boot.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _NO_OFFERS = f"what is kept for it on its VMs was not offered for {options.RESER
 
 
 class Decisions:
-    """Executes what was decided, as far as it still holds after what happened meanwhile.
+    """Executes decisions, as far as they still hold after later events.
 
     Invariant: a job is launched on all its VMs at once, when all of them are up.
     """
@@ -68,7 +68,7 @@ class Decisions:
         self._taken: Mapping[str, str] = {}
 
     def wait_for(self, taken: Mapping[str, str]) -> None:
-        """From now on these jobs, by id, are not launched as long as they are there, for that reason."""
+        """Set the jobs, by id, that are not launched while they are in this mapping, with the reason."""
         self._taken = taken
 
     def take(self, event: Decided) -> None:
@@ -106,7 +106,7 @@ class Decisions:
             self._supply.decline()
 
     def launch_reserved(self) -> None:
-        """Launch who has waited for VMs that are all up now, and of which what is kept for him is offered."""
+        """Launch jobs with all VMs up and their reserved resources offered."""
         if not (due := self._reservations.take_due()):
             return
         launches = self._launches()
@@ -140,9 +140,9 @@ class Decisions:
             self._roster.explain(job, reason)
 
     def wake(self) -> None:
-        """Decide again about jobs whose VMs are up for so long that what is kept will hardly be offered.
+        """Decide again about jobs with VMs up for so long that their reservations will hardly be offered.
 
-        As of the time when it was so long, so that a log may leave ticks out.
+        Done as of the end of that period, so that a log may omit ticks.
         """
         for reserved in self._reservations.take_ready(self._turn.now - options.RESERVED_PATIENCE):
             since, job = reserved.ready_at, self._roster.job(reserved.job_id)
@@ -162,7 +162,7 @@ class Decisions:
 
     @property
     def launches_due(self) -> bool:
-        """Whether somebody's VMs are all up, and he waits for the offers of them."""
+        """Whether a job has all its VMs up, and waits for their offers."""
         return self._reservations.any_ready
 
     def _launches(self) -> Launches:
@@ -184,12 +184,12 @@ class Decisions:
                 self._fleet.used(vm_id)
 
     def keep(self, job: JobRecord, placement: Placement) -> None:
-        """Keep for the job what it takes there, until that is not held by others any more."""
+        """Reserve the resources of the placement for the job, until other jobs have released them."""
         new = self._line.is_new(job)
         self._reserve(self._launches(), job, self._as_called_now(placement), new=new)
 
     def _reserve(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
-        """Keep for the job what it takes, and open those of its VMs that are closed."""
+        """Reserve resources for the job, and open those of its VMs that are closed."""
         sizes = launches.sizes(job, placement, new=new)
         driver = job.job.driver if placement.driver_vm_id else None
         self._line.leave(job)
@@ -216,7 +216,7 @@ class Decisions:
 
 
 def _placement(reserved: ReservedJob) -> Placement:
-    """What was decided for a job with VMs that boot, where its VMs are now."""
+    """Placement of a job with booting VMs, at the VMs' present ids."""
     return Placement(
         reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile
     )

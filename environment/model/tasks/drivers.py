@@ -1,6 +1,6 @@
-"""What is told of drivers that are no tasks, and what drivers of all kinds ask for.
+"""Reports on drivers that are not tasks, and executor requests of all drivers.
 
-What follows for a job is in `model/jobs/lifecycle.py` and `task_loss.py`; drivers on the cluster are tasks,
+`model/jobs/lifecycle.py` and `task_loss.py` define the effects on a job; drivers on the cluster are tasks,
 see `tasks.py`.
 """
 
@@ -28,7 +28,7 @@ class Drivers:
         self._watch = watch
 
     def started(self, event: ev.DriverStarted) -> None:
-        """One is a process now."""
+        """Record that a driver's process has started."""
         job = self._roster.job(event.job_id)
         if job is not None and not job.ended:
             self._roster.explain(job, "its driver runs")
@@ -40,7 +40,7 @@ class Drivers:
             self._roster.explain(job, event.message)
 
     def ended(self, event: ev.DriverEnded) -> None:
-        """One is gone."""
+        """Record that a driver has ended."""
         job = self._roster.job(event.job_id)
         if job is None or job.ended:
             return
@@ -61,9 +61,9 @@ class Drivers:
             self._lives.driver_failed(job, event.exit_code, why, fault, again=event.cleared)
 
     def asked(self, event: ev.ExecutorsAsked) -> None:
-        """One says how many executors it wants now; a job that is not dynamic keeps what it has.
+        """Apply a driver's request for a number of executors; a job that is not dynamic ignores it.
 
-        A driver of its user's is there, and says so once, also while its first executors are taken back.
+        A user's own driver exists and sends this once, also while its first executors are taken back.
         """
         job = self._roster.job(event.job_id)
         if job is None or job.job.dynamic is None or job.ended:
@@ -78,7 +78,7 @@ class Drivers:
             self._lives.say_runs(job)
 
     def released(self, event: ev.ExecutorsReleased) -> None:
-        """One gives these executors back: they end, and none of them is lost."""
+        """Kill the executors that a driver gave back; none of them counts as lost."""
         job = self._roster.job(event.job_id)
         if job is None or not self._may_be_there(job):
             return
@@ -90,20 +90,20 @@ class Drivers:
                     self._watch.kill(task)
 
     def decommission(self, event: ev.DecommissionAsked) -> None:
-        """One is to give these executors up, once their blocks are elsewhere."""
+        """Make a driver decommission these executors, once their blocks are elsewhere."""
         job = self._roster.job(event.job_id)
         if job is not None:
             numbered = (task for task in self._roster.executors(job) if task.number in event.numbers)
             self.give_up(job, [*numbered], event.why)
 
     def give_up(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
-        """Its driver is to give these executors up, once it runs; others take their place."""
+        """Make the job's driver decommission these executors, once it runs; others take their place."""
         why = why or "asked"
         if found := self._drain(job, executors, why):
             self._losing.left(job, found, why)
 
     def give_away(self, job: JobRecord, executors: list[ExecutorRecord], why: str, due: float) -> None:
-        """Its driver is to give these executors up for another job; from `due` on it may have more again."""
+        """Make the job's driver decommission executors for another job; from `due` on it may grow again."""
         if found := self._drain(job, executors, why):
             self._losing.gave(job, found, due)
 
@@ -120,6 +120,6 @@ class Drivers:
         return found
 
     def _may_be_there(self, job: JobRecord) -> bool:
-        """Whether somebody may speak for its driver; what is heard late of an earlier one is void."""
+        """Whether messages of the job's driver are valid now; late messages of an earlier one are void."""
         there = self._roster.stands(job) or bool(job.job.client_driver)
         return there and not (job.ended or job.aborting)

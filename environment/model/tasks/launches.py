@@ -1,7 +1,7 @@
-"""Decisions turned into launches: does one still hold, which tasks does it take, and with which ports.
+"""Decisions turned into launches: validity of each, its tasks, and their ports.
 
-What the model is told of a round is made here, too. Who decides is in `agents`, the round itself and the
-check at its time are in `environment.decisions.decision_round`.
+It also builds the event `Decided` of a round. `agents` has the policies;
+`environment.decisions.decision_round` has the round itself and the check at its time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ _LACKS = {TAKEN_BACK: "not enough of it is offered", NO_PORTS: "it has too few p
 
 
 def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
-    """The event that tells the cluster model of a round, whose verdicts are gone through once."""
+    """Event with the outcome of a round for the cluster model; iterates the verdicts once."""
     placements, waiting, view_at = [], None, None
     for verdict in verdicts:
         view_at, job_id, decision = verdict.view.at, verdict.request.job.id, verdict.decision
@@ -70,9 +70,9 @@ class Launches:
         self._ports: dict[str, Iterator[int]] = {}
 
     def refusal(self, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
-        """Say why a placement no longer holds after what happened while it was decided; None when it does.
+        """Return why a placement no longer holds after events during its decision; None when it does.
 
-        `new` tells whether the job as a whole is to be placed, and not only lost executors of it, or more.
+        `new` means that the whole job is to be placed, and not only its lost executors, or more.
         """
         grows = not new and (job.job.dynamic is not None or not self._roster.missing(job))
         most = len(self._asked(job, placement, new=new))
@@ -95,13 +95,13 @@ class Launches:
     def lacking(
         self, job: JobRecord, placement: Placement, sizes: tuple[Resources, ...]
     ) -> Iterator[tuple[str, str]]:
-        """The VMs, by id, where a placement of these sizes has no room in what is offered, and why not."""
+        """VMs, by id, with too little on offer for a placement of these sizes, and the reason."""
         for vm_id, wanted in _demand(job, placement, sizes).items():
             if lack := self._lack(job.job.id, placement, vm_id, wanted):
                 yield vm_id, _LACKS[lack]
 
     def _lack(self, job_id: str, placement: Placement, vm_id: str, wanted: Resources) -> str | None:
-        """What is not offered of a VM, beside what is kept for other jobs and taken already."""
+        """Why the VM's offers, less other reservations and added tasks, do not suffice; None if they do."""
         taken = total(task.resources for task in self._tasks.get(vm_id, ()))
         kept = self._reservations.held(vm_id, job_id) if self._reservations else NOTHING
         if not self._book.offered(vm_id).contains(taken + wanted + kept):
@@ -125,11 +125,11 @@ class Launches:
             self._turn.command(Launch, vm, held, tuple(task.task_id for task in tasks))
 
     def sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
-        """What each executor of the placement takes."""
+        """Size of each executor of the placement."""
         return placement.sizes or self._asked(job, placement, new=new)[: len(placement.vm_ids)]
 
     def _asked(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
-        """What is asked for each executor that the placement may have."""
+        """Requested size of each executor that the placement may have."""
         if new:
             return job.job.asked[: job.job.begins_with]
         if job.job.dynamic is None and (lost := self._roster.lost_sizes(job)):
@@ -172,12 +172,12 @@ class Launches:
 
 
 def _ports(placement: Placement, vm_id: str) -> int:
-    """How many ports of a VM a placement takes."""
+    """Number of ports of a VM that a placement takes."""
     return placement.vm_ids.count(vm_id) * EXECUTOR_PORTS + (placement.driver_vm_id == vm_id) * DRIVER_PORTS
 
 
 def _demand(job: JobRecord, placement: Placement, sizes: tuple[Resources, ...]) -> dict[str, Resources]:
-    """What a placement takes, by VM."""
+    """Resources that a placement takes, by VM."""
     wanted: dict[str, list[Resources]] = {}
     for vm_id, size in zip(placement.vm_ids, sizes, strict=True):
         wanted.setdefault(vm_id, []).append(size)

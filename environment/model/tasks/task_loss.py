@@ -1,8 +1,8 @@
-"""Tasks of jobs that end, or are to end: what that means for their jobs, and whose fault it is.
+"""Tasks of jobs that end, or are to end: the effect on their jobs, and the fault.
 
-An executor that is lost is placed again; one that its driver gave back is not; a driver takes its job along,
-and a launch of which one task fails is undone. The steps that follow from it are in
-`model/jobs/lifecycle.py`, what a task's end means for its VM in `tasks.py`.
+A lost executor is placed again; an executor that its driver gave back is not. The end of a driver ends its
+job, and a launch with a failed task is undone. `model/jobs/lifecycle.py` has the steps that follow,
+`tasks.py` the effect on the task's VM.
 """
 
 from environment.model.jobs.backoff import LaunchBackoff
@@ -41,7 +41,7 @@ class TaskLoss:
         self._lives = lives
 
     def left(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
-        """These executors are to go: others are placed at once, so that there is somewhere for blocks to go.
+        """Place others for executors that are to go, at once, so that their blocks have a destination.
 
         Spark gives up to move the blocks of an only executor.
         """
@@ -55,7 +55,7 @@ class TaskLoss:
         self._lives.say_runs(job)
 
     def gave(self, job: JobRecord, executors: list[ExecutorRecord], due: float) -> None:
-        """It gives these executors to another job, and goes on without; from then on it may have others."""
+        """Record executors that the job gave to another; from `due` on it may grow again."""
         before = len([task for task in self._roster.executors(job) if not task.gone]) + len(executors)
         for task in executors:
             task.replaced = True
@@ -78,7 +78,7 @@ class TaskLoss:
         return "ended because its job's launch was undone" if job.aborting else ""
 
     def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
-        """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
+        """Process the end of a task, already in its record; `never_ran` when that is certain."""
         self._setbacks.ended(task)
         job, state = self._roster.job_of(task), end.state
         if job.ended:
@@ -103,7 +103,7 @@ class TaskLoss:
             self._executor_lost(job, task, end)
 
     def _given_up(self, job: JobRecord, task: ExecutorRecord) -> None:
-        """It has ended as it should; if its driver wants as many as before, another takes its place."""
+        """Record an executor's regular end; another takes its place if the driver still wants as many."""
         task.replaced = True
         # An executor that ends may be the first sign that its driver is ending.
         self._lives.look_for_growth(job, self._turn.now + options.RELAUNCH_GRACE)
@@ -155,18 +155,18 @@ class TaskLoss:
         self._roster.explain(job, why)
 
     def _lost(self, job: JobRecord, why: str, due: float = 0.0) -> None:
-        """It is short of an executor, which is placed again from that time on."""
+        """Record a lost executor, which is placed again from `due` on."""
         job.state = "relaunching"
         self._line.relaunch(job, due)
         self._roster.explain(job, why)
 
     def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:
-        """Its launch came to nothing: what is said of how it goes on."""
+        """Record a launch that never ran; return how the job goes on, in words."""
         blamed = end.state == "dropped" and end.reason not in task_states.NOT_THE_VM
         return self._setbacks.never_ran(task, task.message, blamed=blamed)
 
     def _pause(self, job: JobRecord, state: task_states.TaskState) -> float:
-        """How long to wait before an executor is placed again: what fails by itself may well fail again."""
+        """Seconds before an executor is placed again; longer after repeated failures of the job's own."""
         grace = options.RELAUNCH_GRACE
         if state in task_states.BY_CLUSTER or not job.failures:
             return grace
@@ -185,7 +185,7 @@ class TaskLoss:
         return True
 
     def _failed_by_losses(self, job: JobRecord, why: str) -> None:
-        """Its executors end by themselves again and again: whoever wrote them is to blame."""
+        """Fail the job as its executors end by themselves again and again; the fault is the user's."""
         self._lives.stop_driver(job)
         if not (job.started_at is not None and job.job.driver_here and left(job, "user")):
             self._lives.driver_failed(

@@ -1,7 +1,7 @@
-"""What is told of tasks, and what their ends mean for VMs, bills and offers.
+"""Reports on tasks, and the effects of their ends on VMs, bills and offers.
 
-What follows for a task's job is in `task_loss.py` and `model/jobs/lifecycle.py`; what is asked about tasks,
-and said again, in `model/jobs/reconciliation.py`.
+`task_loss.py` and `model/jobs/lifecycle.py` define the effects on a task's job;
+`model/jobs/reconciliation.py` sends questions about tasks, and repeated messages.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from environment.model.vms.usage_ledger import Ledger
 
 
 class Tasks:
-    """Takes in what the master and its agents tell of tasks, perhaps late, twice, or of tasks of nobody.
+    """Processes reports on tasks from the master and its agents, perhaps late, repeated, or on unknown tasks.
 
     Invariant: a task ends once, and from then on holds nothing of its VM and costs nothing.
     """
@@ -85,14 +85,14 @@ class Tasks:
             self._end(task, ev.TaskChanged(self._turn.now, task.task_id, "lost", task.vm_id, "", why))
 
     def lose(self, vm_id: str, why: str) -> None:
-        """End what runs on a VM that is certainly gone."""
+        """End all tasks on a VM that is certainly gone."""
         for task_id in self._ledger.task_ids(vm_id):
             task = self._roster.task(task_id)
             if task is not None and not task.ended:
                 self._end(task, ev.TaskChanged(self._turn.now, task_id, "gone", vm_id, "agent_removed", why))
 
     def drain(self, vm_id: str, why: str) -> None:
-        """Have drivers give up what runs on a VM that is taken away, as long as its blocks can be moved."""
+        """Make drivers decommission executors on a VM that is taken away, while their blocks can be moved."""
         found: dict[str, list[ExecutorRecord]] = {}
         for task_id in self._ledger.task_ids(vm_id):
             task = self._roster.task(task_id)

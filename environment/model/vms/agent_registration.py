@@ -1,6 +1,6 @@
-"""Agents on the VMs of pools, as the master tells of them: which are waited for, come, or are gone.
+"""Agents on the VMs of pools, as the master reports them: awaited, present, or gone.
 
-What opens and closes VMs is in `fleet.py`, which gives up those that are `overdue` here.
+`fleet.py` opens and closes the VMs, and gives up those that are `overdue` here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ _Times = tuple[tuple[str, float], ...]
 
 
 class JoiningVms:
-    """By lease. Invariant: a VM is given up only after the master could have told of its agent for long."""
+    """Agents by lease. Invariant: a VM is given up only after the master could report its agent for long."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class JoiningVms:
         self._connected_at: float | None = None
 
     def state(self) -> tuple[_Times, float | None]:
-        """All but who is waited for, which the leases tell."""
+        """State except the awaited VMs, which follow from the leases."""
         return tuple(self._away.items()), self._connected_at
 
     def resume(self, away: _Times, connected_at: float | None) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._away, self._connected_at = dict(away), connected_at
 
     def __bool__(self) -> bool:
@@ -57,7 +57,7 @@ class JoiningVms:
         return bool(self._awaited or self._away)
 
     def connected(self, since: float | None) -> None:
-        """The master tells of agents since then; with None it does not, and who comes is not known."""
+        """Set the time since when the master reports agents; None while it does not report new ones."""
         if self._places:
             self._connected_at = since
 
@@ -72,15 +72,15 @@ class JoiningVms:
         self._awaited[lease.id] = lease.asked_at + self._patience(lease)
 
     def expect_no_more(self, lease: Lease) -> None:
-        """It is not waited for any more whether it comes."""
+        """Stop waiting for the VM of the lease."""
         self._awaited.pop(lease.id, None)
 
     def miss(self, lease: Lease) -> None:
-        """Its agent is not there, though it was."""
+        """Record that the lease's agent is gone."""
         self._away.setdefault(lease.id, self._turn.now)
 
     def misses(self, lease: Lease) -> bool:
-        """Whether that is so."""
+        """Whether the lease's agent is gone."""
         return lease.id in self._away
 
     def forget(self, lease: Lease) -> None:
@@ -89,7 +89,7 @@ class JoiningVms:
         self._away.pop(lease.id, None)
 
     def overdue(self) -> Iterator[tuple[Lease, str]]:
-        """The VMs of which the master should have told for so long that they are there, and what is wrong."""
+        """VMs that the master should have reported long ago, with the problem."""
         now, patience = self._turn.now, self._options.boot_timeout
         if self._connected_at is None or now - self._connected_at < patience:
             return
@@ -104,7 +104,7 @@ class JoiningVms:
     # ---- what is told --------------------------------------------------------------------------------
 
     def met(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
-        """These offers, with VMs as their leases have them; those of unknown leases are declined."""
+        """Offers with their VMs as in their leases; offers of unknown leases are declined."""
         kept, strange = [], []
         for offer in offers:
             if not offer.vm.lease:
@@ -118,7 +118,7 @@ class JoiningVms:
         return tuple(kept)
 
     def measured(self, event: ev.VmsMeasured) -> ev.VmsMeasured:
-        """What the master tells of agents, without those of leases that are not known, or over."""
+        """The master's report on agents, without agents of unknown or ended leases."""
         found = [self._join(vm) if vm.lease else vm for vm in event.vms]
         for vm in found:
             if vm is not None and vm.lease and vm.terms is not None:
@@ -131,7 +131,7 @@ class JoiningVms:
         )
 
     def _join(self, agent: Vm) -> Vm | None:
-        """The agent as the VM of its lease, which is up from now on; None if it is of none that is known."""
+        """Mark the lease's VM as up and return it as this agent; None for an agent without a known lease."""
         lease = self._places.lease(agent.lease)
         if lease is None or not self._places.has(lease):
             return None

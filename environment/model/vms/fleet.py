@@ -1,9 +1,8 @@
-"""What opens and closes the VMs of pools, and what is told of them by their provider.
+"""Opens and closes the VMs of pools, and processes their provider's reports.
 
-Where they are is in `pool_slots.py`, what the master tells of their agents in `agent_registration.py`, what
-is kept on them for jobs in `reservations.py`, how long a pool is left alone that refuses in
-`open_backoff.py`, what its provider's lists say in `provider_listing.py`. Who calls providers is outside of
-the model.
+`pool_slots.py` has their places, `agent_registration.py` the master's reports on their agents,
+`reservations.py` the reservations of jobs on them, `open_backoff.py` the backoff from pools that refuse,
+`provider_listing.py` the provider's lists. Code outside the model calls the providers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,10 +29,10 @@ from environment.types import Vm
 
 
 class Fleet:
-    """Leads leases from their opening to their end.
+    """Moves leases from their opening to their end.
 
-    Invariants: what is closing, or is taken away, gets nothing new; a VM is closed when it is idle, or when
-    it is given up.
+    Invariants: a VM that is closing, or is taken away, accepts nothing new; a VM is closed when it is idle,
+    or when it is given up.
     """
 
     def __init__(
@@ -83,7 +82,10 @@ class Fleet:
     def restore(
         self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: FleetSnapshot | None
     ) -> None:
-        """Take up what an earlier daemon (`pools` refused it), or an earlier part of a log, left."""
+        """Restore the state of an earlier daemon or of an earlier part of a log.
+
+        `pools` are the setbacks of pools that refused the earlier daemon.
+        """
         if moment is not None:
             self.idling.resume(moment.idled)
         restored = [copy(lease) for lease in leases if not lease.ended]
@@ -114,7 +116,7 @@ class Fleet:
         self.idling.restore(lease)
 
     def _take_up(self) -> None:
-        """A daemon has started: what was asked for may not have been heard."""
+        """Repeat the commands of an earlier daemon that its provider may not have received."""
         for lease in self._places:
             if lease.state == "opening":
                 self._turn.command(cmd.OpenVm, lease.id)
@@ -131,7 +133,7 @@ class Fleet:
     # ---- opening -------------------------------------------------------------------------------------
 
     def open(self, place_id: str, why: str) -> None:
-        """Have the VM of a place opened, unless it is."""
+        """Open the VM of a place, unless it is open."""
         vm = self._places.place(place_id)
         if vm is None or self._places.at(place_id) is not None:
             return
@@ -180,9 +182,9 @@ class Fleet:
         self._gone[lease.agent_id or lease.vm.id] = f"{lease.vm.name} does not come: {why}"
 
     def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
-        """A VM is up since then, and until `at` it could not be had what a launch needs there.
+        """Record that a VM, up since `since`, did not offer a launch's needs until `at`.
 
-        Where it is of a pool, another of it would hardly be better: leave that alone for a while.
+        If it belongs to a pool, another VM of it would hardly be better: the pool is left alone for a while.
         """
         lease = self._places.at(vm_id)
         if lease is None or not self.joining.could_tell(since):
@@ -219,7 +221,7 @@ class Fleet:
         self._places.mark(lease)
 
     def _drain(self, lease: Lease, away_at: float, why: str) -> None:
-        """Nothing new begins there, and what runs there is to move."""
+        """Start nothing new on the lease's VM, and move its executors away."""
         lease.reason = f"is taken away by its provider at {clock(away_at)}{why and f': {why}'}"
         if lease.state != "draining":
             lease.state, lease.draining_at = "draining", self._turn.now
@@ -228,7 +230,7 @@ class Fleet:
         self._places.leave_out(lease, lease.reason)
 
     def _leave_it(self, lease: Lease) -> None:
-        """It is not taken away after all."""
+        """Return the VM to use after the provider has withdrawn its notice."""
         if lease.state != "draining":
             return
         lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
@@ -238,7 +240,7 @@ class Fleet:
         self._places.leave_out(lease, "")
 
     def listed(self, event: ev.MachinesListed) -> None:
-        """The provider tells which VMs are open: what is known and not there, and what is there unknown."""
+        """Process the provider's list of open VMs: find missing known VMs, and unknown ones."""
         found = self._listings.compare(event, self._places, self._turn.now)
         for lease, machine in found.listed:
             if machine.charged is not None:
@@ -260,7 +262,7 @@ class Fleet:
             self._close_orphan(machine)
 
     def _close_orphan(self, machine: ev.Listed) -> None:
-        """Have a VM closed that nobody here waits for; under a lease, as it is paid for."""
+        """Close a VM without a known lease; under a lease of its own, as it is paid for."""
         twice = self._places.lease(machine.lease_id) is not None
         place = machine.lease_id.rpartition(".")[0] or machine.lease_id or machine.machine_id
         vm = self._places.place(place) or Vm(place, place, "unknown", NOTHING, 0.0)
@@ -290,9 +292,9 @@ class Fleet:
     # ---- closing -------------------------------------------------------------------------------------
 
     def tend(self, *, pending: bool) -> None:
-        """Time went by: open what is always open, close what was idle for long, give up what does not come.
+        """Open VMs that are always open, close VMs idle for long, and give up VMs that do not come.
 
-        `pending` tells whether a decision is due that may put something on VMs that are idle.
+        `pending` means that a decision is due that may place executors on idle VMs.
         """
         now = self._turn.now
         patience = timings.DECISION_PATIENCE if pending else 0.0
@@ -309,7 +311,7 @@ class Fleet:
         self._close(lease, why)
 
     def _close(self, lease: Lease, why: str) -> None:
-        """Have the VM closed; it takes nothing new from now on."""
+        """Close the VM; it accepts nothing new from now on."""
         lease.state, lease.reason, lease.closing_at = "closing", why, self._turn.now
         self._forget(lease)
         self._places.leave_out(lease, _closing(lease))
@@ -317,7 +319,7 @@ class Fleet:
         self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
 
     def _end(self, lease: Lease, state: str, reason: str) -> None:
-        """It costs nothing more."""
+        """End the lease; it costs nothing more."""
         lease.state = "lost" if state == "lost" else "closed"
         lease.reason, lease.closed_at, lease.idle_since = reason, self._turn.now, None
         self._forget(lease)

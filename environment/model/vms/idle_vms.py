@@ -1,6 +1,6 @@
-"""Which VMs of pools are idle, since when, and when they are to be closed for that.
+"""Idle VMs of pools: since when, and until when they stay open.
 
-For how long one is kept is said by `environment.pools.Keeping`; who closes it is `fleet.py`.
+`environment.pools.IdleTimeout` defines how long an idle VM stays open; `fleet.py` closes it.
 """
 
 import math
@@ -47,12 +47,12 @@ class IdleVmWatch:
         self._closes: dict[str, float] = {}
 
     def state(self) -> IdleSnapshot:
-        """What is known beside the leases."""
+        """State that the leases do not contain."""
         planned = tuple(sorted(self._planned.items()))
         return IdleSnapshot(self._forecast.seen(), tuple(sorted(self._needed)), planned)
 
     def resume(self, state: IdleSnapshot) -> None:
-        """Go on from there; before leases are restored."""
+        """Restore the state; call it before leases are restored."""
         self._forecast = Forecast(state.seen)
         self._needed, self._planned = set(state.needed), dict(state.planned)
 
@@ -68,7 +68,7 @@ class IdleVmWatch:
         self._reservations.touched[vm_id] = None
 
     def look(self) -> None:
-        """See which of the VMs that were touched are idle now."""
+        """Find the idle ones among the touched VMs."""
         touched, idle = self._reservations.touched, False
         for vm_id in touched:
             lease = self._places.at(vm_id)
@@ -101,7 +101,7 @@ class IdleVmWatch:
             self._needed.add(lease.id)
 
     def _number(self, lease: Lease) -> int:
-        """The so manieth idle VM of its pool it is; most policies use those first that stand first."""
+        """Position of the VM among the idle ones of its pool; most policies use the first ones first."""
         place = natural_key(lease.vm.name)
         return sum(
             other.idle_since is not None
@@ -139,13 +139,13 @@ class IdleVmWatch:
             self._closes[lease.id] = closes
 
     def forget(self, lease: Lease) -> None:
-        """It is not closed for being idle."""
+        """Cancel the closing of a VM for being idle."""
         self._closes.pop(lease.id, None)
         self._planned.pop(lease.id, None)
         self._needed.discard(lease.id)
 
     def ended(self, lease: Lease) -> None:
-        """It is closing, or over."""
+        """Forget a lease that is closing, or over."""
         self.forget(lease)
         self._used.discard(lease.id)
 

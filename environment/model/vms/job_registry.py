@@ -1,7 +1,7 @@
-"""Jobs and their tasks as records: who is there, what changed, and what can be forgotten.
+"""Records of jobs and their tasks: the present ones, changes, and records to forget.
 
-What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and what a VM costs in
-`usage_ledger.py`.
+`cluster_model.py` defines the events of a job, `waiting_queue.py` has the waiting jobs, and
+`usage_ledger.py` the cost of VMs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,9 +23,9 @@ from environment.view import RunningJob
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Copies of what changed since it was last asked for, what was charged, and jobs that ran and ended.
+    """Copies of everything changed since the last call, new charges, and jobs that ran and ended.
 
-    Of what is kept for jobs, and of pools that are left alone, by id, None is said of what is over.
+    Reservations of jobs, and pools that are left alone, are by id; None marks one that is over.
     """
 
     jobs: tuple[JobRecord, ...]
@@ -70,7 +70,7 @@ class JobRegistry:
     # ---- who is there ------------------------------------------------------------------------------
 
     def add(self, job: JobRecord) -> None:
-        """Take a job up; it is not marked."""
+        """Add a job without marking it."""
         self._jobs[job.job.id] = job
         self._added += 1
         self._numbers[job.job.id] = self._added
@@ -80,7 +80,7 @@ class JobRegistry:
             self._limited[job.job.id] = None
 
     def add_task(self, task: ExecutorRecord) -> None:
-        """Take up a task of a job; it is not marked."""
+        """Add a task of a job without marking it."""
         self._tasks[task.task_id] = task
         self._tasks_of.setdefault(task.job_id, {})[task.task_id] = task
         self._with_tasks[task.job_id] = None
@@ -111,7 +111,7 @@ class JobRegistry:
         return [job for _, job in sorted(found, key=lambda entry: entry[0])]
 
     def limited(self) -> list[JobRecord]:
-        """Those that may run only for so long, in the same order."""
+        """Jobs with a `max_runtime`, in the same order."""
         return [self._jobs[job_id] for job_id in self._limited]
 
     def begun(self, job: JobRecord) -> None:
@@ -159,11 +159,11 @@ class JobRegistry:
         return min(ran, default=job.started_at)
 
     def missing(self, job: JobRecord) -> int:
-        """How many executors of a job whose launch stands are gone, or are to go, and not placed again."""
+        """Count executors, gone or to go, of a job with a standing launch, that are not placed again."""
         return len(self.lost_sizes(job))
 
     def lost_sizes(self, job: JobRecord) -> tuple[Resources, ...]:
-        """What the executors had that are missing."""
+        """Sizes of the missing executors."""
         if not self.stands(job):
             return ()
         tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
@@ -208,17 +208,17 @@ class JobRegistry:
     # ---- what changes ------------------------------------------------------------------------------
 
     def mark(self, job: JobRecord) -> None:
-        """The job's record is not what it was."""
+        """Mark the job's record as changed."""
         self._changed_jobs[job.job.id] = None
 
     def mark_task(self, task: ExecutorRecord) -> None:
-        """The task's record is not what it was."""
+        """Mark the task's record as changed."""
         self._changed_tasks[task.task_id] = None
 
     def over(self, job: JobRecord, at: float) -> None:
-        """The job is over, whatever its executors still do.
+        """Record the end of the job, even if executors of it still run.
 
-        Of one that grew nobody learns: how long it took says nothing of any number of executors.
+        A job that grew is not used for learning: its duration belongs to no single number of executors.
         """
         if job.started_at is None or job.job.dynamic is not None or job.grown:
             return
@@ -248,7 +248,7 @@ class JobRegistry:
                 self.mark_task(task)
 
     def charge(self, due: Iterable[tuple[ExecutorRecord, float]]) -> None:
-        """Add to jobs what the ledger made due, by task in dollars."""
+        """Add the costs due from the ledger to jobs, by task in dollars."""
         for task, cost in due:
             self.mark_task(task)
             if job := self._jobs.get(task.job_id):
@@ -260,7 +260,7 @@ class JobRegistry:
         return tuple(map(copy, self._jobs.values())), tuple(map(copy, self._tasks.values()))
 
     def take_changes(self) -> Changes:
-        """Hand out copies of what is marked, and forget jobs that are over and done."""
+        """Return copies of the marked records, and forget jobs that have ended completely."""
         changes = Changes(
             tuple(copy(self._jobs[job_id]) for job_id in self._changed_jobs if job_id in self._jobs),
             tuple(copy(self._tasks[task_id]) for task_id in self._changed_tasks if task_id in self._tasks),

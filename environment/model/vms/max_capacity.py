@@ -1,7 +1,7 @@
-"""What could be had of a cluster if nobody held anything: who asks for more than that waits in vain now.
+"""Capacity of the cluster if no task held anything: requests beyond it wait in vain now.
 
-Used where a job is submitted, and for jobs that wait (`waiting.py`) while VMs come and go and quotas change.
-Most jobs of a long queue are alike: each is looked at for all of its kind.
+Used where a job is submitted, and for jobs that wait (`waiting_queue.py`) while VMs come and go and quotas
+change. Most jobs of a long queue are alike: one check serves all of a kind.
 """
 
 from collections import Counter
@@ -22,9 +22,9 @@ ONLY_SPOT = "its driver may be on no spot VM, and there are no others"
 
 
 def over_quota(quota: Quota, asked: Resources) -> str | None:
-    """Say why so much in all will never be given to us; None when it may be.
+    """Return why we will never get so much in all; None when we may.
 
-    `quota` is the most that all our roles may hold together, by Mesos' names; what it does not name is free.
+    `quota` is the most that all our roles may hold together, by Mesos' names; a resource without one is free.
     """
     over = [name for name, most in quota.items() if asked.get(name) > thousandths(most)]
     if not over:
@@ -36,9 +36,9 @@ def over_quota(quota: Quota, asked: Resources) -> str | None:
 
 @dataclass(frozen=True)
 class MaxCapacity:
-    """All VMs that are there, why some take nothing new (by id), and the most that quotas let us have.
+    """All present VMs, why some accept nothing new (by id), and the most that quotas allow us.
 
-    `known` tells whether these are all VMs with their true sizes: otherwise they say nothing about who fits.
+    `known` means that these are all VMs with their true sizes: otherwise they do not decide which jobs fit.
     """
 
     vms: tuple[Vm, ...] = field(default=(), repr=False)
@@ -47,9 +47,9 @@ class MaxCapacity:
     known: bool = False
 
     def beyond_quota(self, request: PlacementRequest, held: Iterable[ExecutorRecord] = ()) -> str:
-        """Why quotas will not let the request have what it needs, beside the tasks that its job has now.
+        """Why quotas forbid the request its needs, beside the tasks that its job has now.
 
-        Empty when they may, once others have ended.
+        Empty when they may allow it, once others have ended.
         """
         job = request.job
         driver = () if job.driver is None or request.joins else (job.driver,)
@@ -57,7 +57,7 @@ class MaxCapacity:
         return over_quota(self.quota, total((*request.asked[: request.fewest], *driver, *has))) or ""
 
     def beyond_vms(self, request: PlacementRequest) -> str:
-        """Why the request could not be placed now even if nobody held anything of the VMs.
+        """Why the request could not be placed now even if no task held anything of the VMs.
 
         Empty when it could, or when that is not known.
         """
@@ -84,7 +84,7 @@ class MaxCapacity:
         return "; ".join((why or "no VM is there that it may use", *self._closed_texts(request)))
 
     def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
-        """Of the VMs that would do, why they do not now."""
+        """Reasons why suitable VMs are unavailable now."""
         least = _least(request)
         # Those of a pool that refuses are many, and all for the same reason.
         closed = Counter(self.closed[vm.id] for vm in self.vms if self._would_do(vm, least))
@@ -106,7 +106,7 @@ class MaxCapacity:
 
     @cached_property
     def _found(self) -> dict[object, str]:
-        """What was found, as most jobs of a long queue are alike."""
+        """Cached results by kind, as most jobs of a long queue are alike."""
         return {}
 
     @cached_property
@@ -115,7 +115,7 @@ class MaxCapacity:
 
     @cached_property
     def _shapes(self) -> list[tuple[Resources, int]]:
-        """What VMs have, and how many of each kind are open: a long queue is looked through by these."""
+        """Sizes of open VMs with their counts: a fast index for checks of a long queue."""
         return list(Counter(vm.resources for vm in self._open if not vm.bars.reserved_for).items())
 
     def _has_room(self, request: PlacementRequest) -> bool:
@@ -152,7 +152,7 @@ class Alike:
         self._kind_of[job.id] = kind
 
     def drop(self, job_id: str) -> None:
-        """It waits no more."""
+        """Remove a job that waits no more."""
         if (kind := self._kind_of.pop(job_id, None)) is not None:
             alike = self._kinds[kind]
             del alike[job_id]
@@ -167,13 +167,13 @@ class Alike:
 
 
 def _kind(request: PlacementRequest) -> object:
-    """What decides whether a request could be placed: those of a kind could, or could not."""
+    """Key of all properties that decide whether a request could be placed: equal keys, equal results."""
     job = request.job
     driver = None if request.joins else job.driver
     return _least(request), request.fewest, driver, request.avoided, job.uses, job.spot_driver
 
 
 def _least(request: PlacementRequest) -> Resources:
-    """What its smallest executor takes, so that nobody is said not to fit who might."""
+    """Size of the request's smallest executor, a lower bound so that no request is rejected wrongly."""
     least = reduce(and_, request.sizes, request.size)
     return least if request.joins else smallest(least, request.job.min_cpus)

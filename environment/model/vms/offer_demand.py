@@ -1,6 +1,6 @@
-"""When to ask the master for offers, how long to wait for them, and when to give them back.
+"""When to ask the master for offers, how long to wait for them, and when to decline them.
 
-What is offered is in `offers.py`; who waits for it is in `waiting.py`.
+`offers.py` has the offered resources, `waiting_queue.py` the waiting jobs.
 """
 
 import math
@@ -15,9 +15,9 @@ from environment.model.vms.pool_slots import Places
 
 
 class Supply:
-    """The talk with the master about offers.
+    """Requests and declines the master's offers.
 
-    Invariants: without a connection no offer is held; after `balance` none is held while nobody waits, and
+    Invariants: without a connection no offer is held; after `balance` none is held while no job waits, and
     the master then knows that none is wanted.
     """
 
@@ -62,7 +62,7 @@ class Supply:
         )
 
     def resume(self, state: SupplySnapshot) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
         self._asked_at, self._revived_at = state.asked_at, state.revived_at
         self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
@@ -70,7 +70,7 @@ class Supply:
         self._apart, self._asked_for_all = state.apart, state.asked_for_all
 
     def connect(self) -> None:
-        """The master has (again) accepted the framework: what was said before is void."""
+        """Reset the state after the master has (again) accepted the framework: earlier messages are void."""
         self.subscribed, self._suppressed, self._stale = True, False, False
         self._apart, self._asked_for_all = False, 0
         self._declined.clear()
@@ -98,7 +98,7 @@ class Supply:
             self._apart = True
 
     def want(self) -> None:
-        """It is worth to ask for offers: somebody has begun to wait."""
+        """Mark offers as worth requesting, as a job has begun to wait."""
         self._stale = self.undecided = True
         self._asked_for_all = 0
 
@@ -107,11 +107,11 @@ class Supply:
         self._asked_for_all = 0
 
     def expect(self) -> None:
-        """It is worth to ask for offers of VMs on which something is about to be launched."""
+        """Mark offers as worth requesting of VMs on which tasks are about to be launched."""
         self._stale = True
 
     def reconsider(self, since: float | None = None) -> None:
-        """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""
+        """Mark decisions as outdated, now or since then: it is worth to ask for offers."""
         changed_at = self._turn.now if since is None else since
         self._changed_at = max(self._changed_at, changed_at)
         self._stale = self.undecided = True
@@ -157,7 +157,7 @@ class Supply:
         return not len(self._book) and self._turn.now - self._asked_at > options.SETTLE
 
     def decline(self) -> None:
-        """Give back all offers."""
+        """Decline all held offers."""
         self._apart = False
         if held := self._book.clear():
             until = self._turn.now + options.REFUSE

@@ -1,7 +1,7 @@
-"""The VMs that are known, what of them is free, and what of that is offered right now.
+"""Known VMs, their free resources, and the part of these that is offered right now.
 
-Free is what neither our tasks hold nor others. What others hold is learned from offers: one that came with
-less than our sum says that others hold the rest, until another tells otherwise.
+Resources are free if neither our tasks nor others hold them. Offers show the holdings of others: an offer
+with less than our sum means that others hold the rest, until another offer shows otherwise.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -94,7 +94,7 @@ class Offers:
         )
 
     def resume(self, state: OfferSnapshot) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._vms |= {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
         self._told, self._counted = dict(state.told), state.counted
@@ -136,7 +136,7 @@ class Offers:
         return resized or len(self._vms) > known or before != self._closed or quota != self._quota
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
-        """Hold these offers; their VMs are there."""
+        """Hold these offers; mark their VMs as present."""
         if not self._offers:
             self.since = at
         vms = {}
@@ -163,9 +163,9 @@ class Offers:
             self._windows[vm_id] = window
 
     def closed(self, at: float, margin: float) -> dict[str, str]:
-        """The VMs, by id, on which nothing new is begun, and why.
+        """VMs, by id, that accept no new tasks, and why.
 
-        Those of which the master offers nothing, and those whose maintenance begins within the margin (s).
+        They are those of which the master offers nothing, and those with maintenance within the margin (s).
         """
         closed = dict(self._closed)
         for vm_id, (start, duration) in self._windows.items():
@@ -174,7 +174,7 @@ class Offers:
         return closed
 
     def _look(self, vm_id: str) -> None:
-        """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
+        """Derive the holdings of others from the VM's offers; does nothing without offers."""
         if vm_id not in self._by_vm or not self._by_vm[vm_id]:
             return
         held = self._ledger.held(vm_id) + self._offered[vm_id]
@@ -182,11 +182,11 @@ class Offers:
         self.changed(vm_id)
 
     def settled(self) -> None:
-        """It was waited for long enough: what is not offered by now is not waited for again."""
+        """Record that the wait was long enough: resources not offered by now are not waited for again."""
         self._awaited |= self._incomplete
 
     def learn(self, vm: Vm) -> None:
-        """Know the VM and its capacity: what the master told, or else what its offers show."""
+        """Store the VM with its capacity as the master reported it, or else as its offers show."""
         told = self._told.get(vm.id)
         vm = replace(vm, resources=self._shown(vm.id) if told is None else told)
         if vm != self._vms.get(vm.id):
@@ -196,7 +196,7 @@ class Offers:
         self.changed(vm.id)
 
     def guess(self, vm: Vm) -> None:
-        """Know the VM by tasks of ours that are there: what else is there of it is yet to be told."""
+        """Store the VM, known only from our tasks there; the rest of its resources is unknown yet."""
         if vm.id not in self._told:
             self._guessed.add(vm.id)
         self.learn(vm)
@@ -204,7 +204,7 @@ class Offers:
     def _shown(self, vm_id: str) -> Resources:
         """The most of the VM that was offered and used at once.
 
-        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
+        Once the VM was seen without tasks of ours, resources used by tasks are no longer added, since they
         can be offered again before the end of the task that had them is known here.
         """
         shown, known = self.offered(vm_id), self._vms.get(vm_id)
@@ -220,15 +220,15 @@ class Offers:
         return self._there.shown(self._vms[vm_id])
 
     def name(self, vm_id: str) -> str:
-        """What a VM is called; its id if it is not known."""
+        """Name of a VM; its id if it is not known."""
         return self.vm(vm_id).name if vm_id in self._vms else vm_id
 
     def free(self, vm_id: str) -> Resources:
-        """What of the VM nobody holds, offered or not."""
+        """Resources of the VM that no task holds, offered or not."""
         return self._free.get(vm_id, NOTHING)
 
     def offered(self, vm_id: str) -> Resources:
-        """What of the VM is offered now."""
+        """Resources of the VM that are offered now."""
         return self._offered.get(vm_id, NOTHING)
 
     def ports_offered(self, vm_id: str) -> int:
@@ -242,7 +242,7 @@ class Offers:
                 yield from range(first, last + 1)
 
     def use(self, vm_id: str) -> tuple[Vm, tuple[str, ...]]:
-        """Take all offers of the VM out, to be accepted in one call: Mesos allows one agent per call."""
+        """Remove and return all offers of the VM, to accept in one call: Mesos allows one agent per call."""
         ids = tuple(self._by_vm.pop(vm_id, {}))
         for offer_id in ids:
             del self._offers[offer_id]
@@ -288,7 +288,7 @@ class Offers:
         self.changed(vm.id)
 
     def unplace(self, vm_id: str) -> None:
-        """It is there as an agent, or cannot be there any more."""
+        """Remove the VM of a place that is there as an agent, or cannot be there any more."""
         if self._places.pop(vm_id, None) is not None:
             self.forget(vm_id)
 
@@ -304,11 +304,11 @@ class Offers:
         self._there.take(vm_id)
 
     def expect(self) -> None:
-        """Wait again for every VM: whom the master offers what may have changed."""
+        """Wait again for every VM, as the master may have changed the recipients of its offers."""
         self._awaited.clear()
 
     def changed(self, vm_id: str) -> None:
-        """What is offered of the VM, or what our tasks hold of it, is not what it was."""
+        """Update the sums of the VM after a change of its offers or of our tasks' holdings."""
         held = self._by_vm.get(vm_id, {}).values()
         if held:
             self._offered[vm_id] = total(o.resources for o in held)
@@ -326,12 +326,12 @@ class Offers:
             self._awaited.discard(vm_id)
 
     def released(self, vm_id: str) -> None:
-        """A task of ours on the VM is over: what it held will be offered."""
+        """Record that a task of ours on the VM has ended: its resources will be offered."""
         self._awaited.discard(vm_id)
         self.changed(vm_id)
 
     def _left(self, vm: Vm) -> Resources:
-        """What neither we nor others hold of a VM; at least what is offered, as the master knows best."""
+        """Resources that neither we nor others hold; at least the offered ones, as the master knows best."""
         left = vm.resources - self._ledger.held(vm.id) - self._others.get(vm.id, NOTHING)
         return left.positive | self.offered(vm.id)
 
@@ -352,9 +352,9 @@ class Offers:
         return self._there.all()
 
     def reach(self, closed: Mapping[str, str]) -> MaxCapacity:
-        """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.
+        """Capacity if no task held anything; `closed` says why some VMs accept nothing now.
 
-        Which VMs there are is known once the master has told: before, others may yet be offered.
+        The set of VMs is known once the master has reported it: before, others may yet be offered.
         """
         told = bool(self._told) or self._counted
         return MaxCapacity(self.vms(), closed, self._quota, known=told and not self._guessed)
@@ -366,10 +366,10 @@ class Offers:
         asked: Collection[str] = (),
         left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> ClusterView:
-        """The cluster as a policy may see it: what is free, and what of it is offered.
+        """Snapshot of the cluster for a policy: free resources, and the part of them that is offered.
 
-        `asked` names what is shown beside cpus and memory. VMs of which that is not known are
-        not shown; of others, `left_out` says why nothing is placed there now.
+        `asked` names the resources shown beside cpus and memory. VMs without known resources are not
+        shown; `left_out` says why nothing is placed on others now.
         """
         vms = self.vms()
         if self._guessed:

@@ -20,7 +20,7 @@ _LONGEST_MESSAGE = 200
 
 @dataclass(slots=True)
 class _Pool:
-    """How often it was refused in a row, when last, until when it is left alone, and what was said."""
+    """A pool's refusals in a row, the time of the last, the end of its backoff, and the last message."""
 
     times: int = 0
     last: float = -1.0
@@ -29,9 +29,9 @@ class _Pool:
 
 
 class OpenBackoff:
-    """By pool. Invariant: a pool is not known here if one of it was asked for since, and used.
+    """Backoff by pool. Invariant: a pool is absent if a VM of it was requested since, and used.
 
-    What follows for the places of a pool is told to these.
+    It passes the effect on the places of a pool to `Places`.
     """
 
     def __init__(self, turn: EventContext, places: Places) -> None:
@@ -49,13 +49,13 @@ class OpenBackoff:
         return tuple(_told(name, pool) for name, pool in self._pools.items())
 
     def take_changes(self) -> dict[str, PoolSetback | None]:
-        """What changed since the last call, by pool; None of those that are not left alone any more."""
+        """Return changes since the last call, by pool; None for pools that are not left alone any more."""
         changed = {name: self._pools.get(name) for name in self._changed}
         self._changed.clear()
         return {name: None if pool is None else _told(name, pool) for name, pool in changed.items()}
 
     def resume(self, state: Iterable[PoolSetback], held: str = "") -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
         self._woken_at = self._turn.now
         self.hold(held)

@@ -1,7 +1,7 @@
-"""Where VMs of pools are or could be: the places of pools, which lease each has, and who gets nothing new.
+"""Places of pools: existing and possible VMs, the lease of each place, and VMs that accept nothing new.
 
-When leases begin and end is decided in `fleet.py`. A place whose VM is not up is a VM of the book that has
-the place's id, and all of which may be used; one that is up has its agent's id.
+`fleet.py` decides when leases begin and end. A place without an agent is a VM of the book with the place's
+id, and all its resources may be used; a VM that is up has its agent's id.
 """
 
 import math
@@ -40,7 +40,7 @@ class Places:
     """Places by id, and leases that have not ended by theirs.
 
     Invariants: a place has one lease at most; a lease that ended is among the changes once, and then
-    forgotten; what is left out is a place, or an agent that has one.
+    forgotten; every left-out id is that of a place, or of an agent that has one.
     """
 
     def __init__(self, turn: EventContext, book: Offers, accounts: Accounts, places: Iterable[Vm]) -> None:
@@ -77,7 +77,7 @@ class Places:
         return iter(self._leases.values())
 
     def sizes(self) -> tuple[tuple[str, Resources], ...]:
-        """What VMs really have, by pool."""
+        """True sizes of VMs, by pool."""
         return tuple(self._sizes.items())
 
     # ---- leases --------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Places:
         return self._places.get(place_id)
 
     def all(self) -> tuple[Vm, ...]:
-        """All places, with what their VMs cost when they are opened now."""
+        """All places, at the price of a VM opened now."""
         return tuple(self._places.values())
 
     def lease(self, lease_id: str) -> Lease | None:
@@ -99,7 +99,7 @@ class Places:
         return self._agents.get(vm_id) or self._at.get(vm_id)
 
     def has(self, lease: Lease) -> bool:
-        """Whether jobs may know of the lease's VM: it is not one that nobody here had asked for."""
+        """Whether jobs may know of the lease's VM: not of one that was never requested here."""
         return self._at.get(lease.vm.id) is lease
 
     def leases(self) -> tuple[Lease, ...]:
@@ -113,12 +113,12 @@ class Places:
         return changes
 
     def mark(self, lease: Lease) -> None:
-        """The lease is not what it was; to be said once it is as it is from now on."""
+        """Mark the lease as changed; call it after the change."""
         self._changed[lease.id] = lease
         self._accounts.lease(lease, self._turn.now)
 
     def told(self, lease: Lease, charged: float) -> None:
-        """Its provider says that the VM has cost so much until now, dollars."""
+        """Record the provider's charge for the VM until now, dollars."""
         self._accounts.told(lease, charged, self._turn.now)
 
     def add(self, lease: Lease) -> None:
@@ -148,7 +148,7 @@ class Places:
                 self._take_place(lease)
 
     def come(self, lease: Lease, agent_id: str) -> str:
-        """The agent of a lease is there, or another than before; what its VM was called until now."""
+        """Register the agent, new or changed, of a lease; return the previous id of its VM."""
         before = self.vm_id(lease.vm.id)
         self._agents.pop(lease.agent_id, None)
         if lease.agent_id:
@@ -161,7 +161,7 @@ class Places:
         return before
 
     def heard(self, lease: Lease) -> None:
-        """Its agent was heard of."""
+        """Record a sign of life of the lease's agent."""
         self._unheard.discard(lease.id)
 
     def end(self, lease: Lease, why_not: str = "") -> None:
@@ -182,7 +182,7 @@ class Places:
                 self._take_place(other)
 
     def _look_at(self, place_id: str) -> None:
-        """Have the book know the VM of a place, as long as it is no agent."""
+        """Update the VM of a place in the book, as long as it has no agent."""
         lease = self._at.get(place_id)
         vm = self._places.get(place_id) if lease is None else lease.vm
         if vm is None or (lease is not None and lease.agent_id):
@@ -210,13 +210,13 @@ class Places:
                 self._look_at(vm.id)
 
     def prices(self) -> tuple[tuple[str, float], ...]:
-        """What `cost` was told last."""
+        """Prices last passed to `cost`."""
         return tuple(self._prices.items())
 
     def cost(self, prices: Iterable[tuple[str, float]]) -> None:
-        """VMs that are opened from now on cost that by pool, dollars per hour; others what they did at first.
+        """Set prices, by pool, of VMs opened from now on, dollars per hour; others get their first price.
 
-        What is open goes on at the price of its lease.
+        Open VMs keep the price of their lease.
         """
         self._prices = dict(prices)
         for vm in tuple(self._places.values()):
@@ -263,7 +263,7 @@ class Places:
     # ---- what is there, and what comes ---------------------------------------------------------------
 
     def vm_id(self, vm_id: str) -> str:
-        """What the VM of a place is called now: as its agent, once that is there."""
+        """Present id of a place's VM: its agent's, once that is there."""
         lease = self._at.get(vm_id)
         return vm_id if lease is None else lease.agent_id or vm_id
 
@@ -308,7 +308,7 @@ class Places:
         return replace(ended, vm_ids=tuple(gone.get(i) or self.place_id(i) for i in ended.vm_ids))
 
     def place_id(self, vm_id: str) -> str:
-        """What policies call a VM: by its place, where it has one."""
+        """Id of a VM for policies: its place's, where it has one."""
         return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
 
     def as_places(self, vms: tuple[Vm, ...]) -> tuple[Vm, ...]:
@@ -366,7 +366,7 @@ class Places:
 
 
 def _due_at(lease: Lease) -> float:
-    """When the VM should be up, by what its pool says."""
+    """Time at which the VM should be up, according to its pool."""
     return lease.asked_at + boot_of(lease.vm)
 
 

@@ -1,7 +1,7 @@
-"""What a provider lists, held against what is known: who opened late, who is missing, what nobody knows.
+"""Comparison of a provider's list with known leases: VMs opened late, missing VMs, and unknown ones.
 
-Lists are asked for now and then, answered late, and not complete right after a VM was opened. What follows
-from what is found here is in `fleet.py`.
+Lists are asked for now and then, answered late, and not complete right after a VM was opened. `fleet.py`
+acts on the differences.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _Times = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class FoundLeases:
-    """Leases with what their provider says of them, those that it has not listed for long, and orphans."""
+    """Leases with their entries in the provider's list, leases missing from it for long, and orphans."""
 
     listed: tuple[tuple[Lease, Listed], ...]
     missing: tuple[Lease, ...]
@@ -43,7 +43,7 @@ class Listings:
         return tuple(self._seen.items()), tuple(self._orphans.items()), tuple(self._lost.items())
 
     def resume(self, seen: _Times, orphans: _Times, lost: _Times) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._seen, self._orphans, self._lost = dict(seen), dict(orphans), dict(lost)
 
     def seen(self, lease: Lease, at: float) -> None:
@@ -63,7 +63,7 @@ class Listings:
         return self._lost.get(machine.machine_id, 0.0)
 
     def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> FoundLeases:
-        """Hold a list against the leases that have not ended; an orphan is found once."""
+        """Compare a list with the leases that have not ended; an orphan is found once."""
         leases = tuple(leases)
         under: dict[str, list[Listed]] = {}
         for machine in event.machines:
@@ -84,7 +84,7 @@ class Listings:
         return FoundLeases(tuple(listed), tuple(missing), self._unknown(event, known, had))
 
     def _unknown(self, event: MachinesListed, known: set[str], had: set[str]) -> tuple[Listed, ...]:
-        """What has been there for long and nobody knows, or is a second VM of a lease that has its one."""
+        """VMs that have been listed for long without a lease, or are a second VM of a lease."""
         there = {m.machine_id: m for m in event.machines if m.machine_id not in known}
         there = {machine_id: m for machine_id, m in there.items() if m.state != "closing"}
         self._orphans = {i: self._orphans.get(i, event.asked_at) for i in there}

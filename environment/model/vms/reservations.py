@@ -1,8 +1,8 @@
-"""What is kept on VMs for jobs that wait for others of their VMs to be up.
+"""Reservations on VMs for jobs that wait for others of their VMs to be up.
 
-A job that is placed on a VM that is not up yet is launched when all its VMs are: until then what it takes is
-kept for it on all of them, and no other is given it. Which VMs come and when is in `fleet.py`; the launch in
-`decisions.py`.
+A job that is placed on a VM that is not up yet is launched when all its VMs are: until then its resources
+are reserved on all of them, and go to no other job. `fleet.py` defines which VMs come and when,
+`decisions.py` the launch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from environment.view import RunningJob
 
 
 class _Part(NamedTuple):
-    """What is kept of a VM: for so many executors and drivers, with so many ports."""
+    """A job's reservation on one VM: the resources, the number of executors and drivers, and of ports."""
 
     amount: Resources
     tasks: int
@@ -28,7 +28,7 @@ _NONE = _Part(NOTHING, 0, 0)
 
 
 class Reservations:
-    """By job: on which VMs what is kept, in the order in which it was placed.
+    """Reservations by job and VM, in the order of placement.
 
     Invariant: the sum of a VM is that of its parts.
     """
@@ -59,7 +59,7 @@ class Reservations:
         return tuple(self._of.values())
 
     def resume(self, state: Iterable[ReservedJob]) -> None:
-        """Go on from there."""
+        """Restore the state."""
         for reserved in state:
             self.hold(reserved)
         self._changed.clear()
@@ -75,19 +75,19 @@ class Reservations:
                 self.hold(reserved._replace(ready_at=None))
 
     def take_changes(self) -> dict[str, ReservedJob | None]:
-        """What changed since the last call, by job; None where nothing is kept any more."""
+        """Return changes since the last call, by job; None where nothing is reserved any more."""
         changed = {job_id: self._of.get(job_id) for job_id in self._changed}
         self._changed.clear()
         return changed
 
     def hold(self, reserved: ReservedJob) -> None:
-        """Keep this for its job, which has nothing kept so far."""
+        """Store the reservation of a job that has none so far."""
         self._keep(reserved)
         if reserved.ready_at is not None:
             self._ready[reserved.job_id] = None
 
     def release(self, job_id: str) -> ReservedJob | None:
-        """Keep nothing for the job any more; what was kept, if anything."""
+        """Release the job's reservation and return it, if there is one."""
         reserved = self._of.pop(job_id, None)
         if reserved is not None:
             self._changed[job_id] = None
@@ -99,11 +99,11 @@ class Reservations:
         return reserved
 
     def of(self, job_id: str) -> ReservedJob | None:
-        """What is kept for the job."""
+        """Reservation of the job."""
         return self._of.get(job_id)
 
     def shrink(self, job_id: str, number: int) -> None:
-        """Keep for the job what so many executors take at most."""
+        """Shrink the job's reservation to at most this number of executors."""
         kept = self._of[job_id]
         if not number:
             self.release(job_id)
@@ -113,7 +113,7 @@ class Reservations:
             self._keep(kept._replace(vm_ids=kept.vm_ids[:number], sizes=kept.sizes[:number]), *kept.all_vms)
 
     def _keep(self, reserved: ReservedJob, *before: str) -> None:
-        """Keep this for its job, which has nothing kept, but had on the VMs before."""
+        """Store the reservation of a job that has none, but had one on the VMs `before`."""
         job_id = reserved.job_id
         self._of[job_id] = reserved
         self._changed[job_id] = self._unseen[job_id] = None
@@ -155,7 +155,7 @@ class Reservations:
             self._unseen[job_id] = None
 
     def take_due(self) -> list[ReservedJob]:
-        """Those that may be launched now, in order: all whose VMs are up are among them."""
+        """Reservations that may be launched now, in order: all those with every VM up are among them."""
         if not (self._ready or self._unseen):
             return []
         due = {**self._ready, **self._unseen}
@@ -163,7 +163,7 @@ class Reservations:
         return [reserved for job_id, reserved in self._of.items() if job_id in due]
 
     def take_ready(self, before: float) -> list[ReservedJob]:
-        """Release those whose VMs were all up before that time."""
+        """Release the reservations with every VM up before that time."""
         late = [self._of[job_id] for job_id in self._ready]
         late = [reserved for reserved in late if reserved.ready_at is not None and reserved.ready_at < before]
         for reserved in late:
@@ -180,13 +180,13 @@ class Reservations:
         return tuple(self._on.get(vm_id, ()))
 
     def held(self, vm_id: str, but_for: str = "") -> Resources:
-        """What is kept on the VM, but for one job."""
+        """Resources reserved on the VM, except for one job."""
         held = self._sums.get(vm_id, _NONE).amount
         own = self._on[vm_id].get(but_for) if vm_id in self._on else None
         return held if own is None else held - own.amount
 
     def ports(self, vm_id: str, but_for: str = "") -> int:
-        """How many ports are kept on the VM, but for one job."""
+        """Number of ports reserved on the VM, except for one job."""
         parts = self._on.get(vm_id, {})
         return self._sums.get(vm_id, _NONE).ports - parts.get(but_for, _NONE).ports
 
@@ -198,7 +198,7 @@ class Reservations:
         executors: list[int],
         ports: IntArray,
     ) -> None:
-        """Take what is kept out of what is free and offered of these VMs, and count for whom it is kept."""
+        """Subtract the reservations from free and offered resources of these VMs, and count their tasks."""
         for i, vm in enumerate(vms):
             if (kept := self._sums.get(vm.id)) is not None:
                 amount = kept.amount
@@ -209,7 +209,7 @@ class Reservations:
 
 
 def _parts(reserved: ReservedJob) -> dict[str, _Part]:
-    """What is kept for a job, by VM."""
+    """Reservations of a job, by VM."""
     sizes: dict[str, list[Resources]] = {}
     for vm_id, size in zip(reserved.vm_ids, reserved.sizes, strict=True):
         sizes.setdefault(vm_id, []).append(size)

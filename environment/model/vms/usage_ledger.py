@@ -1,9 +1,9 @@
-"""What VMs cost and who pays: who holds which VM since when.
+"""Cost of VMs divided among the tasks that hold them.
 
 A VM costs its price while it holds at least one task (Islam 2022, eq. 4). While several tasks share it,
-each is charged in proportion to its dominant share (Ghodsi 2011), the largest fraction of anything that the
-VM has that it takes, so that the charges of all jobs add up to that cost.
-What VMs cost from opened to closed, whoever holds them, is in `vm_accounts.py`.
+each is charged in proportion to its dominant share (Ghodsi 2011), the largest fraction that it takes of any
+resource of the VM, so that the charges of all jobs add up to that cost.
+`vm_accounts.py` has the cost of VMs from opened to closed, held or not.
 """
 
 import math
@@ -17,7 +17,7 @@ from environment.types import Job
 
 
 class Ledger:
-    """Open tasks by VM, with what they cost so far. Changes a record's `cost` and `accrued_until` only."""
+    """Open tasks by VM, with their cost so far. Changes a record's `cost` and `accrued_until` only."""
 
     def __init__(self, job: Callable[[str], Job | None] = lambda _: None) -> None:
         """`job` has a job by its id, as long as it is there."""
@@ -27,20 +27,20 @@ class Ledger:
         self.accounts = Accounts(lambda vm_id: self._holders.get(vm_id, {}).values(), job)
 
     def open(self, task: ExecutorRecord) -> list[tuple[ExecutorRecord, float]]:
-        """A task takes its VM at `launched_at`; returns what that moment made due, by task."""
+        """Add a task to its VM at `launched_at`; return the charges due at that moment, by task."""
         due = list(self._accrue(task.vm_id, task.launched_at))
         task.accrued_until = task.launched_at
         self.reopen(task)
         return due
 
     def reopen(self, task: ExecutorRecord) -> None:
-        """Take up a task that was open before; it goes on from its `accrued_until`."""
+        """Restore a task that was open before; it goes on from its `accrued_until`."""
         self._holders.setdefault(task.vm_id, {})[task.task_id] = task
         if self.watched is not None:
             self.watched[task.job_id] = None
 
     def close(self, task: ExecutorRecord, at: float) -> list[tuple[ExecutorRecord, float]]:
-        """A task gives its VM back; returns what is due until then, by task in dollars."""
+        """Remove a task from its VM; return the charges due until then, by task in dollars."""
         due = list(self._accrue(task.vm_id, at))
         holders = self._holders.get(task.vm_id, {})
         holders.pop(task.task_id, None)
@@ -52,7 +52,7 @@ class Ledger:
         return due
 
     def count(self, vm_id: str) -> int:
-        """How many tasks hold the VM."""
+        """Number of tasks that hold the VM."""
         return len(self._holders.get(vm_id, ()))
 
     def task_ids(self, vm_id: str) -> tuple[str, ...]:
@@ -60,11 +60,11 @@ class Ledger:
         return tuple(self._holders.get(vm_id, ()))
 
     def held(self, vm_id: str) -> Resources:
-        """What tasks hold of the VM."""
+        """Resources of the VM that tasks hold."""
         return total(task.resources for task in self._holders.get(vm_id, {}).values())
 
     def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
-        """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""
+        """Cost of each open task up to that time beyond its `cost`, in dollars; changes nothing."""
         for vm_id in self._holders:
             yield from self._due(vm_id, at)
 

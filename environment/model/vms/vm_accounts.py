@@ -1,10 +1,10 @@
-"""What each VM has cost since it was opened, and for what: accounts by VM, charges by day and key.
+"""Cost of each VM since it was opened, by purpose: accounts by VM, charges by day and key.
 
-A cloud charges a VM while it exists, whoever holds it. Each moment of it is divided: every task on it uses
+A cloud charges a VM while it exists, held or not. Each moment of it is divided: every task on it uses
 its dominant share (divided by the sum of all where that is over 1), the rest is idle, or booting, or
-draining. So what jobs use and what nobody does add up to the bill. Eq. 4's cost of jobs, which divides the
-whole price of a VM among those who hold it, is in `usage_ledger.py`; who opens and closes VMs of pools is
-none of it.
+draining. So the usage of jobs and unused time add up to the bill. `usage_ledger.py` has eq. 4's cost of
+jobs, which divides the whole price of a VM among the jobs that hold it; opening and closing VMs of pools
+is not part of this module.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -28,10 +28,10 @@ Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", 
 
 
 class Charge(NamedTuple):
-    """Dollars of a day (UTC, 2026-11-22) for something.
+    """Dollars of a day (UTC, 2026-11-22) for one purpose.
 
-    `vm` is a fixed VM's name, or a lease; `pool` is empty of fixed ones, `job`, `owner` and `queue` of what
-    no job used. `policy` is the one that acted when it was charged.
+    `vm` is a fixed VM's name, or a lease; `pool` is empty for fixed ones, `job`, `owner` and `queue` for
+    unused time. `policy` is the one that acted when it was charged.
     """
 
     day: str
@@ -76,7 +76,7 @@ class Account:
 
 
 class Accounts:
-    """The accounts that are open, and what was charged since `take`; `holders` are a VM's open tasks."""
+    """Open accounts, and charges since the last `take`; `holders` returns a VM's open tasks."""
 
     def __init__(
         self, holders: Callable[[str], Collection[ExecutorRecord]], job: Callable[[str], Job | None]
@@ -105,10 +105,10 @@ class Accounts:
     def resume(
         self, accounts: Iterable[Account], policy: str, leases: Iterable[Lease], at: float, *, found: bool
     ) -> None:
-        """Go on with these; unless they are `found`, fixed VMs may not be there any more.
+        """Restore these accounts; unless they are `found`, fixed VMs may not be there any more.
 
-        A lease that is open and has no account had one that could not be read: what it has cost until now was
-        charged, but for the last minute. To be called before leases are told of.
+        A lease that is open and has no account had one that could not be read: its cost until now was
+        charged, but for the last minute. To be called before `lease` is.
         """
         self.policy = policy
         for account in map(copy, accounts):
@@ -120,7 +120,7 @@ class Accounts:
                 self.lease(lease, at)
 
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
-        """What was charged since the last call, and the accounts that are not as they were."""
+        """Return the charges since the last call, and the changed accounts."""
         charges = tuple(key._replace(dollars=dollars) for key, dollars in self._charges.items())
         accounts = tuple(map(copy, self._changed.values()))
         self._charges.clear()
@@ -130,7 +130,7 @@ class Accounts:
     # ---- what VMs do -------------------------------------------------------------------------------
 
     def see(self, vms: tuple[Vm, ...], at: float, *, known: bool) -> None:
-        """These VMs are there; all of them, if that is `known`. Those of pools have leases."""
+        """Record the present VMs; all of them, if that is `known`. Those of pools have leases."""
         if vms is self._vms and known == self._known:
             return
         self._vms, self._known = vms, known
@@ -143,9 +143,9 @@ class Accounts:
             self._leave(account, at)
 
     def _leave(self, account: Account, at: float) -> None:
-        """A fixed VM is not there: it is paid for as long as a task of ours may be.
+        """Charge a missing fixed VM only as long as a task of ours may be there.
 
-        One that nobody has seen since an earlier daemon knew it may yet come; if not, it has gone with that.
+        One that was not seen since an earlier daemon knew it may yet come; if not, it has gone with that.
         """
         if not self._holders(account.vm_id) and (account.found or self._known):
             self._close(account, at if account.found else account.until)
@@ -196,7 +196,7 @@ class Accounts:
             account.phase = "booting" if lease.ready_at is None else "idle"
 
     def told(self, lease: Lease, charged: float, at: float) -> None:
-        """Its provider says that a VM has cost so much: held against what it would if it ended now."""
+        """Compare the provider's charge for a VM with the computed one as if the VM ended now."""
         if account := self._open.get(lease.id):
             self._charge(account, at)
             self._differ(account, charged - account.dollars - _rounded(account, lease, at), at)
@@ -207,7 +207,7 @@ class Accounts:
         self._changed[account.id] = account
 
     def lose(self, vm_id: str, job_id: str, dollars: float, at: float) -> None:
-        """So much of what a job has used was in vain, as it gave way to another: it is told apart."""
+        """Record the cost of a job's work that was lost when it gave way to another, as a kind of its own."""
         number = self._of.get(vm_id)
         if number is not None and (account := self._open.get(number)):
             self._add_charge(account, "lost", dollars, at, job_id)
@@ -222,7 +222,7 @@ class Accounts:
         return account
 
     def _end(self, account: Account, lease: Lease, at: float) -> None:
-        """It was closed: units and the least that is charged are made up for, and what its provider told."""
+        """Close the account: add rounding to units and the minimum charge, and the provider's difference."""
         end = at if lease.closed_at is None else max(min(lease.closed_at, at), account.opened_at)
         if end >= account.until:
             self._charge(account, end)
@@ -238,7 +238,7 @@ class Accounts:
     # ---- what that costs ---------------------------------------------------------------------------
 
     def charge(self, vm_id: str, at: float) -> None:
-        """A VM is charged until then, as who holds it now has held it since it was charged last."""
+        """Charge a VM until then to the tasks that hold it now, as since the last charge."""
         if account := self._open.get(self._of.get(vm_id, "")):
             self._charge(account, at)
 
@@ -252,7 +252,7 @@ class Accounts:
             self._charge(account, at)
 
     def due(self, before: float) -> int:
-        """How many VMs are to be charged that were not since then."""
+        """Number of VMs not charged since then that are to be charged."""
         return sum(1 for _ in self._due(before))
 
     def _due(self, before: float) -> Iterator[Account]:

@@ -1,1 +1,1 @@
-"""How long jobs take, and which durations policies believe."""
+"""Durations of jobs, true and believed by policies."""

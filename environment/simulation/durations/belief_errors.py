@@ -1,18 +1,17 @@
-"""How wrong beliefs about durations are together: learned from jobs that ended, drawn for others.
+"""Joint errors of beliefs about durations: learned from jobs that ended, drawn for others.
 
-A profile that is wrong is so for all jobs of its type at once, and a machine that is slower than the profiled
-one for all types. So the logarithm of what a job took over what was believed of it has three normal parts:
+A profile that is wrong is so for all jobs of its type at once, and a machine that is slower than the
+profiled one for all types. So the logarithm of real over believed duration has three normal parts:
 
     error = common + of its type + its own
 
-All jobs have the first, those of a type the second. What is known of the two comes from jobs that have
+All jobs share the first part, those of a type the second. Estimates of the two come from jobs that have
 ended, in closed form (a normal hierarchy, Gelman et al., Bayesian Data Analysis, 5.4, with variances of the
-two assumed), and is wide as long as few have. Jobs that run for longer than was believed are evidence too:
-in each draw parts count by the chance that those jobs run still. Types of which nothing is believed have no
+two assumed), and are wide as long as few have. Jobs that run for longer than was believed are evidence too:
+in each draw parts count by the chance that those jobs run still. Types without a believed duration have no
 share in the common part.
 
-How simulations believe durations, and err, is in `beliefs.py`; who draws is in
-`simulation/forecast/play_forward.py`.
+`beliefs.py` defines beliefs and their errors in simulations; `simulation/forecast/play_forward.py` draws.
 """
 
 import math
@@ -62,7 +61,7 @@ class _TypeErrors:
 
 @dataclass(frozen=True)
 class Errors:
-    """What is known of the parts: a normal of the common one, of each type's what its jobs said; values.
+    """Knowledge of the parts, as values: a normal of the common one, and each type's evidence from its jobs.
 
     `own` is the factor of the variances of jobs' own parts.
     """
@@ -73,7 +72,7 @@ class Errors:
     types: Mapping[_Kind, _TypeErrors] = field(default_factory=dict)
 
     def spread(self, job: Job) -> float:
-        """The standard deviation of the logarithm of what a job takes, were its type's error known."""
+        """Standard deviation of the logarithm of a job's duration, were its type's error known."""
         return math.sqrt(self.own) * _own(job.spread, believed=job.expected_duration is not None)
 
     def draw(
@@ -100,7 +99,7 @@ class Errors:
     def _chances(
         self, parts: Mapping[_Kind, FloatArray], running: Sequence[RunningJob], at: float
     ) -> FloatArray:
-        """The chances, [`_PARTICLES`], that all who run do so still; their sum is 1."""
+        """Probabilities, [`_PARTICLES`], that all running jobs still run; their sum is 1."""
         logs = np.zeros(_PARTICLES)
         for each in running:
             seconds = UNKNOWN_DURATION if each.expected is None else each.expected
@@ -129,7 +128,7 @@ class DrawnErrors:
         return seconds * math.exp(self.parts[_kind(job)]), self.errors.spread(job)
 
     def of_running(self, running: RunningJob) -> tuple[float, float]:
-        """The same of one that runs, from its start on."""
+        """Seconds and spread of a running job, from its start on."""
         seconds = UNKNOWN_DURATION if running.expected is None else running.expected
         return seconds * math.exp(self.parts[_kind_of(running)]), self.errors._spread_of(running)
 
@@ -159,7 +158,7 @@ class LearnedErrors:
             self._known = None
 
     def now(self) -> Errors:
-        """What is known now."""
+        """Errors learned until now."""
         with self._learning:
             if self._known is None:
                 # Once as if own parts were as wide as measured, which tells how wide they are.
@@ -167,7 +166,7 @@ class LearnedErrors:
             return self._known
 
     def _fitted(self, own: float) -> Errors:
-        """The parts, where variances of own parts are so many times what is assumed."""
+        """The fitted parts, with variances of own parts multiplied by `own`."""
         types = {kind: _summed(seen, own) for kind, seen in self._seen.items()}
         weights, means = [_COMMON**-2], [-(_COMMON**2) / 2]
         for kind, seen in types.items():
@@ -179,7 +178,7 @@ class LearnedErrors:
         return Errors(mean, variance, own, types)
 
     def _own_of(self, known: Errors) -> float:
-        """By what factor the variances of own parts differ from what is assumed."""
+        """Factor between the observed and the assumed variances of own parts."""
         total, weight = _PRIOR * _WIDER, _PRIOR
         for kind, seen in self._seen.items():
             errors = known.types[kind]
@@ -216,12 +215,15 @@ def _own(spread: float, *, believed: bool) -> float:
 
 
 def _weights(count: int) -> list[float]:
-    """By how much each of so many counts, the newest last."""
+    """Weights of so many observations, the newest last."""
     return [0.5 ** (older / _HALF) for older in range(count - 1, -1, -1)]
 
 
 def _summed(seen: Collection[tuple[float, float]], own: float) -> _TypeErrors:
-    """The errors of a type's jobs as one: each with mean 1 of what it takes, if its type's part were 0."""
+    """Combine the errors of a type's jobs into one.
+
+    Each error has mean 1 of the duration, if its type's part is 0.
+    """
     weights = [
         counts / (own * spread**2) for (_, spread), counts in zip(seen, _weights(len(seen)), strict=True)
     ]

@@ -1,8 +1,8 @@
-"""What policies may expect of a simulation's jobs: how far belief is from the truth.
+"""Policies' beliefs about the durations of a simulation's jobs, and their distance from the truth.
 
-Truth, what happens, stays what the workload, the fitted model or its draw says, so that costs can be compared
-whatever is believed; it is belief that errs, by job and seed. How a view is made of beliefs, in a simulation
-and in the daemon, is in `environment.view` and `environment.expected_end`.
+The truth stays as the workload, the fitted model or its draw defines it, so that costs can be compared under
+any belief; the belief errs, by job and seed. `environment.view` and `environment.expected_end` build views
+from beliefs, in a simulation and in the daemon.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed of jobs' durations; except by an oracle nothing of a type that nobody knows.
+    """Belief about jobs' durations; except for an oracle's, there is none for unknown types.
 
-    `exact`: what they will really take, to the second: the set-up of Islam 2022, in which an oracle tells.
+    `exact`: the true durations, to the second: the set-up of Islam 2022, with an oracle.
     `spread`: the truth with a log-normal error of mean 1, as wide as the type's own measured spread
         (`Job.spread`). Where the truth itself is drawn around a fitted mean, that mean.
     `sigma`: the truth with a log-normal error of mean 1 and this standard deviation of its logarithm.
@@ -47,7 +47,7 @@ class Belief:
 
     @classmethod
     def read(cls, text: str | float) -> "Belief":
-        """From `exact`, `spread`, `constant` or a number; ValueError says what would be right."""
+        """Read `exact`, `spread`, `constant` or a number; ValueError lists the valid values."""
         if text in ("exact", "spread", "constant"):
             return cls(text)  # type: ignore[arg-type]  # these are the names
         try:
@@ -75,10 +75,10 @@ class Belief:
         mean: Callable[[Job], float | None] | None = None,
         known: Collection[str] | None = None,
     ) -> tuple[Job, ...]:
-        """The jobs, whose expected durations are the truth, with what is believed in their place.
+        """Replace the jobs' expected durations, which are true, by believed ones.
 
-        `mean` gives, where truth is drawn, what it is drawn around, and None for a job of which nothing is
-        drawn. `known` are the types of which something is known; None: all.
+        `mean` returns, where truth is drawn, the mean of the draw, and None for a job without a draw. `known`
+        are the types with known durations; None: all.
         """
         if self.kind == "exact":
             return tuple(changed(job, spread=0.0) for job in jobs)

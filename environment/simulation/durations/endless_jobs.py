@@ -1,7 +1,7 @@
-"""How long jobs take on spot VMs, by their expected progress: rework may outrun it, and they never end.
+"""Expected durations on spot VMs, by progress: rework may outrun it, and then jobs never end.
 
-What an interruption costs a job that runs is in `environment.simulation.faults.progress`; here is what is to
-be expected of all of them, in closed form, before the job is placed. All times are in seconds.
+`environment.simulation.faults.progress` computes the cost of an interruption to a running job; this module
+the expectation of all of them, in closed form, before the job is placed. All times are in seconds.
 """
 
 import math
@@ -21,10 +21,10 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How often a job's spot VMs are taken away, each `rate` times a second, and what that costs it.
+    """Exposure of a job to interruptions of its spot VMs, each `rate` times a second, and their effect.
 
-    A new VM takes `boot` to be up. The job does `share` again of what an executor has done that is taken
-    away; `part` of its executors is on `vms` spot VMs.
+    A new VM takes `boot` to be up. The job repeats `share` of the work of an executor that is taken away;
+    `part` of its executors is on `vms` spot VMs.
     """
 
     rate: float
@@ -34,7 +34,7 @@ class Exposure:
     part: float = 1.0
 
     def times(self, seconds: float) -> float:
-        """How many times its length a job takes that takes so long undisturbed; infinity where it never ends.
+        """Factor between a job's duration and its undisturbed one; infinity where it never ends.
 
         The lesser of two: until as much is done as it takes, where interruptions leave something of it; and
         until none of its VMs is taken away for as long as it takes.
@@ -48,7 +48,7 @@ class Exposure:
         return self.times(seconds) > NEVER
 
     def _piece_by_piece(self, seconds: float) -> float:
-        """Times its length until what is done and stays done is expected to be as much as it takes."""
+        """Multiple of its length after which its expected lasting work reaches the whole."""
         least, most = 0.0, seconds * NEVER * 2.0
         if self._done(most) < seconds:
             return math.inf
@@ -58,10 +58,10 @@ class Exposure:
         return most / seconds
 
     def _done(self, after: float) -> float:
-        """What is expected to be done after so long.
+        """Expected work that is done after so long.
 
-        An executor works while its VM is up, for e^(-rate x boot) of the time. A share of what it did since
-        it came there is lost at each interruption: (1 - share) t + share (1 - e^(-rate t)) / rate is left.
+        An executor works while its VM is up, for e^(-rate x boot) of the time. A share of its work since it
+        came there is lost at each interruption: (1 - share) t + share (1 - e^(-rate t)) / rate is left.
         """
         up = math.exp(-min(self.rate * self.boot, _MOST_EXPONENT))
         left = (1.0 - self.share) * after - self.share * math.expm1(-self.rate * after) / self.rate

@@ -33,7 +33,7 @@ _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a duration is asked for: sizes are those of one executor (the mean, where they differ)."""
+    """Arguments of a predicted duration: sizes are those of one executor (the mean, where they differ)."""
 
     executors: int
     cpus: float
@@ -43,13 +43,13 @@ class Shape:
 
 
 def features(method: Method, shape: Shape) -> list[float]:
-    """What a method makes of a shape; its prediction is their sum, weighed by the type's coefficients.
+    """Features of a shape under a method; the prediction is their sum, weighted by the type's coefficients.
 
-    `additive`, in seconds: a start, what the VMs share whatever the size, the start of each executor's
-    process where several share a VM's cores, the work on the cpus that were asked for, the work on the VMs'
-    cores, what each VM sends to others through its network card (of its part of the data the share that
-    others need), and what memory does not hold.
-    `loglinear`: the logarithm of the duration, by those of the sizes. `average`: always the same.
+    `additive`, in seconds: a start, the part that the VMs share regardless of the size, the start of each
+    executor's process where several share a VM's cores, the work on the requested cpus, the work on the VMs'
+    cores, the data that each VM sends to others through its network card (of its part of the data the share
+    that others need), and the data that exceeds memory. `loglinear`: the logarithm of the duration, by those
+    of the sizes. `average`: always the same.
     """
     size, vms, cores = shape.input_mib, shape.vms, shape.executors * shape.cpus
     if method == "average":
@@ -63,7 +63,7 @@ def features(method: Method, shape: Shape) -> list[float]:
 
 
 class TypeModel(Strict):
-    """What was fitted to the runs of one job type."""
+    """Model fitted to the runs of one job type."""
 
     method: Method
     coefficients: Annotated[tuple[_Finite, ...], Field(strict=False, min_length=1)]
@@ -102,7 +102,7 @@ class FittedModel(Strict):
 
 
 def write_model(folder: Path, model: FittedModel) -> Path:
-    """Keep the model in the folder of the runs that it was fitted to; returns its path."""
+    """Write the model to the folder of the runs that it was fitted to; returns its path."""
     path = folder / MODEL
     path.write_text(json.dumps(model.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
     return path
@@ -123,9 +123,9 @@ def read_model(path: Path) -> FittedModel:
 
 @dataclass(frozen=True, slots=True)
 class FittedDurations:
-    """How long jobs take in a simulation: by a fitted model, its mean or drawn from its uncertainty.
+    """Durations of jobs in a simulation: by a fitted model, its mean or drawn from its uncertainty.
 
-    A job of a type that the model does not know takes what its workload says, and `penalty` times that when
+    A job of a type that the model does not know has the workload's duration, and `penalty` times that when
     it is not placed as its type prefers (Islam 2022, 7.1); nothing is drawn for it.
     """
 
@@ -158,7 +158,7 @@ class FittedDurations:
         return known.seconds(Shape(count, cpus, memory, vms, input_mib or known.input_mib), shared)
 
     def luck(self, job: Job) -> float:
-        """By what a job's duration is multiplied: 1, or drawn by seed and id, the same wherever it is placed.
+        """Factor on a job's duration: 1, or drawn by seed and id, the same wherever the job is placed.
 
         Drawn from a log-normal distribution with the mean 1 and the spread of the held-out runs.
         """
@@ -171,7 +171,7 @@ class FittedDurations:
 
 
 class Pace:
-    """How long the jobs of one workload take in a simulation."""
+    """Durations of the jobs of one workload in a simulation."""
 
     def __init__(self, fitted: FittedDurations, workload: Workload) -> None:
         self._fitted = fitted
@@ -190,11 +190,11 @@ class Pace:
         return tuple(best)
 
     def mean(self, job: Job) -> float | None:
-        """What its duration, placed best, is drawn around; None for a type that the model does not know."""
+        """Mean around which its duration, placed best, is drawn; None for a type unknown to the model."""
         return self._means.get(job.id)
 
     def luck(self, job: Job) -> float:
-        """By what its durations are multiplied."""
+        """Factor on its durations."""
         return self._fitted.luck(job)
 
     def seconds(self, job: Job, sizes: Sequence[Resources], vms: int, shared: float) -> float:

@@ -1,7 +1,7 @@
 """Fits models of duration to measured runs, and chooses for every job type the kind that errs least.
 
-Each kind is fitted to all runs but a few and asked for these, in turn; the least mean error wins, and in
-doubt the simpler one. What a model is, and its features, is in `fitted`.
+Each kind is fitted to all runs but a few and tested on these, in turn; the least mean error wins, and in
+doubt the simpler one. `fitted_model` defines models and their features.
 """
 
 import math
@@ -112,7 +112,10 @@ def _coefficients(method: Method, runs: Sequence[MeasuredRun], slowdown: float) 
 
 
 def _ridge(rows: FloatArray, wanted: FloatArray) -> list[float]:
-    """Least squares; what the runs do not vary gets no coefficient, the constant takes it."""
+    """Ridge regression: least squares with a small penalty on all coefficients but the constant.
+
+    A feature that the runs do not vary gets no coefficient, the constant takes it.
+    """
     middle = rows.mean(axis=0)
     middle[0] = 0.0
     inner = rows - middle
@@ -137,7 +140,7 @@ def _not_negative(rows: FloatArray) -> list[float]:
 
 
 def _in_company(runs: Sequence[MeasuredRun]) -> list[tuple[float, float]]:
-    """Of runs that shared their VMs: with how much, and how much longer than alone they took, beyond 1."""
+    """Load beside runs that shared their VMs, and their relative slowdown against running alone."""
     alone: dict[tuple[object, ...], list[float]] = {}
     for run in runs:
         if run.shared <= _COMPANY:
@@ -156,7 +159,7 @@ def _slowdown(company: Sequence[tuple[float, float]]) -> float:
 
 
 def _placement_ratio(runs: Sequence[MeasuredRun]) -> float:
-    """The mean, over what was placed differently, of the slowest placement's median over the quickest's."""
+    """Mean ratio of the slowest to the fastest placement's median, over jobs that were placed differently."""
     crowds: dict[tuple[object, ...], dict[int, list[float]]] = {}
     for run in runs:
         if run.shared <= _COMPANY:

@@ -1,6 +1,6 @@
-"""What a job takes in a simulation, and what it is believed to take, on what it is placed on.
+"""True and believed durations of a job in a simulation, on its placement.
 
-When it starts and ends is the kernel's; what is believed before it is placed is in `expectations`.
+The kernel defines its start and end; `beliefs` defines the belief before its placement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ class JobTimes:
         options: SimulationOptions,
         pace: Pace | None,
     ) -> None:
-        """`truth` are the jobs by id with what they really take; `running` is looked at, by number."""
+        """`truth` has the jobs by id with their true durations; `running` is read only, by number."""
         self._batch, self._truth, self._running = batch, truth, running
         self._options, self._pace = options, pace
 
     def mean(self, job: Job, sizes: Sequence[Resources], placement: SmallIntArray) -> float | None:
-        """Mean seconds of a job that is about to be placed, with what VMs hold now; None without a pace."""
+        """Mean seconds of a job about to be placed, with the VMs' present load; None without a pace."""
         if self._pace is None:
             return None
         used = np.unique(placement)
@@ -47,7 +47,7 @@ class JobTimes:
         return _seconds(job, sizes, self._options) if whole is None else whole
 
     def placed(self, number: int, seconds: float, mean: float | None, placement: SmallIntArray) -> float:
-        """The same with what a bad placement adds, where the kernel is not the one who adds it."""
+        """The seconds with the penalty for a bad placement, where the kernel does not add it itself."""
         rules, prefers = self._batch.rules, int(self._batch.jobs.prefers[0, number])
         known = mean is not None or rules.duration_model != PAPER
         good = known or is_good(prefers, len(placement), len(np.unique(placement)))
@@ -63,10 +63,10 @@ class JobTimes:
     def expected(
         self, job: Job, number: int, sizes: tuple[Resources, ...], vms: int, mean: float | None
     ) -> float | None:
-        """Seconds that a job which has just started is believed to take on its placement.
+        """Believed seconds of a job that has just started, on its placement.
 
-        As the daemon believes it, of what is believed of the job, whatever bad placements really cost; where
-        a fitted model tells what placement and company mean, by that.
+        By the daemon's rule, from the belief about the job, regardless of the true cost of bad placements; by
+        a fitted model where that predicts the effect of placement and company.
         """
         if self._options.belief.exact:
             return float(self._batch.state.end[0, number] - self._batch.state.start[0, number])

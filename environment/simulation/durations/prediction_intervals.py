@@ -1,7 +1,7 @@
-"""Intervals of 90 %: made of draws, and held to what came true, so that later ones are wide enough.
+"""Intervals of 90 %, made of draws and calibrated by outcomes, so that later ones are wide enough.
 
-What is drawn is what is believed now. What nobody can believe yet, such as jobs that come later and overtake,
-is in no draw; but how far the starts of earlier jobs were beside what draws said of them is known.
+The draws come from present beliefs. Events beyond present belief, such as jobs that come later and overtake,
+are in no draw; but the errors of earlier jobs' predicted starts are known.
 """
 
 from bisect import bisect_left
@@ -39,7 +39,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Interval":
-        """Of one value or more, so that another is between the ends with that chance.
+        """Build an interval from one value or more, so that another is between its ends with that chance.
 
         Of 19 values or fewer the ends are the least and the greatest, which hold fewer.
         """
@@ -51,7 +51,7 @@ class Interval:
         return Interval(self.mean + seconds, self.low + seconds, self.high + seconds)
 
     def where(self, value: float, slack: float = 0.0) -> Where:
-        """Where a value is; what is at most so far beside is within."""
+        """Position of a value; within `slack` beside the interval counts as within."""
         if value < self.low - slack:
             return "before"
         return "after" if value > self.high + slack else "within"
@@ -62,9 +62,9 @@ class Interval:
 
 
 def _percentile(ordered: Sequence[float], percent: float) -> float:
-    """What `np.percentile` finds by Weibull's method, to the last digit.
+    """Percentile by Weibull's method, equal to `np.percentile` to the last digit.
 
-    Of a few values it takes a hundredth of the time, and each job that waits has three intervals.
+    On a few values it takes a hundredth of the time, and each waiting job has three intervals.
     """
     part, count = percent / 100.0, len(ordered)
     place = count * part + part - 1.0
@@ -78,12 +78,12 @@ def _percentile(ordered: Sequence[float], percent: float) -> float:
 
 
 class Calibration:
-    """Widens intervals by how far the latest of their kind were beside the truth (split conformal).
+    """Widens intervals by the errors of the latest of their kind (split conformal).
 
     Each end is moved outwards by the factor by which the ends of some of the latest were off, but for the
     twentieth part of them: of those whose upper ends are nearest. `slack` is added to both sides of that,
-    below which nobody minds by how many times they are off. Never inwards: that what was drawn is too wide
-    cannot be told of a few that wait.
+    below which the factor does not matter. Never inwards: a few waiting jobs cannot show that drawn
+    intervals are too wide.
     """
 
     def __init__(self, slack: float) -> None:
@@ -93,13 +93,13 @@ class Calibration:
         self._factors: _Factors | None = None
 
     def learn(self, drawn: Interval, came: float) -> None:
-        """That is what came of what was drawn; where both are nothing, nothing is learned."""
+        """Record the outcome of a drawn interval; where both are zero, nothing is learned."""
         if drawn.high > 0.0 or came > 0.0:
             self._latest.append((drawn, came))
             self._factors = None
 
     def mended(self, drawn: Interval) -> Interval:
-        """What was drawn as it should be told, 0 at least; as it is, as long as little is known."""
+        """Calibrate a drawn interval, 0 at least; unchanged as long as little is known."""
         if len(self._latest) < _FEWEST:
             return drawn
         if self._factors is None:
@@ -113,7 +113,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """By what ends are moved, [N - near + 1] each: of the first so many by their upper ends, and so on."""
+    """Factors on the ends, [N - near + 1] each: for the first `near` by their upper ends, and so on."""
 
     #: The upper ends that were drawn, sorted, [N].
     ends: list[float]
@@ -122,7 +122,7 @@ class _Factors:
 
     @classmethod
     def of(cls, latest: Collection[tuple[Interval, float]], slack: float) -> "_Factors":
-        """Of what was drawn, and what came of it."""
+        """Compute the factors from drawn intervals and their outcomes."""
         ordered = sorted(latest, key=lambda each: each[0].high)
         came = np.array([came for _, came in ordered]) + slack
         lows, highs = (
@@ -137,7 +137,7 @@ class _Factors:
         return cls([each.high for each, _ in ordered], low, high)
 
     def near(self, end: float) -> tuple[float, float]:
-        """Those of the nearest to an upper end, lower and upper."""
+        """Factors of the intervals nearest to an upper end, lower and upper."""
         near = len(self.ends) - len(self.low) + 1
         first = min(max(bisect_left(self.ends, end) - near // 2, 0), len(self.low) - 1)
         return float(self.low[first]), float(self.high[first])

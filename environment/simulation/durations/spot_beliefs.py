@@ -1,6 +1,6 @@
-"""What policies may expect of spot VMs in a simulation: how far that is from the truth.
+"""Policies' beliefs about spot VMs in a simulation, and their distance from the truth.
 
-Truth is what the cluster file and the profiles say; what happens follows it. An operator has read a rate
+The cluster file and the profiles define the truth, and events follow it. An operator has read a rate
 somewhere and has measured some of the job types once, so belief errs, by pool, type and seed.
 """
 
@@ -30,7 +30,7 @@ class SpotBelief:
 
     @classmethod
     def read(cls, text: str) -> "SpotBelief":
-        """From `exact` or a number; ValueError says what would be right."""
+        """Read `exact` or a number; ValueError lists the valid values."""
         try:
             sigma = 0.0 if text == "exact" else float(text)
         except ValueError:
@@ -51,7 +51,7 @@ class SpotBelief:
         return replace(vm, terms=replace(vm.terms, spot=replace(spot, interruptions_per_hour=rate)))
 
     def of_jobs(self, jobs: Sequence[Job], seed: int) -> tuple[Job, ...]:
-        """The jobs with what is believed to be done again of what an executor has done that is taken away."""
+        """The jobs with the believed shares of an interrupted executor's work that are repeated."""
         if not self.sigma:
             return tuple(jobs)
         errors = {of: error_of(f"rework/{seed}/{of}", self.sigma) for of in {job.type for job in jobs}}

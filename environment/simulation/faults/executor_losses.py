@@ -1,6 +1,6 @@
-"""What a simulation takes away: VMs and executors that are lost, and spot VMs that their cloud takes back.
+"""Losses in a simulation: VMs and executors that are lost, and spot VMs that their cloud interrupts.
 
-What is to be lost is given (`losses`); how it is placed again, and what that costs, is in `missing`.
+The losses are given (`losses`); `missing_executors` places the executors again, at a cost.
 """
 
 import math
@@ -19,7 +19,7 @@ from environment.view import RunningJob
 
 
 class ExecutorLosses:
-    """What is still to be lost in one episode."""
+    """Pending losses in one episode."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class ExecutorLosses:
         running: Mapping[int, RunningJob],
         hold: Callable[[int], None],
     ) -> None:
-        """`hold` is told the number of a job of which something was lost."""
+        """Call `hold` with the number of each job that lost something."""
         self._losses = sorted(losses, key=lambda loss: loss.at)
         self._batch, self._vms, self._cluster, self._meter = batch, vms, cluster, meter
         self._missing, self._truth, self._running, self._hold = missing, truth, running, hold
         self._spot = any(vm.spot for vm in vms)
 
     def next_at(self) -> float:
-        """When something is lost next, or a VM taken away that something holds; else infinity."""
+        """Time of the next loss, or of the next interruption of an occupied VM; else infinity."""
         lost = self._losses[0].at if self._losses else math.inf
         if not self._spot:
             return lost
@@ -49,12 +49,12 @@ class ExecutorLosses:
         return float(np.min(taken, initial=lost, where=self._batch.state.held[0, :count] > 0))
 
     def lose_until(self, at: float) -> None:
-        """Lose what is lost until then."""
+        """Apply the losses due until then."""
         while self._losses and self._losses[0].at <= at:
             self._lose(self._losses.pop(0))
 
     def take_away_until(self, at: float) -> None:
-        """Take the spot VMs away that something holds, and that are due by then."""
+        """Interrupt the occupied spot VMs that are due by then."""
         if not self._spot:
             return
         count = len(self._vms)
@@ -75,7 +75,7 @@ class ExecutorLosses:
                 self._hold(number)
 
     def _take_away(self, vm: int) -> None:
-        """Its cloud says that it takes the VM away: what runs there is drained, if there is time."""
+        """Interrupt the spot VM: drain its executors if the notice allows it."""
         terms = self._vms[vm].terms
         notice = terms.spot.notice if terms and terms.spot else 0.0
         self._missing.interruptions.vms += 1

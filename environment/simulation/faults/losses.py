@@ -1,9 +1,9 @@
-"""Executors and VMs that are lost in a simulation, and what is missing until it is placed again.
+"""Lost executors and VMs in a simulation, and the executors missing until they are placed again.
 
-As in the daemon: a lost executor's job goes on, and what it lost waits before new jobs, from a moment after
-the loss on, for a place of its own. A VM that is lost does not come back, and who fits no more waits aside;
-a spot VM that its cloud took away can be opened anew. What losses that are given cost is where things run
-then: a job takes as long as it would have taken. Interruptions of spot VMs delay it (`progress.py`).
+As in the daemon: a lost executor's job goes on, and the lost executor waits before new jobs, from a moment
+after the loss on, for a place of its own. A lost VM does not come back, and jobs that no longer fit wait
+aside; an interrupted spot VM can be opened anew. Given losses only change where things run: a job takes as
+long as it would have taken. Interruptions of spot VMs delay it (`progress.py`).
 """
 
 import math
@@ -53,18 +53,18 @@ class Executors:
 
     @property
     def present(self) -> list[int]:
-        """Those that run."""
+        """Executors that run."""
         return [at for at in self.order if at not in self.lost]
 
     @property
     def missing(self) -> list[int]:
-        """Those that do not."""
+        """Executors that are lost and not placed again yet."""
         return [at for at in self.order if at in self.lost]
 
 
 @dataclass(slots=True)
 class Interruptions:
-    """What came of spot VMs that were taken away while executors were there."""
+    """Effects of spot VMs that were taken away while executors were there."""
 
     vms: int = 0
     executors: int = 0
@@ -74,7 +74,7 @@ class Interruptions:
 
 @dataclass(frozen=True, slots=True)
 class Stint:
-    """For how long an executor was on a VM that it lost, for the bill; `job` is its number."""
+    """Time that an executor spent on a VM that it lost, for the bill; `job` is its number."""
 
     job: int
     vm: int
@@ -84,7 +84,7 @@ class Stint:
 
 
 def move(batch: Batch, spared: SparedResources, job: int, at: int, to: int) -> None:
-    """Put an executor that runs, by its place in `State.placement`, on another VM; the job's end stays."""
+    """Move a running executor, by its place in `State.placement`, to another VM; the job's end stays."""
     state, jobs = batch.state, batch.jobs
     milli_cpus = jobs.milli_cpus[0, job] - spared.milli_cpus[at]
     memory_mib = jobs.memory_mib[0, job] - spared.memory_mib[at]

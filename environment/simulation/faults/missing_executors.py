@@ -1,6 +1,6 @@
-"""Executors of running jobs that are missing: who lost them, since when, and what placing them again does.
+"""Missing executors of running jobs: their jobs, the times of their losses, and their placement again.
 
-When a VM or an executor is lost is in `world`; how far a job is then, in `progress`.
+`executor_losses` decides the loss of a VM or an executor; `progress` computes the job's progress then.
 """
 
 import math
@@ -23,10 +23,10 @@ from environment.view import RunningJob
 
 
 class MissingExecutors:
-    """Where executors are that are not where their jobs began; jobs and VMs by their numbers in the kernel.
+    """Executors that are elsewhere than where their jobs began; jobs and VMs by their numbers in the kernel.
 
-    `running` and `given` are shared with the world: the jobs that run, and what executors take, by their
-    place in the kernel, where that is not what their job asks for.
+    `running` and `given` are shared with the world: the jobs that run, and the executors' sizes, by their
+    place in the kernel, where they differ from the job's request.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class MissingExecutors:
     ) -> None:
         """`ids` are those of the VMs, behind which the kernel has one more, where lost executors are.
 
-        `take` notes what executors on VMs take, or (-1) give back, beside cpus and memory. `as_daemon` tells
-        whether it is believed of a job what a daemon believes, by where its executors are.
+        `take` records the resources that executors on VMs take, or (-1) give back, beside cpus and memory.
+        `as_daemon`: beliefs about a job are those of a daemon, by where its executors are.
         """
         self._batch, self._spared, self._ids = batch, spared, ids
         self._running, self._given, self._take = running, given, take
@@ -87,7 +87,7 @@ class MissingExecutors:
         self._due.pop(number, None)
 
     def there(self, vm: int) -> Iterator[tuple[int, list[int]]]:
-        """Whose executors are on a VM, and which."""
+        """Jobs with executors on a VM, and these executors."""
         for number, executors in list(self._executors.items()):
             if on := [at for at in executors.present if self._batch.state.placement[0, at] == vm]:
                 yield number, on
@@ -97,11 +97,11 @@ class MissingExecutors:
         return self._executors[number].present
 
     def next_due(self) -> float:
-        """When what is missing may be placed that may not be yet; infinity when nothing is."""
+        """Earliest future time at which missing executors may be placed; infinity when there is none."""
         return min((at for at in self._due.values() if at > self._now), default=math.inf)
 
     def requests(self) -> list[PlacementRequest]:
-        """What may be placed again now."""
+        """Requests for missing executors that may be placed now."""
         return [self._request(number) for number, at in self._due.items() if at <= self._now]
 
     def interrupt(self, number: int, executors: list[int], notice: float, share: float) -> None:
@@ -125,7 +125,7 @@ class MissingExecutors:
             self._give_up(number, exposure.rate * SECONDS_PER_HOUR)
 
     def _exposure(self, of: Executors, taken: int, share: float) -> Exposure:
-        """What may befall the job as it has befallen this executor, on the VMs that its executors are on."""
+        """Exposure of the job to interruptions like this executor's, on its executors' VMs."""
         leases, placement = self._batch.machines.leases[0], self._batch.state.placement[0]
         on = [int(placement[at]) for at in of.present]
         spot = [vm for vm in on if leases[vm, RATE] > 0.0]
@@ -192,7 +192,7 @@ class MissingExecutors:
         self._executors[number] = Executors([])
 
     def place(self, request: PlacementRequest, placement: list[int], sizes: tuple[Resources, ...]) -> None:
-        """Put what is missing of a job on these VMs."""
+        """Place a job's missing executors on these VMs."""
         number = next(n for n, running in self._running.items() if running.job.id == request.job.id)
         executors, jobs = self._executors[number], self._batch.jobs
         del self._due[number]
@@ -210,7 +210,7 @@ class MissingExecutors:
         self._show(number)
 
     def had(self, number: int, running: RunningJob) -> tuple[tuple[str, ...], tuple[Resources, ...]]:
-        """Where a job's executors are, or were until they were lost, and what each takes."""
+        """VMs of a job's executors, or of lost ones before their loss, and each executor's resources."""
         if number not in self._executors:
             return running.vm_ids, running.taken
         executors, placement = self._executors[number], self._batch.state.placement[0]
@@ -248,7 +248,7 @@ class MissingExecutors:
         reorder_ends(self._batch, 0)
 
     def _show(self, number: int) -> None:
-        """What is seen of a job whose executors are not where they were when it started."""
+        """Update the visible record of a job with executors that have moved since its start."""
         running, executors = self._running[number], self._executors[number]
         vm_ids = tuple(self._ids[self._batch.state.placement[0, at]] for at in executors.present)
         sizes = tuple(self._size(running.job, at) for at in executors.present)

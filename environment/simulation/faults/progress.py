@@ -1,7 +1,7 @@
-"""How far a job is whose executors are lost and placed again, and when it ends.
+"""Progress and end of a job with executors that are lost and placed again.
 
-Executors do equal parts of their job's work. While one is missing, or its VM boots, its part is not done; and
-of what a lost one had done a share is done again, by all of them. Time is in seconds, work in seconds of a
+Executors do equal parts of their job's work. While one is missing, or its VM boots, its part is not done;
+and a share of a lost executor's work is done again, by all of them. Time is in seconds, work in seconds of a
 whole job.
 """
 
@@ -38,7 +38,7 @@ class Progress:
         self.away[executor] = ready
 
     def end(self) -> float:
-        """When the job ends, if nothing else happens; infinity while all executors are missing."""
+        """End of the job, if nothing else happens; infinity while all executors are missing."""
         at, left = self.at, self.left
         for back in (*sorted({time for time in self.away.values() if at < time < math.inf}), math.inf):
             rate = self._rate(at)

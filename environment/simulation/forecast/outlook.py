@@ -1,6 +1,7 @@
-"""What comes of a queue that is played forward, in words: `ahead` plays it.
+"""Results of playing a queue forward, as plain values; `play_forward` plays it.
 
-These need nothing compiled, so that a daemon, whose own processes play, can tell of it without the kernel.
+These need nothing compiled, so that a daemon, which plays in processes of its own, can report them without
+the kernel.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class JobOutlook:
-    """When a job starts and ends, seconds from now on, and dollars: its share of what VMs cost (eq. 4)."""
+    """Start and end of a job, seconds from now on, and dollars: its share of the VMs' cost (eq. 4)."""
 
     start: float
     end: float
@@ -18,10 +19,10 @@ class JobOutlook:
 
 @dataclass(frozen=True, slots=True)
 class FollowedJobs:
-    """What comes of jobs that are followed, as one, and what is made of the first of them at once.
+    """Combined outlook of the followed jobs, and the immediate placement of the first of them.
 
     That is the VMs of its executors, by id, which cost `dollars_per_hour`: its shares of their prices; or
-    `why` it has to wait. So many of those that wait are placed `before` it.
+    `why` it has to wait. `before` counts the waiting jobs that are placed before it.
     """
 
     ahead: JobOutlook
@@ -33,11 +34,11 @@ class FollowedJobs:
 
 @dataclass(frozen=True, slots=True)
 class PlayedDraw:
-    """What comes of the queue in one draw: of each job that waits, and of all.
+    """Outcome of the queue in one draw: by waiting job, and for all.
 
-    `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
-    `never` says, by job, why it would not run at all. `followed` are those that were. `fallback_share`
-    is the share of the policy's decisions that failed.
+    `dollars` are for all VMs until all jobs that wait or run now are over, after `seconds`. `never` has the
+    reason, by job, why it would not run at all. `followed` are those that were. `fallback_share` is the
+    share of the policy's decisions that failed.
     """
 
     jobs: Mapping[str, JobOutlook]

@@ -1,10 +1,9 @@
-"""A cluster as it is now, played forward by what is believed now: when who will run, and what that costs.
+"""Plays the present cluster forward by present beliefs: when each job will run, and at which cost.
 
-What a policy sees at this moment, a view and a queue, is where a simulation begins: what runs keeps its VMs
-for as long as it is believed to, or as is drawn around that; who waits is placed by the policy; nobody else
-comes, but those of the queue that are submitted later, or come after others that run or wait. Several draws
-make intervals of it. Drivers on the cluster of jobs that wait take nothing here. What comes of it is told in
-the words of `outlook`.
+The simulation starts from a policy's present view and queue. Running jobs stay on their VMs for as long as
+believed, or as drawn around that; the policy places the waiting ones. No other jobs come, except those of
+the queue that are submitted later, or come after others that run or wait. Several draws make intervals.
+Drivers on the cluster of waiting jobs take nothing here. `outlook` defines the results.
 """
 
 import math
@@ -51,12 +50,12 @@ def play_ahead(
     took: Mapping[str, float] | None = None,
     errors: Errors | None = None,
 ) -> PlayedDraw:
-    """Play the queue forward from the view until all of it, and what runs now, is over.
+    """Play the queue forward from the view until all of it, and all running jobs, are over.
 
-    With a `seed` what jobs take is drawn, of those that run given that they run still, and with `errors` by
-    what is known of how wrong beliefs are together; without a seed it is what is believed of them. What
-    jobs took that are over is known, by id, from `took`, though not to the policy. Of jobs to `follow`, by
-    id, it is told what comes of them as one, if all run. StuckError when the policy waits for ever.
+    With a `seed` the jobs' durations are drawn, those of running jobs given that they run still, and with
+    `errors` by the joint errors of beliefs; without a seed they are the believed ones. The durations of
+    finished jobs are known, by id, from `took`, though not to the policy. For jobs to `follow`, by id, the
+    outlook of all of them as one is returned, if all run. StuckError when the policy waits for ever.
     """
     options = options or SimulationOptions()
     draw = None if seed is None else np.random.default_rng(seed)
@@ -106,7 +105,7 @@ def _followed(
     view: ClusterView,
     waiting: Sequence[Job],
 ) -> FollowedJobs:
-    """Jobs as one, and what a policy decided of the first of them."""
+    """Combine the jobs' outlooks with the policy's decision on the first of them."""
     ahead = JobOutlook(
         min(each.start for each in seen), max(each.end for each in seen), sum(each.cost for each in seen)
     )
@@ -152,13 +151,16 @@ class _RunningJob:
         return replace(held, job=held.lasting(running.end_assuming(view.at, UNKNOWN_DURATION) - view.at))
 
     def lasting(self, seconds: float) -> Job:
-        """The job, so that it takes so long on what it has: less than its largest size for each executor."""
+        """The job with a duration of so many seconds on its present resources.
+
+        They are below its largest size for each executor where sizes differ.
+        """
         cores = sum(size.cpus for size in self.sizes)
         share = cores / (self.job.cpus * self.job.executors) if cores else 1.0
         return replace(self.job, expected_duration=max(seconds, _SOON) * share)
 
     def drawn(self, at: float, draw: np.random.Generator, errors: DrawnErrors | None) -> Job:
-        """The job, with what is left of it drawn, given that it runs still."""
+        """The job with its remaining time drawn, given that it runs still."""
         passed = at - self.running.started_at
         if errors is None:
             seconds, spread = _known(self.running.expected, self.job.spread)
@@ -175,14 +177,14 @@ def _known(expected: float | None, spread: float) -> tuple[float, float]:
 
 
 def _deviations(passed: float, seconds: float, spread: float) -> float:
-    """How many standard deviations so long is beyond the median, of the logarithm of what a job takes."""
+    """Standard deviations, of the logarithm of a job's duration, by which so long exceeds the median."""
     if passed <= 0.0 or seconds <= 0.0:
         return -math.inf if passed <= 0.0 else math.inf
     return (math.log(passed / seconds) + spread**2 / 2) / spread
 
 
 def _drawn(seconds: float, spread: float, chance: float) -> float:
-    """Log-normal with that mean: what is taken at most with that chance."""
+    """Quantile, at that chance, of the log-normal distribution with that mean."""
     return seconds * math.exp(spread * _NORMAL.inv_cdf(max(chance, 1.0 - _SUREST)) - spread**2 / 2)
 
 
@@ -196,7 +198,7 @@ def _from_now(job: Job, now: float) -> Job:
 def _taking(
     job: Job, draw: np.random.Generator | None, took: Mapping[str, float], errors: DrawnErrors | None
 ) -> Job:
-    """A job that waits, with what it will really take."""
+    """A waiting job with its true duration."""
     if job.id in took:
         return replace(job, expected_duration=took[job.id])
     seconds, spread = _known(job.expected_duration, job.spread) if errors is None else errors.of(job)
@@ -206,9 +208,9 @@ def _taking(
 
 
 def _machines(view: ClusterView, running: Sequence[_RunningJob]) -> tuple[Vm, ...]:
-    """The VMs with what of them is free or held by these jobs: others have the rest, and keep it.
+    """The VMs with their resources that are free or used by these jobs; the rest stays with others.
 
-    Nothing is free of one where nothing is placed now.
+    A VM where nothing is placed now has no free resources.
     """
     held: dict[int, list[Resources]] = {}
     for job in running:

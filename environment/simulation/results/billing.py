@@ -1,4 +1,4 @@
-"""What the VMs of a simulated cluster are charged, each moment for what it was and at the price of then."""
+"""Charges for the VMs of a simulated cluster: each moment by its VM state and its price."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from environment.types import FloatArray, IntArray, Vm
 
 
 class Meter:
-    """Prices over time, and what was paid at those of before; the kernel counts seconds."""
+    """Prices over time, and payments at past prices; the kernel counts seconds."""
 
     def __init__(self, batch: Batch, vms: Sequence[Vm], histories: Mapping[str, PriceHistory]) -> None:
         self._batch, self._count = batch, len(vms)
@@ -27,28 +27,28 @@ class Meter:
         self._drained: list[tuple[int, float, float]] = []
 
     def next_change(self, now: float) -> float:
-        """When a price changes next; infinity when none does."""
+        """Time of the next price change; infinity when none follows."""
         each = {history.next_after(now) for history in {*self._histories.values()}}
         return min(each, default=math.inf)
 
     def prices(self, now: float) -> dict[int, float]:
-        """What VMs cost now whose price changes, by their numbers."""
+        """Present prices of VMs with changing prices, by their numbers."""
         return {number: history.at(now) for number, history in self._histories.items()}
 
     def change(self, now: float) -> None:
-        """From now on the prices of now hold: what came before is settled at those of before."""
+        """Apply the present prices from now on; earlier time is settled at the earlier prices."""
         self._settle(now)
         for number, price in self.prices(now).items():
             self._batch.machines.price_per_hour[0, number] = price
 
     def drain(self, vm: int) -> None:
-        """A VM, by number, is taken away: its lease ends when what ran there is elsewhere."""
+        """Drain a VM, by number: its lease ends when its executors are elsewhere."""
         lease = self._batch.machines.leases[0, vm]
         lease[leases.CLOSES] = lease[leases.TAKEN] + lease[leases.DRAIN]
         self._drained.append((vm, lease[leases.TAKEN], lease[leases.CLOSES]))
 
     def bill(self) -> tuple[float, SimulatedBill]:
-        """What all cost at the end, dollars: by equation 4, and what the cloud charges."""
+        """Total cost at the end, dollars: by equation 4, and the cloud's bill."""
         self._settle(math.inf)
         held, used, booting, idle, draining, rounding = self._paid.tolist()
         openings = 0
@@ -57,7 +57,7 @@ class Meter:
         return held, SimulatedBill(used, booting, idle, draining, rounding, openings)
 
     def price_seconds(self, vm: IntArray, at: FloatArray) -> FloatArray:
-        """What VMs cost until these times, in seconds at the price that the kernel has of them; like both."""
+        """Cost of VMs until these times, in seconds at the kernel's price of each; shaped like both."""
         found = at.copy()
         for number, history in self._histories.items():
             price = self._batch.machines.price_per_hour[0, number]
@@ -73,7 +73,7 @@ class Meter:
         self._settled = seconds
 
     def _seconds(self, latest: float) -> FloatArray:
-        """Held, and what that was: used, booting, idle, draining, rounding; [6, N]."""
+        """Held seconds, and their parts: used, booting, idle, draining, rounding; [6, N]."""
         batch, count = self._batch, self._count
         state, clock = batch.state, float(batch.state.clock[0])
         now = np.where(state.held[0, :count] > 0, clock - state.since[0, :count], 0.0)

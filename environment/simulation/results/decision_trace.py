@@ -1,4 +1,4 @@
-"""The decisions of a simulation: as they were made, or as columns of which each is told when looked at."""
+"""Decisions of a simulation: as they were made, or as columns that become values on reading."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +13,12 @@ class StuckError(RuntimeError):
 
 
 class EndlessError(StuckError):
-    """A simulation took more events than it may; the text names the time of its clock and what ran."""
+    """A simulation exceeded its limit of events; the text names its clock's time and the running jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedDecision:
-    """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""
+    """A decision as executed, with its time, the number of waiting jobs, and the errors before it."""
 
     at: float
     job: str
@@ -46,12 +46,12 @@ class TracedDecisions(Sequence[TracedDecision]):
     @property
     @abstractmethod
     def waits(self) -> int:
-        """How many were to wait."""
+        """Number of decisions to wait."""
 
     @property
     @abstractmethod
     def faulty(self) -> Sequence[TracedDecision]:
-        """Those before which something had been wrong."""
+        """Decisions with an error before them."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -77,17 +77,17 @@ class KeptDecisions(TracedDecisions):
 
     @property
     def waits(self) -> int:
-        """How many were to wait."""
+        """Number of decisions to wait."""
         return sum(isinstance(traced.decision, Wait) for traced in self._made)
 
     @property
     def faulty(self) -> Sequence[TracedDecision]:
-        """Those before which something had been wrong."""
+        """Decisions with an error before them."""
         return [traced for traced in self._made if traced.faults]
 
 
 class ToldDecisions(TracedDecisions):
-    """Decisions of which each is told when it is looked at; before none of them anything was wrong."""
+    """Decisions that become values on reading; none of them has an error before it."""
 
     def __init__(self, count: int, waits: int, tell: Callable[[int], TracedDecision]) -> None:
         """`tell` makes the decision of a number; so many of `count` were to wait."""
@@ -102,12 +102,12 @@ class ToldDecisions(TracedDecisions):
 
     @property
     def waits(self) -> int:
-        """How many were to wait."""
+        """Number of decisions to wait."""
         return self._waits
 
     @property
     def faulty(self) -> Sequence[TracedDecision]:
-        """Those before which something had been wrong."""
+        """Decisions with an error before them."""
         return ()
 
 

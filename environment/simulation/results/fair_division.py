@@ -1,7 +1,7 @@
-"""What weights would have given each queue, or each user of a queue, at every moment of a run.
+"""Fair shares by weights for each queue, or each user of a queue, at every moment of a run.
 
-What all held together is divided by the tree, between any two events of the run. What is made of that over
-the run is in `fairness`.
+The total held is divided by the tree, between any two events of the run. `fairness` sums this up over the
+run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ DUST = 1e-9
 def divided(
     amount: FloatArray, wanted: FloatArray, weights: FloatArray, floors: FloatArray | None = None
 ) -> FloatArray:
-    """Amounts, [T], divided by weights, [G], to nobody more than is wanted, [T, G]: weighted max-min.
+    """Amounts, [T], divided by weights, [G], to no party more than it wants, [T, G]: weighted max-min.
 
-    Nobody who wants it gets less than his floor, [T, G], as long as there is that much for all; where there
-    is not, floors are cut to the same part. What is left where all have what they want stays undivided.
+    No party that wants it gets less than its floor, [T, G], as long as there is that much for all; where
+    there is not, floors are cut to the same part. The rest stays undivided where all have enough.
     """
     least = np.zeros_like(wanted) if floors is None else np.minimum(floors, wanted)
     sure = least.sum(axis=1)
@@ -53,7 +53,7 @@ def divided(
 
 
 class Division:
-    """Who held what and wanted what at every moment of a run between two of its events."""
+    """Held and wanted amounts of each party at every moment of a run between two of its events."""
 
     def __init__(self, result: Result, queues: Queues, by: By) -> None:
         keys = [(job.queue, job.owner if by == "user" else None) for job in result.jobs]
@@ -71,7 +71,7 @@ class Division:
         self._events(result)
 
     def _events(self, result: Result) -> None:
-        """Times of all changes, [E], of which party, and what each adds to what is held, and is wanted."""
+        """Times of all changes, [E], the party of each, and the increments of held and wanted amounts."""
         held, count = result.held, len(result.jobs)
         there = (held.vm < len(result.vms)) & (held.end > held.start)
         kinds = np.array([self._shares(size) for size in held.kinds]).reshape(-1, len(self._names))
@@ -89,7 +89,7 @@ class Division:
         self._at, self._whose, self._holds, self._wants = at[order], party[order], holds[order], wants[order]
 
     def _shares(self, size: Resources) -> list[float]:
-        """Which share of the whole cluster's of each resource that is."""
+        """Shares of the whole cluster's amount of each resource."""
         return [size.get(name) / self._whole.get(name) for name in self._names]
 
     def moments(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
@@ -123,9 +123,9 @@ class Division:
     def _bound(
         self, node: "_Node", asked: FloatArray, bounds: dict[int, tuple[FloatArray, FloatArray]]
     ) -> tuple[FloatArray, FloatArray]:
-        """What a node is sure of, and the most it wants and may have, [T]; `bounds` has both by identity.
+        """Guaranteed amount of a node, and the most it wants and may have, [T]; `bounds` has both by id.
 
-        Of what is `asked`, [T, G, R]: guarantees and limits are met when one thing that they name is.
+        From the amounts `asked`, [T, G, R]: guarantees and limits are met when one of their resources is.
         """
         if node.party is not None:
             most = asked[:, node.party].max(axis=1)
@@ -144,7 +144,7 @@ class Division:
         return bounds[id(node)]
 
     def _part(self, asked: FloatArray, bound: Mapping[str, float]) -> FloatArray:
-        """Which part of what is asked, [T, R], is within a bound, [T]."""
+        """Part of the amounts asked, [T, R], that is within a bound, [T]."""
         part = np.ones(len(asked)) if bound else np.zeros(len(asked))
         for number, name in enumerate(self._names):
             if name in bound:
@@ -159,7 +159,7 @@ class Division:
         bounds: Mapping[int, tuple[FloatArray, FloatArray]],
         fair: FloatArray,
     ) -> None:
-        """Divide what a node gets among what is below it, [T], down to the parties, [T, G]."""
+        """Divide a node's amount among its children, [T], down to the parties, [T, G]."""
         if node.party is not None:
             fair[:, node.party] = amount
             return
@@ -175,7 +175,7 @@ class Division:
 class _Node:
     """A queue of the tree, or a party: then it has its number and nothing below it.
 
-    `guaranteed` is what it is sure of and `limits` are what it may have at most, by Mesos' names, as told.
+    `guaranteed` is its guarantee and `limits` are its maximums, by Mesos' names, as configured.
     """
 
     weight: float
@@ -187,7 +187,7 @@ class _Node:
 
 
 def _bounds(queue: Queue) -> tuple[Mapping[str, float], tuple[Mapping[str, float], ...]]:
-    """What a queue is sure of, and what it may have at most."""
+    """Guaranteed and maximum amounts of a queue."""
     sure = {name: amount / 1000 for name, amount in queue.guaranteed.thousandths.items()}
     return sure, (queue.most.resources,) if queue.most.resources else ()
 
@@ -213,6 +213,6 @@ def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
 
 
 def weight_of(path: str, user: str | None, queues: Queues) -> float:
-    """That of a user in a queue, or of the queue among its neighbours."""
+    """Weight of a user in a queue, or of the queue among its neighbours."""
     queue: Queue = queues.line(path)[-1]
     return queue.weight if user is None else queue.weight_of(user)

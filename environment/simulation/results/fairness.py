@@ -1,9 +1,9 @@
-"""How fair a run was: what each queue, or each user of a queue, held, and what weights would have given it.
+"""Fairness of a run: shares that each queue, or each user of a queue, held, against fair ones by weights.
 
-At every moment what all held together is divided by the weights of the tree among those who had jobs that
-were not over, to nobody more than his jobs asked for and he may have at once, and to nobody who asks for it
-less than he is guaranteed: that is a party's fair part. Limits of money and of jobs that run are no part of
-it. Everything here is a function of a result and of the queues; who was to go first, a run was not asked.
+At every moment the total held is divided by the weights of the tree among the parties with unfinished jobs.
+No party gets more than its jobs ask for and it may have at once, and none that asks for it less than it is
+guaranteed: that is a party's fair part. Limits of money and of jobs that run are no part of it. Everything
+here is a function of a result and of the queues; the order of a run does not enter.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from environment.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """How a queue, or a user in it, fared. Shares are of the cluster, of what is scarcest to it (dominant).
+    """Outcome for a queue, or a user in it. Shares are of the cluster, for its scarcest resource (dominant).
 
-    `share` is what it held and `fair` what it should have, on average over the `demand` seconds in which jobs
-    of it were not over; slowdown is completion over duration, of its jobs, and `late` counts those that were
-    over after their deadlines. Times in seconds, cost in dollars.
+    `share` is the held part and `fair` the fair one, on average over the `demand` seconds in which the party
+    had unfinished jobs; slowdown is completion over duration, of its jobs, and `late` counts those that
+    ended after their deadlines. Times in seconds, cost in dollars.
     """
 
     queue: str
@@ -47,41 +47,41 @@ class Party:
 
     @property
     def name(self) -> str:
-        """For tables and pictures."""
+        """Name for tables and pictures."""
         return _name(self.queue, self.user)
 
     @property
     def normalised(self) -> float | None:
-        """What it held of its fair part: 1 is just that; None when it should have had nothing."""
+        """Held share divided by its fair part: 1 is exactly fair; None when its fair part is zero."""
         return self.share / self.fair if self.fair > DUST else None
 
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """How fair a run was to its queues, or to their users."""
+    """Fairness of a run to its queues, or to their users."""
 
     by: By
     parties: tuple[Party, ...]
 
     @property
     def jain(self) -> float:
-        """Jain's index of what parties held of their fair parts: 1 when all alike, 1/n when one has all."""
+        """Jain's index of held over fair shares of parties: 1 when all alike, 1/n when one has all."""
         return jain([party.normalised for party in self.parties if party.normalised is not None])
 
     @property
     def furthest(self) -> float:
-        """How far the furthest from its fair part is: 0.05 for five per cent too much, or too little."""
+        """Largest relative distance from a fair part: 0.05 for five per cent too much, or too little."""
         there = (party.normalised for party in self.parties)
         return max((abs(each - 1.0) for each in there if each is not None), default=0.0)
 
     @property
     def in_time(self) -> int:
-        """How many jobs with a deadline were over by then."""
+        """Number of jobs with a deadline that were over by then."""
         return sum(party.in_time for party in self.parties)
 
     @property
     def late(self) -> int:
-        """How many were not."""
+        """Number of jobs with a deadline that were not over by then."""
         return sum(party.late for party in self.parties)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharesOverTime:
-    """Mean shares of the parties in equal parts of a run: what they held, and their fair parts, [P, G]."""
+    """Mean shares of the parties in equal parts of a run: the held ones and the fair ones, [P, G]."""
 
     names: tuple[str, ...]
     #: Where the parts begin, seconds.
@@ -111,9 +111,9 @@ def fairness(
     by: By = "queue",
     between: tuple[float, float] | None = None,
 ) -> Fairness:
-    """How fair the run was; with `between`, as far as what was held in these seconds tells.
+    """Compute the fairness of the run; with `between`, from the holdings in these seconds alone.
 
-    Without queues all that jobs name have the weight 1, and so have users in any.
+    Without queues every queue that jobs name has the weight 1, and so does every user in it.
     """
     queues = queues or Queues()
     division = Division(result, queues, by)
@@ -141,7 +141,7 @@ def fairness(
 def shares_over_time(
     result: Result, queues: Queues | None = None, by: By = "queue", parts: int = 200
 ) -> SharesOverTime:
-    """What each held over the time of the run, and what it should have."""
+    """Held and fair shares of each party over the time of the run."""
     division = Division(result, queues or Queues(), by)
     edges = np.linspace(0.0, max((job.ended_at for job in result.jobs), default=1.0), parts + 1)
     held, fair = np.zeros((2, parts, len(division.parties)))

@@ -1,7 +1,7 @@
-"""The jobs that ran in a simulation, as columns: each is made a value when it is looked at.
+"""The jobs that ran in a simulation, as columns: each becomes a value when it is read.
 
-A million of them as values would take longer to make than to play. What they sum up to is in `results`, who
-makes the columns in `outcomes`.
+A million of them as values would take longer to make than to play. `results` sums them up, `outcomes` makes
+the columns.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from environment.types import FloatArray, IntArray, Job
 class JobOutcome:
     """A job that ran. Times in seconds; `placement` has the index of each executor's VM.
 
-    `cost` is its share in what its VMs cost: at every moment a VM's price is shared by the executors on it,
-    in proportion to the largest fraction of anything that the VM has that each takes. The shares of all jobs
-    add up to the whole cost.
+    `cost` is its share in its VMs' cost: at every moment a VM's price is shared by the executors on it, in
+    proportion to each one's dominant share (the largest fraction of any of the VM's resources that it
+    takes). The shares of all jobs add up to the whole cost.
     """
 
     name: str
@@ -74,13 +74,13 @@ class JobOutcome:
 
     @property
     def taken(self) -> tuple[Resources, ...]:
-        """What each executor in `placement` took."""
+        """Resources of each executor in `placement`."""
         return self.sizes or (self.size,) * self.executors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeColumns:
-    """What came of R jobs, in order of arrival; R arrays but for the last."""
+    """Outcomes of R jobs, in order of arrival; all columns are [R] except the last."""
 
     start: FloatArray  # seconds
     end: FloatArray
@@ -92,12 +92,12 @@ class OutcomeColumns:
 
 
 class JobOutcomes(Sequence[JobOutcome]):
-    """Outcomes in order of arrival, made of what was asked and of columns of what came of it."""
+    """Outcomes in order of arrival, made from the requests and from columns of results."""
 
     def __init__(
         self, jobs: Sequence[Job], columns: OutcomeColumns, sizes: Mapping[int, tuple[Resources, ...]]
     ) -> None:
-        """`sizes` has, by number here, what executors took where that is not what their job asks for."""
+        """`sizes` has, by number here, the executors' sizes where they differ from the job's request."""
         self._jobs, self.columns, self._sizes = jobs, columns, sizes
 
     def __len__(self) -> int:
@@ -140,14 +140,14 @@ class JobOutcomes(Sequence[JobOutcome]):
 
     @property
     def types(self) -> Counter[str]:
-        """How many are of each type."""
+        """Number of jobs of each type."""
         return Counter(job.type for job in self._jobs)
 
     # ---- of all of them at once --------------------------------------------------------------------
 
     @cached_property
     def submitted_at(self) -> FloatArray:
-        """When each was submitted, seconds; float64 [R]."""
+        """Submission time of each, seconds; float64 [R]."""
         return np.array([job.submitted_at for job in self._jobs], np.float64)
 
     @property
@@ -170,7 +170,7 @@ class JobOutcomes(Sequence[JobOutcome]):
 
     @cached_property
     def good(self) -> BoolArray:
-        """Which are placed as their types prefer; bool [R]."""
+        """Jobs placed as their types prefer; bool [R]."""
         columns, good = self.columns, np.zeros(len(self), np.bool_)
         seen = np.zeros(int(columns.placement.max(initial=0)) + 1, np.int64)
         well_placed(columns.prefers, columns.executors, columns.first, columns.placement, seen, good)
@@ -178,7 +178,7 @@ class JobOutcomes(Sequence[JobOutcome]):
 
     @cached_property
     def core_seconds(self) -> float:
-        """What all took, cores times seconds; 0.0 where nothing ran."""
+        """Core-seconds of all jobs; 0.0 where nothing ran."""
         known: dict[tuple[int, int], float] = {}
         cores = np.zeros(len(self))
         for number, (job, count) in enumerate(zip(self._jobs, self._counts(), strict=True)):

@@ -1,4 +1,4 @@
-"""What no schedule of a workload on a cluster can be better than."""
+"""Lower bound on the cost of any schedule of a workload on a cluster."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -10,10 +10,10 @@ from environment.types import Job, Vm
 def perfect_packing_bound(
     jobs: Sequence[Job], vms: Sequence[Vm], partial: Mapping[str, float] = MappingProxyType({})
 ) -> float:
-    """Dollars below which no schedule can stay: every core that is used, at the price of the cheapest.
+    """Dollars below which no schedule can stay: every used core at the lowest price.
 
     Sum over jobs of cpus x executors x shortest duration x the lowest price per core. On fewer cores a job
-    wastes less of them while it does what is serial: `partial` has the core-seconds, by id, of jobs that were
+    wastes less of them during its serial part: `partial` has the core-seconds, by id, of jobs that were
     given less than they ask for, and the lesser of the two counts.
     """
     core_seconds = 0.0

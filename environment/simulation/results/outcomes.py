@@ -1,6 +1,6 @@
-"""What came of an episode: the outcome of every job, who held what from when to when, and the result.
+"""Outcomes of an episode: each job's, the holdings over time, and the result.
 
-What a result tells is in `results`; how an episode is run, in `simulator`.
+`results` defines the result; `simulator` runs an episode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def _in_order_of_arrival(world: World) -> IntArray:
 
 
 def _outcomes(world: World, held: HeldArrays, order: IntArray) -> JobOutcomes:
-    """Of the jobs that ran; those that wait to the end stand behind them."""
+    """Outcomes of the jobs that ran; those that wait to the end stand behind them."""
     jobs, state, in_turn = world.batch.jobs, world.batch.state, world.in_turn
     placement = state.placement[0].copy()
     for at, vm in world.missing.first.items():
@@ -81,7 +81,7 @@ def _outcomes(world: World, held: HeldArrays, order: IntArray) -> JobOutcomes:
 
 
 def _held(world: World) -> HeldArrays:
-    """Who held what, by the jobs' numbers in the kernel."""
+    """Holdings over time, by the jobs' numbers in the kernel."""
     jobs, state, executors = world.batch.jobs, world.batch.state, world.batch.jobs.executors[0]
     job = np.repeat(np.arange(len(executors)), executors)
     # Jobs with fewer executors than they ask for leave places unused.
@@ -111,7 +111,7 @@ def _held(world: World) -> HeldArrays:
 
 
 def _of(order: IntArray, held: HeldArrays) -> HeldArrays:
-    """The same by the numbers of the jobs that ran, in that order; without what others held."""
+    """Renumber holdings by the order of the jobs that ran; those of other jobs are dropped."""
     of = np.full(max(int(held.job.max(initial=-1)), int(order.max(initial=-1))) + 1, -1, np.int64)
     of[order] = np.arange(len(order))
     job = of[held.job]

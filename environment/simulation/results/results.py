@@ -1,4 +1,4 @@
-"""What came of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
+"""Results of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,10 +19,10 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldArrays:
-    """What executors held, [E]: the number of the job and of the VM, from when to when, and how much.
+    """Holdings of executors, [E]: the number of the job and of the VM, start, end, and amount.
 
-    An executor that was placed again stands there once for every place; one that was missing, on the VM
-    behind the last. `kind` is its size, by number in `kinds`.
+    An executor that was placed again has one entry for every place; a missing one is on the VM behind the
+    last. `kind` is its size, by number in `kinds`.
     """
 
     job: IntArray
@@ -35,10 +35,10 @@ class HeldArrays:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBill:
-    """What a cloud charges for the VMs, from opened to closed, in dollars, and for what.
+    """Cloud charges for the VMs, from opened to closed, in dollars, by cause.
 
     A VM that is always there is charged from the beginning to the last end. An idle one of a pool is charged
-    until it closes, though that be after the last end.
+    until it closes, even after the last end.
     """
 
     #: While executors held them and they were up, whatever part of them (a daemon's bill tells that apart).
@@ -110,7 +110,7 @@ class Result:
 
     @property
     def cost_over_bound(self) -> float | None:
-        """How many times the bound it cost; None when the bound is 0."""
+        """Cost divided by the bound; None when the bound is 0."""
         return self.cost / self.bound if self.bound > 0 else None
 
     @cached_property
@@ -142,22 +142,22 @@ class Result:
 
     @property
     def good_placements(self) -> int:
-        """How many jobs are placed as their type prefers."""
+        """Number of jobs placed as their type prefers."""
         return int(self.jobs.good.sum())
 
     @property
     def waits(self) -> int:
-        """How often the decision was to wait."""
+        """Number of decisions to wait."""
         return self.decisions.waits
 
     @property
     def violations(self) -> int:
-        """How many of the policy's own decisions could not be executed."""
+        """Number of the policy's own decisions that could not be executed."""
         return len(self.decisions.faulty)
 
     @property
     def fallback_share(self) -> float:
-        """Which share of the decisions was not the policy's own, as it failed: the fallback took them."""
+        """Share of the decisions that the fallback took, as the policy failed."""
         return self.violations / len(self.decisions) if len(self.decisions) else 0.0
 
     @property
@@ -170,7 +170,7 @@ class Result:
 
     @property
     def utilisation(self) -> float:
-        """Which share of the cores that were paid for had an executor; 0 when nothing ran."""
+        """Share of the paid cores that had an executor; 0 when nothing ran."""
         paid = sum(vm.cpus * seconds for vm, seconds in zip(self.vms, self.vm_seconds, strict=True))
         return self.jobs.core_seconds / paid if paid > 0 else 0.0
 
@@ -234,10 +234,10 @@ def cost_shares(
 ) -> FloatArray:
     """Dollars of each job: at every moment a VM's price is shared by its executors, by their shares of it.
 
-    The first five are per executor, [E]: its job's number, its VM, from when to when, and its dominant share
-    (the largest fraction of anything that the VM has that it takes). `price` is per hour, [N]. Returns [M].
-    For each VM the price of all of what is taken is summed up over time; an executor pays by its share what
-    that sum grew by while it ran.
+    The first five are per executor, [E]: its job's number, its VM, start, end, and its dominant share (the
+    largest fraction of any of the VM's resources that it takes). `price` is per hour, [N]. Returns [M]. For
+    each VM the price divided by the sum of all shares is integrated over time; an executor pays its share
+    times the growth of that integral while it ran.
     """
     vms, times = np.concatenate((vm, vm)), np.concatenate((start, end))
     order = np.lexsort((times, vms))

@@ -1,7 +1,7 @@
-"""An agent: runs tasks as process groups, tells its master, and can be killed, stopped and started again.
+"""An agent: runs tasks as process groups, reports to its master, and can be killed, stopped and restarted.
 
-All agents live in the master's process; what passes between them and the master are method calls that stand
-for messages, and are lost or wait as messages would.
+All agents live in the master's process; method calls between them and the master stand for messages, and are
+lost or wait as messages would.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 class RegistrationLink(Protocol):
-    """What an agent tells the master; messages to a master that is away are lost."""
+    """Messages of an agent to the master; messages to a master that is away are lost."""
 
     def register(self, link: AgentLink) -> str | None:
         """Ask for an id; None when the master is away."""
@@ -36,7 +36,7 @@ class RegistrationLink(Protocol):
         """Come back with an id."""
 
     def unregister(self, agent_id: str) -> None:
-        """Say goodbye."""
+        """Unregister."""
 
     def disconnected(self, agent_id: str) -> None:
         """Let the connection break."""
@@ -48,7 +48,7 @@ class RegistrationLink(Protocol):
         """Send an update."""
 
     def executor_exited(self, agent_id: str, framework_id: str, executor_id: str, wait_status: int) -> None:
-        """Tell the end of an executor that is not a command executor."""
+        """Report the end of an executor that is not a command executor."""
 
 
 class Condition(Enum):
@@ -127,12 +127,12 @@ class Agent:
             self._updates.resend()
 
     def shutdown(self) -> None:
-        """End properly: tasks are killed, the master is told, the next start is that of a new agent."""
+        """Shut down properly: kill tasks and unregister; the next start is that of a new agent."""
         if self.condition is not Condition.DOWN:
             self.terminate()
 
     def terminate(self) -> None:
-        """Lose the VM, and with it all that runs there, whatever the agent does; the master is told."""
+        """Lose the VM, with all its processes, in any state of the agent; notify the master."""
         self.condition = Condition.DOWN
         for framework_id in {key[0] for key in (*self._runs, *self._customs)}:
             self._abandon(framework_id)
@@ -176,7 +176,7 @@ class Agent:
         self._on_message(lambda: self._updates.resend(framework_id))
 
     def shutdown_framework(self, framework_id: str) -> None:
-        """End everything of a framework, with the executors' grace, and say no more of it."""
+        """End everything of a framework, with the executors' grace, and send no more updates of it."""
         self._on_message(lambda: self._shutdown_framework(framework_id))
 
     def shutdown_executor(self, framework_id: str, executor_id: str) -> None:
@@ -304,7 +304,7 @@ class Agent:
             self._runs[key].kill()
 
     def _abandon(self, framework_id: str) -> None:
-        """Kill every task of a framework and say nothing of it."""
+        """Kill every task of a framework without updates."""
         self._updates.forget(framework_id)
         for key in [key for key in self._runs if key[0] == framework_id]:
             self._runs.pop(key).destroy(None)

@@ -43,7 +43,7 @@ class DefaultExecutor:
                         other.kill()
 
     def acknowledged(self, run: TaskRun) -> None:
-        """Drop a task whose end was acknowledged, and end with the last one."""
+        """Drop a task after the acknowledgement of its end, and end with the last one."""
         self._groups = [[other for other in group if other is not run] for group in self._groups]
         if not any(self._groups):
             self._on_end(0)
@@ -119,7 +119,7 @@ class CustomExecutor:
             self._host.loop.call_later(grace, self._group.signal, _SIGKILL)
 
     def destroy(self) -> None:
-        """Kill at once and say nothing."""
+        """Kill at once, without a report."""
         self._waiting.clear()
         self._on_end = _ignore
         if self._group is not None:

@@ -110,7 +110,7 @@ def _copy(source: Path, target: IO[bytes]) -> None:
 
 
 def _download(url: str, target: IO[bytes]) -> None:
-    """As Mesos' fetcher does; a file that does not come in time, or not as a whole, is an error."""
+    """Download as Mesos' fetcher does; a late or incomplete file is an error."""
     # Proxies of the environment are for others: files are fetched in the cluster's own network.
     with build_opener(ProxyHandler({})).open(url, timeout=_PATIENCE) as answer:
         while part := answer.read(_PART):
@@ -122,7 +122,7 @@ def _download(url: str, target: IO[bytes]) -> None:
 
 
 def _extract(archive: Path, folder: Path) -> None:
-    """Unpack a fetched file where its name says that it is an archive; the archive stays."""
+    """Unpack a fetched file with the name of an archive; the archive stays."""
     if archive.name.endswith(".zip"):
         with zipfile.ZipFile(archive) as zipped:
             for entry in zipped.infolist():

@@ -18,7 +18,7 @@ _NOT_STARTED = 127 << 8
 
 @dataclass(frozen=True, slots=True)
 class CheckSchedule:
-    """When a check runs, seconds."""
+    """Schedule of a check, seconds."""
 
     delay: float
     interval: float
@@ -87,9 +87,9 @@ class Checker:
 
 
 class TaskHealth:
-    """Turns the results of a health check into what its task reports.
+    """Turns the results of a health check into reports of its task.
 
-    `on_change` gets whether the task is healthy and whether it must be killed for not being so.
+    `on_change` receives whether the task is healthy, and whether it must be killed as unhealthy.
     """
 
     def __init__(self, message: Json, now: float, on_change: Callable[[bool, bool], None]) -> None:

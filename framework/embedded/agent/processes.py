@@ -94,7 +94,7 @@ class Processes:
         self._containers.add(container)
 
     def closed(self, container: str) -> None:
-        """Kill what is left of a container whose first process has ended, also what has left its session."""
+        """Kill the rest of a container after the end of its first process, also outside its session."""
         self._containers.discard(container)
         self._sweep(ended=True)
         # What is killed with its group is not gone yet, and its children are not ours yet.
@@ -110,7 +110,7 @@ class Processes:
                 kill(pid)
 
     async def close(self) -> None:
-        """Kill and reap all that was started here, also what has left its group."""
+        """Kill and reap all processes started here, including those outside their group."""
         for group in list(self._groups.values()):
             group.on_exit = _ignore
         while victims := below(os.getpid()):
@@ -152,7 +152,7 @@ def popen(entry: Entry, **options: Any) -> "subprocess.Popen[Any]":
 
 
 def describe_exit(wait_status: int) -> str:
-    """How a command ended, in the words of Mesos."""
+    """Description of a command's exit, in the words of Mesos."""
     if os.WIFSIGNALED(wait_status):
         return f"Command terminated with signal {signal.strsignal(os.WTERMSIG(wait_status))}"
     return f"Command exited with status {os.WEXITSTATUS(wait_status)}"
@@ -169,7 +169,7 @@ def switched_user(user: str | None) -> str | None:
 
 
 def hand_over(folder: Path, user: str | None) -> None:
-    """Give a new, empty sandbox to the user that runs in it, and close it to others."""
+    """Transfer a new, empty sandbox to the user that runs in it, and close it to others."""
     folder.chmod(0o700)
     if user is not None:
         entry = pwd.getpwnam(user)
@@ -200,7 +200,7 @@ def appended(path: Path, user: str | None) -> IO[bytes]:
 
 
 def _container_of(pid: int) -> str:
-    """The container that a process began in, as it says; empty when it hides that."""
+    """The container that a process began in, from its own data; empty when it hides that."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

@@ -21,12 +21,12 @@ _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 class SandboxError(Exception):
-    """A sandbox that cannot be prepared; its text says what was wrong."""
+    """A sandbox that cannot be prepared; its text names the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Whose sandbox it is."""
+    """Owner of a sandbox."""
 
     agent_id: str
     agent_address: str
@@ -39,7 +39,7 @@ class Context:
 
 
 def run_folder(agent_folder: Path, framework_id: str, executor_id: str, container_id: str) -> Path:
-    """Where an executor's run has its sandbox."""
+    """Path of the sandbox of an executor's run."""
     return agent_folder / "frameworks" / framework_id / "executors" / executor_id / "runs" / container_id
 
 

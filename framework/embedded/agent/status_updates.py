@@ -22,9 +22,9 @@ class _Queue:
 
 
 class Updates:
-    """Keeps the unacknowledged updates of one agent.
+    """Unacknowledged updates of one agent.
 
-    `send` takes an update to the master; `on_ended` is told when the end of a task has been acknowledged.
+    `send` sends an update to the master; `on_ended` is called when the end of a task has been acknowledged.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Updates:
         return key in self._queues
 
     def resend(self, framework_id: str | None = None) -> None:
-        """Send what waits again at once, of one framework or of all."""
+        """Send unacknowledged updates again at once, of one framework or of all."""
         for key in list(self._queues):
             if framework_id in {None, key[0]}:
                 _cancel(self._queues[key])

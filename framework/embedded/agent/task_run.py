@@ -1,4 +1,4 @@
-"""One task on an agent, from its sandbox to its last status; what becomes of that is the agent's business."""
+"""One task on an agent, from its sandbox to its last status; the agent handles the consequences."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """With what a task's commands run."""
+    """Folder, environment and user of a task's commands."""
 
     folder: Path
     environment: dict[str, str]
@@ -50,7 +50,7 @@ class _Launch:
 
 
 class Host(Protocol):
-    """What a task needs of its agent."""
+    """Interface of an agent for its tasks."""
 
     spec: AgentSpec
     id: str
@@ -116,7 +116,7 @@ class TaskRun:
         return self._group is not None
 
     def context(self) -> Context:
-        """Whose sandbox this is."""
+        """Owner of this sandbox."""
         folder = run_folder(self.host.folder, self.owner.id, self.executor_id, self._container_id)
         return Context(
             agent_id=self.host.id,
@@ -130,7 +130,7 @@ class TaskRun:
         )
 
     def start(self) -> None:
-        """Start the task once its URIs are there; what goes wrong is reported as its end."""
+        """Start the task once its URIs are fetched; a failure is reported as its end."""
         command = self.info["command"]
         uris = command.get("uris", [])
         refusal = _container_refusal(self.info.get("container"))
@@ -241,7 +241,7 @@ class TaskRun:
         self.report("TASK_RUNNING")
 
     def _execute(self, command: Json, on_exit: Callable[[int], None]) -> ProcessGroup | None:
-        """Start a command in the sandbox; what prevents that is told in the task's stderr."""
+        """Start a command in the sandbox; a failure to start is written to the task's stderr."""
         assert self._launch is not None  # noqa: S101 (set before the first command)
         folder = self._launch.folder
         try:
@@ -373,7 +373,7 @@ def command_line(command: Json) -> tuple[list[str], str | None]:
 
 
 def _container_refusal(container: Json | None) -> tuple[str, str] | None:
-    """Message and reason for a container that an agent without containers cannot give."""
+    """Message and reason for a container that an agent without containers cannot provide."""
     if container is None:
         return None
     if container["type"] == "DOCKER":

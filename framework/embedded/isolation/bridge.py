@@ -1,6 +1,6 @@
-"""The network between VMs: a bridge, a namespace with a card for each VM, limits on what passes a card.
+"""The network between VMs: a bridge, a namespace with a card for each VM, limits on each card's traffic.
 
-All is done by iproute2's `ip` and `tc`. Names carry the run's id, by which all of a run is found again.
+iproute2's `ip` and `tc` do all of it. Names carry the run's id, which identifies everything of a run.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _SMALLEST_BURST = 32_768
 
 
 class NetworkError(OSError):
-    """The network cannot be made; the text says why."""
+    """The network cannot be made; the text is the reason."""
 
 
 class VmNetwork:
@@ -62,7 +62,7 @@ class VmNetwork:
         self._limit(bandwidth_mbit, delay_ms)
 
     def _limit(self, bandwidth_mbit: float | None, delay_ms: float) -> None:
-        """What leaves a VM is limited at its own end of the card, what enters it at the other."""
+        """Limit outgoing traffic of a VM at its own end of the card, incoming traffic at the other end."""
         limit = [] if bandwidth_mbit is None else [_token_bucket(bandwidth_mbit)]
         delay = [] if not delay_ms else [f"netem delay {delay_ms:g}ms limit 100000"]
         inward = [
@@ -110,7 +110,7 @@ def _bridge(run: str) -> str:
 
 
 def _card(run: str, number: int) -> str:
-    """The host's end of a VM's card; 15 characters are what a name may have."""
+    """The host's end of a VM's card; a name may have 15 characters."""
     return f"{_bridge(run)}v{number}"
 
 

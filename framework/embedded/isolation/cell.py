@@ -1,4 +1,4 @@
-"""What holds the tasks of one agent: a VM's cgroup and network namespace, or nothing at all."""
+"""Cell for the tasks of one agent: a VM's cgroup and network namespace, or no isolation."""
 
 import json
 import sys
@@ -37,21 +37,21 @@ FIXED = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 class Cell(Protocol):
-    """Where the tasks of one agent run."""
+    """Environment of the tasks of one agent."""
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
         """The command that starts `entry` inside; OSError when that cannot be prepared.
 
-        Commands of one `container` belong together; containers share the VM's cores by their `cpus`, and have
-        up to `BURST` times these where nobody else wants them.
+        Commands of one `container` belong together; containers share the VM's cores by their `cpus`, and get
+        up to `BURST` times these while the cores are idle.
         """
 
     def leave(self, container: str) -> str | None:
-        """Take a container down once its first process has ended; say so when memory was the reason."""
+        """Take a container down once its first process has ended; return a message if memory ran out."""
 
 
 class NoIsolation:
-    """Tasks run as what they are: processes of this machine."""
+    """Tasks run without isolation, as processes of this machine."""
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:  # noqa: ARG002 (as in Cell)
         """The command as it is."""
@@ -96,7 +96,7 @@ class VmCell:
         return Entry(argv, None, None, FIXED, json.dumps(dict(entry.environment)).encode())
 
     def leave(self, container: str) -> str | None:
-        """Take a container's group down; what the kernel killed in it for memory is told."""
+        """Take a container's group down; return a message if the kernel killed processes in it for memory."""
         group = self._containers.pop(container, None)
         if group is None:
             return None

@@ -1,4 +1,4 @@
-"""Control groups of version 1 or 2: made with limits, asked what the kernel killed in them, removed.
+"""Control groups of version 1 or 2: created with limits, checked for out-of-memory kills, removed.
 
 A `ControlGroup` is one folder under version 2, and one for each controller under version 1.
 """
@@ -18,7 +18,7 @@ _END_SECONDS = 5.0  # chosen: killed processes are gone in a moment, unless the 
 
 
 class CgroupError(OSError):
-    """No groups can be had; the text says why."""
+    """No groups can be made; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ControlGroup:
             (self.cpu / "cgroup.subtree_control").write_text("+cpu +memory")
 
     def limit_cores(self, cores: float) -> None:
-        """Let it use so many cores of this machine; no less than a hundredth, as the kernel will have it."""
+        """Limit the cores of this machine that it may use; at least a hundredth, the kernel's minimum."""
         quota = max(round(cores * _PERIOD_US), _SMALLEST_QUOTA_US)
         if self.unified:
             (self.cpu / "cpu.max").write_text(f"{quota} {_PERIOD_US}")
@@ -66,7 +66,7 @@ class ControlGroup:
             (self.cpu / "cpu.cfs_quota_us").write_text(str(quota))
 
     def limit_memory(self, memory_mib: int) -> None:
-        """Let it use so much memory, and no swap."""
+        """Limit its memory, without swap."""
         limit = str(memory_mib * _MIB)
         if self.unified:
             (self.memory / "memory.max").write_text(limit)
@@ -96,7 +96,7 @@ class ControlGroup:
         return int(counts.get("oom_kill", 0)) > 0
 
     def remove(self) -> bool:
-        """Kill what is in it and remove it; tell whether it is gone: processes need a moment to end."""
+        """Kill all its processes and remove it; return whether it is gone: processes need a moment to end."""
         for folder in self.folders:
             for pid in _pids(folder):
                 with contextlib.suppress(ProcessLookupError):
@@ -106,7 +106,7 @@ class ControlGroup:
         return not any(folder.exists() for folder in self.folders)
 
     def remove_all(self) -> bool:
-        """Remove it with all groups below it, waiting for their processes; tell whether all are gone."""
+        """Remove it with all groups below it, waiting for their processes; return whether all are gone."""
         end = time.monotonic() + _END_SECONDS
         while not self._remove_once():
             if time.monotonic() > end:
@@ -139,9 +139,9 @@ def make_group(name: str, mounts: str, own: str) -> ControlGroup:
 
 
 def make_tracker(name: str, mounts: str, own: str) -> Path | None:
-    """Make a group that limits nothing, or find it again: by it what was started together is found together.
+    """Make a group without limits, or find it again: it identifies all processes that were started in it.
 
-    Arguments as `make_group`. None where no group can be made; processes other than root's cannot leave one.
+    Arguments as `make_group`. None where no group can be made; only root's processes can leave one.
     """
     for controller in ("", "freezer", "pids"):
         nearest = _own_folder(controller, mounts, own)
@@ -156,7 +156,7 @@ def make_tracker(name: str, mounts: str, own: str) -> Path | None:
 
 
 def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:
-    """A group below the nearest one above this process whose children may have limits."""
+    """A group below the nearest one above this process that may set limits for its children."""
     nearest = _own_folder("", mounts, own)
     lacking = "the controllers cpu and memory are mounted neither as cgroup v1 nor in cgroup v2"
     if nearest is None:
@@ -175,7 +175,7 @@ def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:
 
 
 def _own_folder(controller: str, mounts: str, own: str) -> Path | None:
-    """Where this process's group of a version 1 controller is seen; of version 2 for an empty name."""
+    """Folder of this process's group of a version 1 controller; of version 2 for an empty name."""
     path = next((group for names, group in _groups(own) if controller in names.split(",")), None)
     for root, point, kind, options in _mounts(mounts):
         if path is not None and kind == ("cgroup" if controller else "cgroup2"):
@@ -194,7 +194,7 @@ def _groups(own: str) -> Iterator[tuple[str, str]]:
 
 
 def _mounts(text: str) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Yield root, mount point, type and options of what is mounted; see proc(5)."""
+    """Yield root, mount point, type and options of each mount; see proc(5)."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(), after.split()[:3]

@@ -26,7 +26,7 @@ _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 def main(arguments: list[str]) -> None:
-    """Enter, give up root where another user is named, and execute."""
+    """Enter, drop root where another user is named, and execute."""
     namespace, user, executable, *rest = arguments
     files, argv = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
     try:

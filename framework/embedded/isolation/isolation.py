@@ -1,7 +1,7 @@
-"""One run's isolation as a whole: everything made, or nothing; removed at the end, or by who comes next.
+"""One run's isolation as a whole: everything made, or nothing; removed at the end, or by the next run.
 
-Each run has an id and a record under /run that names its process. A record whose process is gone is that of a
-run that was killed: whatever carries its id is removed, by the next one that starts.
+Each run has an id and a record under /run that names its process. A record of a dead process belongs to a run
+that was killed: the next run that starts removes everything that carries its id.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ CARD_MBIT = 40.0
 
 
 class IsolationError(Exception):
-    """VMs cannot be isolated here; the text says what is missing."""
+    """VMs cannot be isolated here; the text names the missing part."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IsolationOptions:
-    """How big the VMs really are."""
+    """Actual size of the VMs."""
 
     scale: float | None = None
     """Cores of this machine for each cpu of a VM; None: all its cores for all cpus, at most one for each."""
@@ -48,8 +48,8 @@ class IsolationOptions:
 class Isolation:
     """The VMs of these agents, from `with` to its end.
 
-    Who opens it again under the same `name` finds the same addresses, as long as nobody else has taken them.
-    Memory is not scaled: the heaps of executors are as big as they are, so a VM's limit is its size.
+    Opening it again under the same `name` yields the same addresses, unless another run has taken them.
+    Memory is not scaled: the heaps of executors keep their real size, so a VM's limit is its size.
     """
 
     def __init__(self, agents: Sequence[AgentSpec], options: IsolationOptions, name: str) -> None:
@@ -89,11 +89,11 @@ class Isolation:
         self.close()
 
     def close(self) -> None:
-        """Kill what runs in the VMs, and remove them."""
+        """Kill the processes in the VMs, and remove the VMs."""
         _remove(self.id)
 
     def summary(self) -> str:
-        """Say what the VMs are."""
+        """Description of the VMs."""
         options = self.options
         text = f"{options.scale:.3g} cores a cpu, {options.bandwidth_mbit:.3g} Mbit/s between VMs"
         delay = f", {options.delay_ms:g} ms delay" if options.delay_ms else ""
@@ -125,7 +125,7 @@ class Isolation:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove what runs that were killed have left on this machine; their ids."""
+    """Remove everything that killed runs left on this machine; return their ids."""
     dead = []
     for path in RECORDS.glob("*.json") if RECORDS.is_dir() else ():
         process = _read(path).get("process")

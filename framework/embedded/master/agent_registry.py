@@ -13,7 +13,7 @@ Executors = dict[tuple[str, str], Amount]
 
 
 class Agents:
-    """Keeps a state's agents; agents call it as they would send messages to the master."""
+    """A state's agents; agents call it as they would send messages to the master."""
 
     def __init__(self, state: MasterState, offers: MasterOffers, tasks: EmbeddedTasks) -> None:
         self._state = state
@@ -47,7 +47,7 @@ class Agents:
         self._offers.allocate_soon()
 
     def unregister(self, agent_id: str) -> None:
-        """Remove an agent that says goodbye; its tasks are lost."""
+        """Remove an agent that unregisters; its tasks are lost."""
         agent = self._state.agents.get(agent_id)
         if agent is not None:
             reason = f"Agent {agent.spec.name} removed: the agent unregistered"
@@ -73,7 +73,7 @@ class Agents:
                 self._drop_executor(agent, key)
 
     def executor_exited(self, agent_id: str, framework_id: str, executor_id: str, wait_status: int) -> None:
-        """Take an executor's end and tell its framework."""
+        """Record an executor's end and notify its framework."""
         agent = self._state.agents.get(agent_id)
         framework = self._state.frameworks.get(framework_id)
         if agent is None:
@@ -85,7 +85,7 @@ class Agents:
     # the master's own doing
 
     def ping_all(self) -> None:
-        """Ping every agent; one that has not answered often enough becomes unreachable."""
+        """Ping every agent; mark one as unreachable after too many missing answers."""
         for agent in list(self._state.agents.values()):
             agent.missed_pings = 0 if agent.link.ping() else agent.missed_pings + 1
             if agent.missed_pings >= self._state.options.max_agent_ping_timeouts:
@@ -128,7 +128,7 @@ class Agents:
         return agent
 
     def _reconnect(self, agent: AgentRecord, reports: list[TaskReport], executors: Executors) -> None:
-        """Take back an agent that was not yet given up; what it no longer has is lost."""
+        """Reconnect an agent before its removal; mark the tasks that it no longer has as lost."""
         agent.connected, agent.missed_pings, agent.reregistered_at = True, 0, time.time()
         kept = {(report.framework_id, report.task["task_id"]["value"]) for report in reports}
         for framework, task in self._state.tasks_of(agent.id):
@@ -140,7 +140,7 @@ class Agents:
             self._drop_executor(agent, key)
 
     def _restore(self, agent: AgentRecord, report: TaskReport, told: str) -> None:
-        """Take one task of a returning agent back, and tell its framework that it runs."""
+        """Restore one task of a returning agent, and notify its framework that it runs."""
         framework = self._state.frameworks.get(report.framework_id)
         if framework is None:
             if report.framework_id in self._state.removed_ids:

@@ -1,6 +1,6 @@
-"""Who is offered what: dominant-resource fairness over roles, then frameworks; whole agents at a time.
+"""Allocation of offers: dominant-resource fairness over roles, then frameworks; whole agents at a time.
 
-Pure: nothing is changed, nothing is asked but its arguments.
+Pure: it changes nothing and reads only its arguments.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class Grant:
 
 
 def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now: float) -> list[Grant]:
-    """What to offer to whom; `now` (loop time) decides which refusals still hold."""
+    """Grants to frameworks; `now` (loop time) determines the refusals that still hold."""
     candidates = [
         (role, framework)
         for framework in frameworks
@@ -68,7 +68,7 @@ def _refused(framework: Framework, role: str, agent_id: str, amount: Amount, now
 
 
 class _Shares:
-    """Dominant shares of roles and of frameworks within roles, kept up to date during one allocation."""
+    """Dominant shares of roles and of frameworks within roles, updated during one allocation."""
 
     def __init__(self, candidates: list[tuple[str, Framework]], cluster: Amount) -> None:
         self._candidates = candidates

@@ -1,6 +1,6 @@
 """Calls of the v1 scheduler API as frozen values: parsed, validated, refused in a master's own words.
 
-What a call does is the master's business; how it came in is the HTTP server's.
+The master executes calls; the HTTP server receives them.
 """
 
 import base64
@@ -34,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class FrameworkInfo:
-    """What a framework says about itself; the roles are those that take effect."""
+    """A framework's description of itself; the roles are those that take effect."""
 
     message: Json
     user: str
@@ -117,7 +117,7 @@ def framework_info(message: Json) -> FrameworkInfo:
 
 
 def framework_problem(message: Json) -> str | None:
-    """What a master answers with an ERROR event to such a `FrameworkInfo`, or None when it is good."""
+    """A master's ERROR message for such a `FrameworkInfo`, or None when it is valid."""
     multi_role = any(entry.get("type") == "MULTI_ROLE" for entry in message.get("capabilities", []))
     if multi_role and "role" in message:
         return "'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable"
@@ -141,7 +141,7 @@ def framework_problem(message: Json) -> str | None:
 
 
 def _has_empty_quantities(filters: object) -> bool:
-    """Whether offer filters, which are not looked at otherwise, ask some role for nothing at all."""
+    """Whether offer filters, which are ignored otherwise, request an empty amount for some role."""
     for each in filters.values() if isinstance(filters, dict) else ():
         least = each.get("min_allocatable_resources") if isinstance(each, dict) else None
         entries = least.get("quantities") if isinstance(least, dict) else None

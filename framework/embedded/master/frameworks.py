@@ -14,7 +14,7 @@ _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 
 
 class Frameworks:
-    """Keeps a state's frameworks and their streams."""
+    """A state's frameworks and their streams."""
 
     def __init__(self, state: MasterState, offers: MasterOffers, tasks: EmbeddedTasks) -> None:
         self._state = state
@@ -88,7 +88,7 @@ class Frameworks:
         self._offers.revive()
 
     def update(self, framework: Framework, body: Json) -> str | None:
-        """Change what a framework says of itself; return why it may not, or None when it is done."""
+        """Change a framework's description; return the reason if that is refused, or None when it is done."""
         message = body["framework_info"]
         if (problem := framework_problem(message)) is not None:
             return f"Supplied FrameworkInfo is not valid: {problem}"

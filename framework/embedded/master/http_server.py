@@ -1,7 +1,6 @@
 """HTTP/1.1 as a master speaks it: requests in, answers out, RecordIO event streams, one record per chunk.
 
-Which path answers what is not decided here; a handler is given, and called in the order of a connection's
-requests.
+Paths are not routed here; the given handler is called in the order of a connection's requests.
 """
 
 import asyncio
@@ -67,7 +66,7 @@ def encode(value: object) -> bytes:
 
 
 class EventStream:
-    """The open answer to a SUBSCRIBE; its owner sends events and is told once when the client has gone."""
+    """The open answer to a SUBSCRIBE; its owner sends events and is notified once the client has gone."""
 
     def __init__(self, connection: "MasterConnection", identity: str) -> None:
         self.id = identity
@@ -94,7 +93,7 @@ class EventStream:
             self._connection.abort()
 
     def lost(self) -> None:
-        """Note that the connection has gone, and tell the owner."""
+        """Record that the connection has gone, and notify the owner."""
         if self._connection is not None:
             self._connection = None
             if self.on_gone is not None:
@@ -128,7 +127,7 @@ class MasterConnection(asyncio.Protocol):
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Tell the open stream."""
+        """Notify the open stream."""
         self._connections.discard(self)
         self._transport = None
         stream, self._stream = self._stream, None
@@ -216,7 +215,7 @@ class MasterConnection(asyncio.Protocol):
             self.abort()
 
     def abort(self) -> None:
-        """Break the connection without sending what is buffered."""
+        """Break the connection and discard the buffered output."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -1,4 +1,4 @@
-"""What a master checks before it launches: the offers named, then each task. Pure; texts are Mesos' own."""
+"""A master's checks before it launches: the offers named, then each task. Pure; texts are Mesos' own."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ _LONGEST_ID = 255
 
 
 def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, OutstandingOffer]) -> str | None:
-    """Why these ids cannot be accepted together; `offers` are the framework's outstanding ones."""
+    """Reason why these ids cannot be accepted together; `offers` are the framework's outstanding ones."""
     if not offer_ids:
         return "No offers specified"
     for index, offer_id in enumerate(offer_ids):
@@ -33,7 +33,7 @@ def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, OutstandingOff
 def task_problem(
     task: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
-    """Why a task cannot be launched from what remains of an offer; None when it can."""
+    """Reason why a task cannot be launched from the rest of an offer; None when it can."""
     own = _task_problem(task, framework, agent)
     if own is not None:
         return own
@@ -52,7 +52,7 @@ def task_problem(
 def group_problem(
     group: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
-    """Why a task group cannot be launched from what remains of an offer."""
+    """Reason why a task group cannot be launched from the rest of an offer; None when it can."""
     executor, tasks = group["executor"], group["task_group"].get("tasks", [])
     if "framework_id" not in executor:
         return "'ExecutorInfo.framework_id' must be set"
@@ -76,7 +76,7 @@ def group_problem(
 
 
 def new_executor_resources(executor: Json, framework: Framework, agent: AgentRecord) -> list[Json]:
-    """What an executor takes in addition: nothing when it runs on the agent already."""
+    """Additional resources of an executor: none when it runs on the agent already."""
     key = (framework.id, executor["executor_id"]["value"])
     return [] if key in agent.executors else list(executor.get("resources", []))
 
@@ -111,7 +111,7 @@ def _resources_problem(items: list[Json]) -> str | None:
 
 
 def _command_problem(whose: str, command: Json | None) -> str | None:
-    """Why a command's environment is none."""
+    """Reason why a command's environment is invalid."""
     for variable in (command or {}).get("environment", {}).get("variables", []):
         kind = variable.get("type", "VALUE")
         wanted, other = ("secret", "value") if kind == "SECRET" else ("value", "secret")
@@ -126,7 +126,7 @@ def _command_problem(whose: str, command: Json | None) -> str | None:
 
 
 def _check_problem(what: str, message_name: str, check: Json | None) -> str | None:
-    """Why a check or health check is none: it has to have what its type names."""
+    """Reason why a check or health check is invalid: it must have the field that its type names."""
     if check is None:
         return None
     kind = check.get("type")
@@ -138,7 +138,7 @@ def _check_problem(what: str, message_name: str, check: Json | None) -> str | No
 
 
 def id_problem(identity: str) -> str | None:
-    """Why a text cannot be the id of a task or an executor."""
+    """Reason why a text cannot be the id of a task or an executor."""
     if not identity:
         return "ID must not be empty"
     if len(identity) > _LONGEST_ID:

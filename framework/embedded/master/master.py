@@ -82,7 +82,7 @@ class Master:
         return framework
 
     def receive(self, framework: Framework, call: Call) -> None:
-        """Handle a call other than SUBSCRIBE; calls about what is not embedded here do nothing."""
+        """Handle a call other than SUBSCRIBE; calls for unsupported features do nothing."""
         self.state.count(f"master/messages_{call.type.lower()}")
         body = call.body
         match call.type:

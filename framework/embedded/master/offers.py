@@ -9,7 +9,7 @@ from framework.embedded.resource_messages import Amount, to_json
 
 
 class MasterOffers:
-    """Keeps a state's offers; the only place that makes or removes one."""
+    """A state's offers; the only code that makes or removes one."""
 
     def __init__(self, state: MasterState) -> None:
         self._state = state
@@ -17,13 +17,13 @@ class MasterOffers:
         self._all = False
 
     def allocate_soon(self) -> None:
-        """Run the allocator once what is being handled now is done."""
+        """Run the allocator after the current event."""
         if not self._scheduled:
             self._scheduled = True
             self._state.loop.call_soon(self.allocate)
 
     def allocate(self) -> None:
-        """Run the allocator and send what it grants, one OFFERS event per framework."""
+        """Run the allocator and send its grants, one OFFERS event per framework."""
         self._scheduled = False
         state = self._state
         now = state.loop.time()
@@ -40,7 +40,7 @@ class MasterOffers:
             state.frameworks[framework_id].send(offers_event(offers))
 
     def offer_at(self, agent: AgentRecord, phase: float, period: float) -> None:
-        """From now on offer an agent only once in a period (s), so long after its beginning."""
+        """Offer an agent only once in a period (s) from now on, first after `phase` seconds."""
         agent.offer_period, agent.next_offer = period, self._state.loop.time() + phase
         self._state.loop.call_later(phase, self.allocate)
 
@@ -79,18 +79,18 @@ class MasterOffers:
         )
 
     def take_all(self, offers: Iterable[OutstandingOffer]) -> None:
-        """Remove offers and give their resources back to their agents; nobody is told."""
+        """Remove offers and return their resources to their agents, without notice to frameworks."""
         for offer in list(offers):
             self._remove(offer)
             self.give_back(offer.agent_id, offer.resources)
 
     def use(self, offers: Iterable[OutstandingOffer]) -> None:
-        """Remove offers whose resources are still allocated: the caller gives back what it does not need."""
+        """Remove offers, but leave their resources allocated: the caller releases the unneeded ones."""
         for offer in offers:
             self._remove(offer)
 
     def rescind(self, offers: Iterable[OutstandingOffer]) -> None:
-        """Take offers away from their frameworks and tell them."""
+        """Rescind offers, and notify their frameworks."""
         for offer in list(offers):
             self.take_all([offer])
             self._state.frameworks[offer.framework_id].send(rescind_event(offer.id))
@@ -102,7 +102,7 @@ class MasterOffers:
             agent.allocated = agent.allocated - resources
 
     def refuse(self, framework: Framework, offer: OutstandingOffer, resources: Amount, filters: Json) -> None:
-        """Give unused resources back and remember for how long the framework does not want them."""
+        """Release unused resources and record the time for which the framework does not want them."""
         self.give_back(offer.agent_id, resources)
         seconds = filters.get("refuse_seconds", self._state.options.default_refuse)
         if seconds < 0 or seconds != seconds:
@@ -140,7 +140,7 @@ class MasterOffers:
 
 
 def agent_url(agent: AgentRecord) -> Json:
-    """Where an agent says it can be reached."""
+    """An agent's own address."""
     address = {"hostname": agent.spec.name, "ip": agent.spec.address, "port": AGENT_PORT}
     return {"scheme": "http", "address": address, "path": "/slave(1)"}
 

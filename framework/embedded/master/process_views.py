@@ -35,14 +35,14 @@ _NOT_FOUND = "404 Not Found."
 
 
 class LogLevel:
-    """How much is logged: 0, but for as long as somebody asked for more. Nothing here logs any of it."""
+    """Log level: 0, except for as long as a client requested more. Nothing here writes such a log."""
 
     def __init__(self) -> None:
         self._level = 0
         self._until = 0.0
 
     def handle(self, query: dict[str, str], now: float) -> Response:
-        """Tell the level, or set it for a while; `now` in seconds."""
+        """Return the level, or set it for a while; `now` in seconds."""
         level, duration = query.get("level"), query.get("duration")
         if level is None and duration is None:
             return text_response(200, f"{self._level if now < self._until else 0}\n")

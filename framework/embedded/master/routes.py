@@ -1,4 +1,4 @@
-"""Which path of the master answers what: the scheduler API, the operator API, the read-only endpoints.
+"""Routes of the master: the scheduler API, the operator API, the read-only endpoints.
 
 A path belongs to the longest route that it starts with, as in a real master; most are also there under
 `/master`.
@@ -68,7 +68,7 @@ _ROUTES |= {_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", *_OPEN, *
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask, and for what."""
+    """Permissions of clients."""
 
     guard: RequestGuard
     credentials: Mapping[str, str] | None = field(default=None, repr=False)
@@ -88,7 +88,7 @@ class Routes:
         self._log_level = process_views.LogLevel()
 
     def handle(self, request: Request) -> Response | None:
-        """Answer a request; None when it became an event stream."""
+        """Answer a request; return None when it became an event stream."""
         denial = self._access.guard.denial(request.method, request.headers)
         if denial is not None:
             return text_response(denial.status, denial.detail)
@@ -201,7 +201,7 @@ def _not_posted(request: Request) -> Response | None:
 
 
 def _posted(request: Request, route: str, master: Master) -> Response:
-    """What operators asked for before there was an API for it."""
+    """Answer the operators' requests that predate the operator API."""
     if (refused := _not_posted(request)) is not None:
         return refused
     if route != _TEARDOWN:

@@ -1,4 +1,4 @@
-"""What the master remembers: frameworks, agents, offers, tasks. State only; what changes it is elsewhere."""
+"""The master's state: frameworks, agents, offers, tasks. State only; other modules change it."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ VERSION = "1.12.0"
 
 
 class SubscriptionStream(Protocol):
-    """Where events of one subscription go."""
+    """Receiver of the events of one subscription."""
 
     @property
     def id(self) -> str:
@@ -35,11 +35,11 @@ class SubscriptionStream(Protocol):
 
 
 class AgentLink(Protocol):
-    """What the master tells an agent; a message to an agent that is away is lost."""
+    """Messages of the master to an agent; a message to an agent that is away is lost."""
 
     @property
     def spec(self) -> AgentSpec:
-        """What the agent is."""
+        """The agent's specification."""
 
     def ping(self) -> bool:
         """Whether the agent answers."""
@@ -133,7 +133,7 @@ class Framework:
 
     @property
     def partition_aware(self) -> bool:
-        """Whether it is told of unreachable, dropped and gone tasks as such."""
+        """Whether it receives unreachable, dropped and gone tasks as such."""
         return "PARTITION_AWARE" in self.info.capabilities
 
     @property
@@ -170,7 +170,7 @@ class AgentRecord:
 
     @property
     def spec(self) -> AgentSpec:
-        """What the agent is."""
+        """The agent's specification."""
         return self.link.spec
 
     @property
@@ -180,7 +180,7 @@ class AgentRecord:
 
     @property
     def available(self) -> Amount:
-        """What is neither offered nor used."""
+        """Resources that are neither offered nor used."""
         return self.total - self.allocated
 
 

@@ -1,4 +1,4 @@
-"""A master's state as its read-only endpoints tell it: `/state`, `/slaves`, `/metrics/snapshot`, ... Pure."""
+"""A master's state in its read-only endpoints: `/state`, `/slaves`, `/metrics/snapshot`, ... Pure."""
 
 import time
 from collections import Counter
@@ -218,13 +218,13 @@ def all_frameworks(state: MasterState) -> Iterator[Framework]:
 
 
 def used_on(state: MasterState, agent: AgentRecord) -> Amount:
-    """What tasks and executors take of an agent."""
+    """Resources that tasks and executors take of an agent."""
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     return agent.allocated - offered
 
 
 def _used_by_role(state: MasterState, agent: AgentRecord) -> list[Json]:
-    """What tasks take of an agent, each role's share by itself."""
+    """Resources that tasks take of an agent, each role's share by itself."""
     shares: dict[str, Amount] = {}
     for _, task in state.tasks_of(agent.id):
         if not task.released:
@@ -233,12 +233,12 @@ def _used_by_role(state: MasterState, agent: AgentRecord) -> list[Json]:
 
 
 def used_by(framework: Framework) -> Amount:
-    """What a framework's tasks take."""
+    """Resources that a framework's tasks take."""
     return total(task.resources for task in framework.tasks.values() if not task.released)
 
 
 def offered_to(framework: Framework) -> Amount:
-    """What is offered to a framework."""
+    """Resources that are offered to a framework."""
     return total(offer.resources for offer in framework.offers.values())
 
 

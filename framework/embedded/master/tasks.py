@@ -17,7 +17,7 @@ _NANO = 1e9
 
 
 class EmbeddedTasks:
-    """Keeps the tasks of a state's frameworks; the only place that adds, changes or removes one."""
+    """The tasks of a state's frameworks; the only code that adds, changes or removes one."""
 
     def __init__(self, state: MasterState, offers: MasterOffers) -> None:
         self._state = state
@@ -26,7 +26,7 @@ class EmbeddedTasks:
     # calls
 
     def accept(self, framework: Framework, body: Json) -> None:
-        """Launch what an ACCEPT asks for, and take the rest of its offers as refused."""
+        """Launch the tasks of an ACCEPT, and treat the rest of its offers as refused."""
         ids = [entry["value"] for entry in body.get("offer_ids", [])]
         operations = body.get("operations", [])
         problem = offers_problem(ids, framework.offers)
@@ -52,7 +52,7 @@ class EmbeddedTasks:
             agent.link.kill_task(framework.id, task.id, _seconds(body.get("kill_policy", {})))
 
     def reconcile(self, framework: Framework, body: Json) -> None:
-        """Tell the state of the tasks named, or of all that are known when none is."""
+        """Send the states of the named tasks, or of all known ones when none is named."""
         for entry in body.get("tasks", []):
             self._reconcile_one(framework, entry)
         if not body.get("tasks"):
@@ -60,7 +60,7 @@ class EmbeddedTasks:
                 framework.send(update_event(_latest(task)))
 
     def acknowledge(self, framework: Framework, body: Json) -> None:
-        """Pass an acknowledgement on; an ended task whose end is acknowledged is forgotten."""
+        """Pass an acknowledgement on; a task is forgotten once its end is acknowledged."""
         task = framework.tasks.get(body["task_id"]["value"])
         agent = self._state.agents.get(body["agent_id"]["value"])
         if task is not None and task.update_uuid == body["uuid"] and task.update_state in TERMINAL:
@@ -89,14 +89,14 @@ class EmbeddedTasks:
             self.release(task)
 
     def lose(self, framework: Framework, task: TaskState, state: str, **fields: Any) -> None:
-        """Tell a framework that a task is lost with its agent, and forget the task."""
+        """Notify a framework that a task is lost with its agent, and forget the task."""
         self._state.count(f"master/{state.lower()}")
         task.state = state
         self.forget(framework, task)
         framework.send(update_event(master_status(task.id, state, agent_id=task.agent_id, **fields)))
 
     def release(self, task: TaskState) -> None:
-        """Give a task's resources back, once."""
+        """Return a task's resources, once."""
         if not task.released:
             task.released = True
             self._offers.give_back(task.agent_id, task.resources)
@@ -122,7 +122,7 @@ class EmbeddedTasks:
     def _operate(
         self, framework: Framework, offer: OutstandingOffer, operation: Json, remaining: Amount
     ) -> Amount:
-        """Do one operation and return what then remains of the offers."""
+        """Do one operation and return the remaining resources of the offers."""
         kind = operation.get("type")
         if kind == "LAUNCH":
             for task in operation.get("launch", {}).get("task_infos", []):
@@ -169,7 +169,7 @@ class EmbeddedTasks:
     def _add(
         self, framework: Framework, agent: AgentRecord, role: str, info: Json, executor: Json | None
     ) -> Amount:
-        """Record a task, and its executor when that is new; return what both take."""
+        """Record a task, and its executor when that is new; return the resources that both take."""
         extra = EMPTY
         executor_id = ""
         if executor is not None:
@@ -216,7 +216,7 @@ class EmbeddedTasks:
         framework.send(update_event(master_status(task_id, state, **fields)))
 
     def _absent(self, agent_id: str | None) -> tuple[str, str]:
-        """State (for those who are partition-aware) and message for a task that is not known."""
+        """State (for partition-aware frameworks) and message for an unknown task."""
         if agent_id in self._state.agents:
             return "TASK_GONE", "Reconciliation: Task is unknown to the agent"
         if agent_id in self._state.unreachable:

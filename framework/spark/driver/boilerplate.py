@@ -1,6 +1,6 @@
-"""Lines that programs print whatever becomes of them: banners, usage, hints, progress.
+"""Lines that programs print regardless of their result: banners, usage, hints, progress.
 
-Which of the other lines says why a driver failed is in `last_error.py`.
+`last_error.py` picks the line among the others that explains a driver's failure.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Drivers on this host: starts them, finds them again after a restart of the daemon, ends them.
 
-A driver has a folder to run in, and records, in a folder that is none of the job's. Its supervisor (see
-`supervisor`) keeps both through the daemon's death; what a later daemon knows of the driver, it reads from
-the records. Where jobs run as the daemon's own user they can write there all the same: so records are read as
-something that anybody may have put there, and nonsense in them is the end of this driver and nothing else.
+A driver has a folder to run in, and records, in a folder that does not belong to the job. Its supervisor
+(see `supervisor`) keeps both alive through the daemon's death; a later daemon learns about the driver from
+the records. Where jobs run as the daemon's own user they can write there all the same: so records are
+treated as untrusted input, and invalid ones end this driver and nothing else.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ class TooLateError(HostError):
 
 @dataclass(frozen=True, slots=True)
 class DriverStatus:
-    """How a driver on this host is doing."""
+    """State of a driver on this host."""
 
     state: Literal["absent", "running", "ended", "lost", "unclear"]
     """absent: never started under these records; lost: its supervisor is gone and nobody knows how it ended;
@@ -65,7 +65,7 @@ class DriverStatus:
 
 @dataclass(frozen=True, slots=True)
 class DriverPlace:
-    """Where a driver is on this host: `folder` is the job's own, `records` is not for jobs to see."""
+    """Folders of a driver on this host: `folder` is the job's own, `records` is not for jobs to see."""
 
     folder: Path
     records: Path
@@ -79,7 +79,7 @@ class DriverPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """What `process.json` says."""
+    """Contents of `process.json`."""
 
     supervisor: Process | None
     driver: Process | None
@@ -134,7 +134,7 @@ def _run_supervisor(
     grace_seconds: float,
     before: Callable[[], float],
 ) -> str:
-    """Let a supervisor start the driver; what it says is nothing when all is well."""
+    """Start a supervisor, which starts the driver; return its error, or an empty text when all is well."""
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
     folder, user = str(place.folder.absolute()), place.user
     whose = {} if user is None else {"HOME": folder, "USER": user.name, "LOGNAME": user.name}
@@ -170,7 +170,7 @@ def _started(program: list[str], environment: Mapping[str, str]) -> "subprocess.
 
 
 def _await_ready(process: "subprocess.Popen[bytes]") -> str:
-    """Wait until a supervisor can be told what to start; what it says when it never can."""
+    """Wait until a supervisor accepts commands; return its error when it fails, else an empty text."""
     out = process.stdout.fileno() if process.stdout else -1
     said, deadline, poll = b"", time.monotonic() + _PATIENCE, select.poll()
     poll.register(out, select.POLLIN)
@@ -188,7 +188,7 @@ def _await_ready(process: "subprocess.Popen[bytes]") -> str:
 
 
 def driver_status(records: Path) -> DriverStatus:
-    """How the driver with these records is doing. Costs a few reads of small files.
+    """State of the driver with these records. Costs a few reads of small files.
 
     OSError when the records cannot be read now.
     """
@@ -206,8 +206,8 @@ def driver_status(records: Path) -> DriverStatus:
 def stop_driver(records: Path) -> None:
     """Ask the driver with these records to end and return at once; it is killed after the grace period.
 
-    A driver that lost its supervisor is killed at once. One whose records are not what was written there is
-    found by its supervisor. One that is absent or has ended is left alone.
+    A driver that lost its supervisor is killed at once. One with altered records is found by its supervisor.
+    One that is absent or has ended is left alone.
     """
     try:
         processes = _processes(records)
@@ -229,7 +229,7 @@ def stop_driver(records: Path) -> None:
 
 
 def _ended(records: Path) -> DriverStatus | None:
-    """How it ended, as its supervisor wrote it down; None when there is no such record."""
+    """Recorded end of the driver, as its supervisor wrote it; None when there is no such record."""
     text = _read(records, supervisor.EXIT_CODE_FILE)
     if text is None:
         return None
@@ -241,7 +241,7 @@ def _ended(records: Path) -> DriverStatus | None:
 
 
 def _processes(records: Path) -> _Records | None:
-    """Who runs; None when nobody ever did. ValueError when that is not what was written."""
+    """Recorded processes; None when there never were any. ValueError when the record is invalid."""
     text = _read(records, supervisor.PROCESS_FILE)
     if text is None:
         return None
@@ -286,7 +286,7 @@ def _group_is_ours(leader: Process) -> bool:
 
 
 def _is_supervisor(process: Process | None, records: Path) -> bool:
-    """Whether this process lives and is what runs in the records' folder, as nothing of a job does."""
+    """Whether this process lives and works in the records' folder, which no process of a job does."""
     if process is None or identity(int(process["pid"])) != process:
         return False
     return _works_in(int(process["pid"]), records)

@@ -59,5 +59,5 @@ def meaning_of(code: int) -> str:
 
 
 def exit_words(code: int) -> str:
-    """The code and what it means."""
+    """The code and its meaning."""
     return f"{code}{meaning_of(code)}"

@@ -1,6 +1,6 @@
-"""Why a driver failed, in the one line of all that it printed that says so. Text in, text out.
+"""Reason for a driver's failure, as the best line of its output. Text in, text out.
 
-Whoever wrote the job wrote what is read here: it is looked at once, line by line, and steers nothing.
+The job's author controls this text: it is read once, line by line, and steers nothing.
 """
 
 import re
@@ -44,19 +44,19 @@ _OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
 
 
 class LastWords(NamedTuple):
-    """A line that a driver printed, empty when there is none; an `error`, or only what was printed last."""
+    """A line that a driver printed, empty when there is none; an `error`, or only the last output."""
 
     text: str
     error: bool
 
 
 def last_words(stderr: bytes, stdout: bytes) -> LastWords:
-    """The line that says best why a driver failed, in the last `TAIL` bytes of what it printed.
+    """The line that best explains a driver's failure, in the last `TAIL` bytes of its output.
 
-    That is the end of the last Python traceback (Spark prints what a Python driver complains of to stdout);
-    where that only tells of Java, or there is none, the last exception of Java, or what caused it; else what
-    a JVM or an interpreter said when it crashed; else the last line that calls itself an error; else, as no
-    error, the last line that is neither a log entry below ERROR nor boilerplate.
+    That is the end of the last Python traceback (Spark prints a Python driver's errors to stdout); where
+    that only tells of Java, or there is none, the last exception of Java, or its cause; else the message of
+    a JVM or an interpreter that crashed; else the last line that calls itself an error; else, as no error,
+    the last line that is neither a log entry below ERROR nor boilerplate.
     """
     complaints, output = meaningful(_lines(stderr)), meaningful(_lines(stdout))
     for found in (
@@ -103,7 +103,7 @@ def _with_end(first: str, after: Sequence[str]) -> str:
 
 
 def _crash(lines: Sequence[str]) -> str | None:
-    """What a JVM or a Python that crashed says of it."""
+    """Message of a JVM or a Python that crashed."""
     for number, line in enumerate(lines):
         if not (found := _CRASH.match(line)):
             continue

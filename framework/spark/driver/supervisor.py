@@ -113,7 +113,7 @@ def _register(groups: list[str]) -> None:
 
 
 def _hold(address: str, port: int) -> socket.socket:
-    """Bind a port that the driver will listen on: nobody else gets it then, and the driver does."""
+    """Bind a port that the driver will listen on: no other process gets it then, and the driver does."""
     holder = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     # Linux lets two sockets that both say so have one address, as long as one of them does not listen.
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,7 +126,7 @@ def _hold(address: str, port: int) -> socket.socket:
 
 
 def _spawn(task: Mapping[str, Any]) -> int:
-    """Start the command; what goes wrong on the way to it is raised here."""
+    """Start the command; errors on the way to it are raised here."""
     heard, told = os.pipe()
     pid = os.fork()
     if not pid:
@@ -179,7 +179,7 @@ def _take_part(user: list[int] | None) -> None:
 
 
 def _close_streams() -> None:
-    """Let go of the caller's streams, by which the caller learns that the driver is started."""
+    """Close the caller's streams, by which the caller learns that the driver is started."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
@@ -209,7 +209,7 @@ def _see_through(pid: int, grace_seconds: float) -> int:
 
 
 def _reap_orphans(driver: int) -> None:
-    """Let those go that were adopted here and have ended; the driver itself is seen to elsewhere."""
+    """Reap the adopted processes that have ended; the driver itself is reaped elsewhere."""
     while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != driver:
         os.waitpid(ended.si_pid, 0)
 
@@ -220,7 +220,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 
 def _kill_the_rest(groups: list[str]) -> None:
-    """Kill what left the driver's process group: all in its control groups, and all that was adopted here."""
+    """Kill processes that left the driver's group: all in its control groups and all adopted here."""
     deadline = time.monotonic() + _KILLING
     while time.monotonic() < deadline:
         left = {pid for group in groups for pid in _kill_group(Path(group))} | set(below(os.getpid()))
@@ -315,7 +315,7 @@ def _write_at_last(name: str, text: str) -> None:
 
 
 def _write(name: str, text: str) -> None:
-    """Write a file in one step and down to the disk: who reads it finds the old text or the new."""
+    """Write a file in one step and down to the disk: a reader finds the old text or the new."""
     draft = Path(f"{name}.{os.getpid()}")
     with draft.open("w") as file:
         file.write(text)

@@ -1,11 +1,11 @@
-"""What the web pages of a driver ask for: a key of the job's own, which its executors and the daemon have.
+"""Key that a driver's web pages require: the job's own, known to its executors and the daemon.
 
 Spark has no filter that asks for a secret, so drivers bring one of ours, `KeyFilter`. It stands before
 Spark's UI, and before the page of the standalone master inside the driver, which is on a port of its own
 choice. A client certificate would do for the first alone, and executors, which learn their application's id
 there, would need a client for TLS on every agent.
 
-Who has the key may also have the driver give up executors of its own job, see `KeyFilter.java`.
+The key also allows requests that make the driver release executors of its own job, see `KeyFilter.java`.
 """
 
 import hmac
@@ -22,7 +22,7 @@ _CLASS_PATH = "stoker-ui"
 
 @dataclass(frozen=True, slots=True)
 class DriverUi:
-    """Where a driver's UI is, and what it asks for."""
+    """Address of a driver's UI, and the key that it requires."""
 
     host: str
     port: int
@@ -36,17 +36,17 @@ class DriverUi:
 
 
 def ui_key(secret: str) -> str:
-    """The key to the UI of the job with this secret; it tells nothing of the secret itself."""
+    """The key to the UI of the job with this secret; it reveals nothing about the secret itself."""
     return hmac.digest(secret.encode(), b"the driver's UI", "sha256").hex()
 
 
 def job_tag(secret: str) -> str:
-    """What tells the application of the job with this secret from those of others."""
+    """Tag that distinguishes the application of the job with this secret from those of others."""
     return hmac.digest(secret.encode(), b"the application's id", "sha256").hex()[:8]
 
 
 def ui_properties(secret: str, class_path: str) -> dict[str, str]:
-    """The settings of a driver whose UI asks for its key; `class_path` is the application's, or empty.
+    """Settings of a driver with a UI that requires its key; `class_path` is the application's, or empty.
 
     Spark shows the key nowhere: its name has a `secret` in it.
     """

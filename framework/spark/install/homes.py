@@ -1,6 +1,6 @@
-"""Which Sparks are served, and where each is: on this host for drivers here, and on the agents.
+"""Spark versions that are served, and the home of each: on this host for drivers here, and on the agents.
 
-What a process does with a home is in `launch`. Nothing is fetched here.
+`launch` builds the processes that use a home. Nothing is fetched here.
 """
 
 import math
@@ -28,7 +28,7 @@ _LOOK_AGAIN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SparkHome:
-    """Where Spark, Java and Python are on the machine that runs a process.
+    """Paths of Spark, Java and Python on the machine that runs a process.
 
     A relative `home` or `java_home` is meant from the folder in which the process runs (for Mesos, the
     sandbox), so that `uris` can bring them there.
@@ -70,23 +70,23 @@ def version_in(home: Path) -> str | None:
 
 
 def fetched_folder() -> Path:
-    """Where Sparks are fetched to, unless a config names another folder."""
+    """Folder for fetched Spark versions, unless a config names another folder."""
     return Path(sys.prefix, "share/stoker/spark")
 
 
 def python_path(home: Path) -> list[str]:
-    """What a Python that imports pyspark by itself needs in `sys.path`."""
+    """Entries of `sys.path` for a Python that imports pyspark by itself."""
     return [str(home / "python"), *map(str, (home / "python/lib").glob("py4j-*-src.zip"))]
 
 
 def connect_path(home: Path) -> list[str]:
-    """What a Python needs in `sys.path` to be a client of Spark Connect; empty where it was not fetched."""
+    """Entries of `sys.path` for a client of Spark Connect; empty where it was not fetched."""
     client = home.parent / "connect"
     return [*python_path(home), str(client)] if client.is_dir() else []
 
 
 class SparkHomes:
-    """The Sparks that a config serves, by name. What is fetched meanwhile is served from then on."""
+    """Spark versions that a config serves, by name. Versions fetched meanwhile are served from then on."""
 
     def __init__(self, config: Spark, environ: Mapping[str, str]) -> None:
         self._config = config
@@ -122,9 +122,9 @@ class SparkHomes:
         return ", ".join(names) or "none"
 
     def named(self, name: str | None) -> str:
-        """The name, or the default one's; ValueError says what is served when it is not.
+        """The name, or the default one's; ValueError lists the served names when it is not served.
 
-        An empty name is of a job of a daemon that knew but one Spark.
+        An empty name belongs to a job of a daemon that knew but one Spark.
         """
         if name == "":
             name = FORMERLY if self._serves(FORMERLY) else None
@@ -149,7 +149,7 @@ class SparkHomes:
     def for_client(self, version: str) -> str:
         """The name of a Spark that suits a client of this full version (4.3.0).
 
-        ValueError says what is served when none does.
+        ValueError lists the served ones when none does.
         """
         names = [name for name in self.names() if line_of(self._there(name).version) == line_of(version)]
         if not names:
@@ -184,7 +184,7 @@ class SparkHomes:
         return SparkHome(version, str(home), self._java(name, home, version, given), python or sys.executable)
 
     def _java(self, name: str, home: Path, version: str, given: SparkVersion) -> str:
-        """What the config says, if it is here; what was fetched with this Spark; else whatever does."""
+        """Java home: the configured one, if it exists; this Spark's fetched one; else any suitable one."""
         if given.java_home and Path(given.java_home).is_dir():
             return given.java_home
         homes = self.fetched()
@@ -209,7 +209,7 @@ class SparkHomes:
         )
 
     def _fetched_like(self, version: str) -> Path | None:
-        """What was fetched of the same line."""
+        """A fetched Spark of the same line."""
         found = self.fetched()
         return next((home for name, home in found.items() if line_of(name) == line_of(version)), None)
 

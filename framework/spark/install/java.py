@@ -20,9 +20,9 @@ def find_java(environ: Mapping[str, str], line: tuple[int, int], carried: Sequen
     """The home (`JAVA_HOME`) of a Java on which a Spark of this major and minor version runs.
 
     Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the homes that are
-    `carried` along with Sparks.
+    `carried` along with Spark versions.
 
-    FileNotFoundError when there is none; the message tells what was found instead.
+    FileNotFoundError when there is none; the message lists the Java versions found instead.
     """
     supported = supported_java(line)
     seen = []
@@ -55,7 +55,7 @@ def java_version(executable: Path) -> int | None:
 
 @lru_cache
 def _ask(executable: str) -> tuple[int | None, str | None]:
-    """The major version and the home that a `java` reports; None for what it does not tell."""
+    """The major version and the home that a `java` reports; None for a value it does not report."""
     try:
         answer = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],

@@ -181,7 +181,7 @@ class Cast:
         return Coverage(IntervalCounts(9, 1, 2))
 
     def policy(self) -> PolicyStatus:
-        """Who decides."""
+        """The acting policy."""
         return self.status
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:

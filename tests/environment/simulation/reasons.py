@@ -40,7 +40,7 @@ class Watched:
     moments: list[Moment] = field(default_factory=list)
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """What the policy decides."""
+        """Return the policy's decision."""
         decision = self.policy.decide(view, queue)
         self.moments.append(Moment(view.at, tuple(queue), decision))
         return decision

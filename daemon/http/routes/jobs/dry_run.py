@@ -1,7 +1,7 @@
-"""The route that tries a submission: why it would be refused, or where, when and at what price it would run.
+"""The route that tries a submission: the reason for a rejection, or the VM, time and price of a run.
 
-Nothing comes of it: what is checked is in `submission/admission.py`, how the queue is played with one job
-more in `what_if/what_if.py`. Here both become an answer, which holds whether or not there is time to play.
+It changes nothing. `submission/admission.py` checks the job; `what_if/what_if.py` plays the queue with one
+job more. The answer holds whether or not there is time to play.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ _MOST_FILES = 200
 
 
 class DryRunQuery(BaseModel):
-    """What is not in the body."""
+    """Parameters beside the body."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -69,7 +69,7 @@ class PlacedBody(Body):
 
 
 class DryRunBody(Body):
-    """What would come of a submission, which is none: the job would be taken."""
+    """Forecast of a submission that was not made: the job would be accepted."""
 
     job: JobBody
     """As it would be, the first of an array, without an id; with how many would be placed before it, the
@@ -97,9 +97,9 @@ def add_dry_run(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def dry_run(
         request: Request, spec: JobSpec, query: Annotated[DryRunQuery, Query()], stoker_login: Login = ""
     ) -> DryRunBody:
-        """Check a job as if it were submitted, and tell what would come of it; nothing is changed by that.
+        """Check a job as if it were submitted, and forecast its run; changes nothing.
 
-        What a submission would be refused for now, this is refused for.
+        A job that a submission would reject is rejected with the same error.
         """
         permit = permit_of(request)
         admitted, submitter = permit.admit(spec, stoker_login)
@@ -152,7 +152,7 @@ def _answer(scheduler: Scheduler, store: Store, jobs: Sequence[Job], permit: Per
 
 
 def _would_not_run(comes_after: Sequence[After], ends: Mapping[str, str]) -> str:
-    """Why it never would, by how what it comes after has ended; `ends` says that of single jobs."""
+    """Why the job would never run: how its predecessors ended (`ends`, for single jobs); empty otherwise."""
     for after in comes_after:
         if after.when == "success":
             ended = [after.ended, *(ends.get(job_id, "") for job_id in after.jobs)]
@@ -163,7 +163,7 @@ def _would_not_run(comes_after: Sequence[After], ends: Mapping[str, str]) -> str
 
 
 def _not_played(job: Job, present: Present, store: Store) -> str:
-    """Why what was played is not what comes of it: what it comes after is not in it."""
+    """Why the forecast would be wrong: predecessors of the job are missing from it; empty otherwise."""
     view = present.view
     there = {request.job.id for request in present.queue}
     there |= {each.job.id for each in view.running if any(vm in view.index for vm in each.vm_ids)}
@@ -186,7 +186,7 @@ def _open(job: Job) -> list[After]:
 
 
 def _held(job: Job) -> str:
-    """What keeps it from waiting for its turn at once; empty where nothing does."""
+    """The reason that the job cannot wait for its turn yet; empty where there is none."""
     if still := _open(job):
         which = " and ".join(map(str, still))
         return f"it comes after {which}, which {'has' if len(still) == 1 else 'have'} not ended"
@@ -199,7 +199,7 @@ def _never(jobs: Sequence[Job], ahead: PolicyAhead) -> str:
 
 
 def _estimate(scheduler: Scheduler, job: Job, present: Present, followed: Sequence[FollowedJobs]) -> Estimate:
-    """What is told of it, as of jobs that wait: seconds since the epoch."""
+    """Estimate for the job, as for waiting jobs: seconds since the epoch."""
     draws = [each.ahead for each in followed]
     starts, ends, costs = ([getattr(draw, name) for draw in draws] for name in ("start", "end", "cost"))
     drawn = JobForecast(Interval.of(starts), Interval.of(ends), Interval.of(costs), len(draws))

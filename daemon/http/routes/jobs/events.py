@@ -1,4 +1,4 @@
-"""The route of what happened: `/v1/events`, with its query and its body.
+"""The route of events, `/v1/events`, with its query and its body.
 
 Times are seconds since the epoch.
 """
@@ -47,7 +47,7 @@ class EventBody(base.Body):
 
 
 class EventList(base.Body):
-    """What happened, the oldest first."""
+    """Events, oldest first."""
 
     events: list[EventBody]
     """Each of them."""
@@ -62,7 +62,7 @@ def add_events(app: FastAPI, store: Store) -> None:
 
     @app.get("/v1/events")
     def events(request: Request, query: Annotated[EventsQuery, Query()]) -> EventList:
-        """Tell what happened to a job, or to all and to the cluster."""
+        """List the events of a job, or of all jobs and the cluster."""
         permit = permit_of(request)
         of = None if query.job is None else find_job(store, permit, query.job).job.id
         found = store.events.read(

@@ -1,6 +1,6 @@
-"""The routes of jobs, once they were submitted: lists, one of them, its end, why it waits, its log.
+"""The routes of submitted jobs: lists, one of them, its end, why it waits, its log.
 
-How jobs come in is in `submissions.py`, what is answered in `job_bodies.py`, who may ask in `gate.py`.
+`submissions.py` accepts jobs, `job_bodies.py` makes the answers, `gate.py` authorises requests.
 """
 
 import math
@@ -182,7 +182,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
 
 def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord:
-    """The record with what the job owes up to now."""
+    """The record with the cost charged up to now."""
     return replace(record, cost=record.cost + math.fsum(due.get(record.job.id, {}).values()))
 
 
@@ -208,6 +208,6 @@ def _ui(record: JobRecord) -> str | None:
 
 
 def _unreadable(store: Store, job_id: str) -> str:
-    """What of the job is left out, as its rows in the store are damaged."""
+    """Parts of the job that are left out, since their rows in the store are damaged."""
     rows = [str(damage) for damage in store.damages_of(job_id) if damage.table != "jobs"]
     return f" (left out, as the job store is damaged: {'; '.join(rows)}; see `stoker doctor`)" if rows else ""

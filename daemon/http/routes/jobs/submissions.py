@@ -1,8 +1,8 @@
-"""The route by which jobs come in, made for hundreds in a second.
+"""The route that accepts jobs, made for hundreds in a second.
 
-What FastAPI does with every request, and a thread of its own for each, cost more than the submission itself.
-Here a request without fault takes a shorter way, and those that come at once go on together; any other goes
-FastAPI's, which finds what is wrong with it.
+FastAPI's work for every request, and a thread of its own for each, cost more than the submission itself.
+Here a valid request takes a shorter way, and concurrent ones go on together; any other request goes through
+FastAPI, which finds its errors.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ _LOGIN: TypeAdapter[str] = TypeAdapter(Login)
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What a request was for, as `metrics` counts it."""
+    """The route of a request, as `metrics` counts it."""
 
     path: str
 
@@ -89,7 +89,7 @@ class Submissions:
         self._timer: asyncio.TimerHandle | None = None
 
     async def accept(self, permit: Permit, spec: JobSpec, key: str | None, login: str) -> Response:
-        """Submit a job for whoever may, and answer when it is on disk; raises what the scheduler says."""
+        """Submit a job for a permitted user, and answer when it is on disk; raises the scheduler's errors."""
         admitted, submitter = permit.admit(spec, login)
         loop = asyncio.get_running_loop()
         awaited: asyncio.Future[Added] = loop.create_future()
@@ -160,7 +160,7 @@ class ShortWay:
 
 
 def _read(scope: Scope) -> tuple[JobSpec, str | None, str] | None:
-    """What is submitted, its key, by whose login; None when something is wrong. The gate read the body."""
+    """Read the submission, its key and its login; None for an invalid one. The gate read the body."""
     headers = Headers(scope=scope)
     try:
         spec = JobSpec.model_validate(scope.get(BODY))

@@ -1,4 +1,4 @@
-"""Why each job is in its state, as users are told: of those that wait, behind how many, and for what."""
+"""Reasons for the state of each job, as users see them: for waiting jobs, their place and the cause."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class ToldReason(NamedTuple):
 def told_of(
     scheduler: Scheduler, store: Store, permit: Permit, records: Sequence[JobRecord]
 ) -> dict[str, ToldReason]:
-    """What is told of each job, by its id, to somebody who may see these; of others nothing is told."""
+    """Reason of each job, by its id, for a user that may see these jobs; other jobs are not mentioned."""
     told = {record.job.id: ToldReason(permit.told(record.reason, {record.job.id})) for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
     if not queued:
@@ -42,7 +42,7 @@ def told_of(
 def _in_order(
     permit: Permit, queued: Sequence[JobRecord], sight: QueueSnapshot, standing: QueuePositions | None
 ) -> dict[str, ToldReason]:
-    """Where the order is that of queues. Who pauses, or waits for something else, says so himself."""
+    """Reasons under the order of queues. Paused jobs, and jobs with another cause, keep their own reason."""
     paused = frozenset() if standing is None else standing.paused
     told = {}
     for record in queued:
@@ -54,7 +54,7 @@ def _in_order(
 
 
 def _beside(reason: str, order: str) -> str:
-    """What a job says of itself, and then what the order says of it; it says more than that it has a turn."""
+    """The job's own reason, then that of the order, without the text that it waits for its turn."""
     own = reason.removeprefix(WAITS_ITS_TURN).removeprefix("; ")
     if not order or order in own:
         return own or reason
@@ -64,9 +64,9 @@ def _beside(reason: str, order: str) -> str:
 def _first_come(
     store: Store, permit: Permit, queued: Sequence[JobRecord], standing: QueuePositions | None
 ) -> dict[str, ToldReason]:
-    """Where who came first is first: one that is not the head of the queue waits for that.
+    """Reasons under first-come order: a job that is not the head of the queue waits for the head.
 
-    Paused ones are before nobody, and have reasons of their own.
+    Paused jobs hold up no other job, and have reasons of their own.
     """
     head = store.head() if standing is None else store.job(standing.head)
     if head is None or head.state != "queued":

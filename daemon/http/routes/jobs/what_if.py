@@ -1,4 +1,4 @@
-"""The route that tells what would come of the queue."""
+"""The route that forecasts the queue."""
 
 from fastapi import FastAPI, Request
 
@@ -23,9 +23,10 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.post("/v1/what-if")
     def what_if(request: Request, asked: WhatIf) -> Ahead:
-        """Play the queue forward as it is now, under the acting policy or others; nothing changes by it.
+        """Play the current queue forward, under the acting policy or others; changes nothing.
 
-        With `since`, what came since then is played on the cluster as it is now, in the place of the queue.
+        With `since`, the jobs submitted since then are played on the current cluster, in the place of the
+        queue.
         """
         acting, permit = scheduler.policy(), permit_of(request)
         policies = [(policy.name, policy.options) for policy in asked.policies]
@@ -44,7 +45,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
 
 def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
-    """What came since then; RejectedError for who sees not all of it."""
+    """Jobs submitted since then; RejectedError for users with limited sight."""
     if permit.limited:
         why = "since: the jobs of all are played, and you see your own alone"
         raise RejectedError(403, "Not yours to ask", why)

@@ -21,7 +21,7 @@ def add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.get("/v1/cluster")
     def cluster(request: Request) -> ClusterBody:
-        """Show all VMs and what is used of them."""
+        """Show all VMs and their used resources."""
         found, permit = scheduler.cluster(), permit_of(request)
         if not permit.limited:
             return cluster_body(found)
@@ -31,7 +31,7 @@ def add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.get("/v1/bill")
     def bill(query: Annotated[BillQuery, Query()]) -> BillBody:
-        """Show what VMs have cost until now, used or not, from opened to closed."""
+        """Show the cost of VMs until now, used or idle, from opened to closed."""
         scheduler.charge()
         found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
         return bill_body(found, query.by, scheduler.budget())

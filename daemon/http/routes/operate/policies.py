@@ -34,7 +34,7 @@ def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.get("/v1/policy")
     def policy() -> PolicyBody:
-        """Show who decides."""
+        """Show the acting policy."""
         return shown(scheduler.policy())
 
     @app.put("/v1/policy")
@@ -56,5 +56,5 @@ def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def comparison(
         query: Annotated[ComparisonQuery, Query()],
     ) -> ComparisonBody:
-        """Show where shadow policies would have decided otherwise, and what that would have cost."""
+        """Show the decisions in which shadow policies differ, and their estimated cost."""
         return comparison_body(report(store.comparisons.kept(), query.limit), scheduler.policy())

@@ -25,7 +25,7 @@ def add_queues(app: FastAPI, scheduler: Scheduler) -> None:
 
     @app.get("/v1/queues")
     def queues(request: Request) -> QueueList:
-        """List the queues, with what they have and who waits there."""
+        """List the queues, with their use and their waiting jobs."""
         return queue_list(scheduler.queues.all(), permit_of(request))
 
     @app.get("/v1/queues/{path}")
@@ -37,7 +37,7 @@ def add_queues(app: FastAPI, scheduler: Scheduler) -> None:
     def set_queue(
         request: Request, path: QueuePath, settings: QueueSettings, response: Response
     ) -> QueueBody:
-        """Let a queue be as said, new or in the place of what it was; kept over restarts."""
+        """Create or replace a queue with these settings; the change survives restarts."""
         status, new = scheduler.queues.put(path, settings)
         response.status_code = 201 if new else 200
         return queue_body(status, permit_of(request))

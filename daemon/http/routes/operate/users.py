@@ -1,4 +1,4 @@
-"""The routes by which users and their tokens are made, listed and ended, and by which one asks who one is."""
+"""The routes that create, list and end users and their tokens, and that show the requesting user."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class _LoginBody(DocumentedModel):
 
 
 class UserChange(_LoginBody):
-    """What a user is to be; what is null stays, or is as usual for a new one."""
+    """Settings of a user; null ones stay, or are the defaults for a new user."""
 
     role: Role | None = None
     """What they may do; for a new one submit, unless said otherwise."""
@@ -46,7 +46,7 @@ class TokenWish(_LoginBody):
 
 
 class TokenBody(Body):
-    """What is kept of a token."""
+    """Record of a token."""
 
     id: str
     """By which it is ended; it stands in the token, too."""
@@ -98,7 +98,7 @@ class MadeTokenBody(Body):
 
 
 class MeBody(Body):
-    """Who asks."""
+    """The requesting user."""
 
     name: Said
     """The user; empty for whoever has the daemon's own token, or where no users are configured."""
@@ -120,9 +120,9 @@ def add_users(
     section: UsersSection | None,
     check_queues: Callable[[Sequence[str]], None],
 ) -> None:
-    """Add the routes; where no users are configured, they say so.
+    """Add the routes; where no users are configured, they answer that.
 
-    `check_queues` raises RejectedError for what is no queue.
+    `check_queues` raises RejectedError for a path that is no queue.
     """
 
     def known() -> Directory:
@@ -136,7 +136,7 @@ def add_users(
 
     @app.get("/v1/me")
     def me(request: Request) -> MeBody:
-        """Say who asks, as the daemon knows them."""
+        """Show the requesting user, as the daemon knows it."""
         permit, (_, token) = permit_of(request), request.scope.get(WHO, ("", ""))
         person = permit.person
         sees: Literal["own", "all"] = "all" if permit.sees_all or person.may("operate") else "own"
@@ -151,7 +151,7 @@ def add_users(
 
     @app.get("/v1/users")
     def users() -> UserList:
-        """List the users, with what is kept of their tokens."""
+        """List the users, with the records of their tokens."""
         return UserList(users=[_body(*each) for each in known().all()])
 
     @app.put("/v1/users/{name}", responses={201: {"model": UserBody, "description": "They are new"}})
@@ -177,7 +177,7 @@ def add_users(
 
     @app.delete("/v1/tokens/{token}")
     def end_token(request: Request, token: TokenId) -> UserBody:
-        """End a token of one's own, or as an admin anybody's: it lets nobody in any more. Whose it was."""
+        """End a token: one's own, or as an admin any user's. It is invalid at once. Returns its user."""
         person = permit_of(request).person
         if not person.may("admin") and known().owner_of(token) != person.name:
             raise RejectedError(404, "No such token", f"{person.name} has no token {token}")

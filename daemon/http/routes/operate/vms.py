@@ -14,7 +14,7 @@ LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LO
 
 
 class NoticeBody(DriverMessage):
-    """What a cloud tells a VM that it takes away, as EC2's metadata has it at spot/instance-action."""
+    """A cloud's notice to a VM that it takes away, as EC2's metadata has it at spot/instance-action."""
 
     action: Literal["terminate", "stop", "hibernate"]
     """What is done to it."""

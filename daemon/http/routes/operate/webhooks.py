@@ -20,5 +20,5 @@ def add_webhooks(app: FastAPI, scheduler: Scheduler) -> None:
 
     @app.post("/v1/webhooks/{name}/test")
     def try_webhook(name: _Name) -> TriedBody:
-        """Send a test to a webhook at once, and say what came of it."""
+        """Send a test to a webhook at once, and return the result."""
         return scheduler.webhooks.test(name)

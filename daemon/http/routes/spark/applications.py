@@ -1,7 +1,8 @@
-"""The routes by which a Spark driver asks for executors, and by which it gets the jar that does.
+"""The routes by which a Spark driver asks for executors, and fetches the jar that does.
 
-A driver registers with the API's token, and speaks for its job with the key that it was answered then. What
-the answers mean is in `applications.py`; the driver's side is `framework/spark/install/StokerBackend.scala`.
+A driver registers with the API's token, and then authenticates for its job with the key from that answer.
+`submission/applications.py` makes the answers; the driver's side is
+`framework/spark/install/StokerBackend.scala`.
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ Key = Annotated[
 
 
 class DriverMessage(DocumentedModel):
-    """Part of what a driver says."""
+    """Part of a driver's message."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -128,7 +129,7 @@ class RegisteredBody(Body):
 
 
 class GrantedBody(Body):
-    """What comes of what a driver wants."""
+    """Answer to the executors that a driver wants."""
 
     reason: Said
     """Why it gets fewer executors than it wants; empty when it does not."""
@@ -144,7 +145,7 @@ class LostBody(Body):
 
 
 class OrdersBody(Body):
-    """What a driver is to do."""
+    """Orders for a driver."""
 
     stop: Said | None
     """Why it is to stop; null when it is not."""
@@ -212,7 +213,7 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
 
     @app.post("/v1/applications/{job_id}/heartbeat")
     def heartbeat(job_id: JobName, _: NothingBody, key: Key = None) -> OrdersBody:
-        """Say that a driver lives, and ask what it is to do."""
+        """Report that a driver is alive, and return its orders."""
         orders = scheduler.applications.heartbeat(job_id, bearer(key))
         lost = [LostBody(number=number, reason=reason) for number, reason in orders.lost]
         return carried(OrdersBody, orders, lost=lost, decommission=list(orders.decommission))

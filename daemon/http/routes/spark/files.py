@@ -1,6 +1,6 @@
-"""The routes by which files come in, in parts, and by which drivers elsewhere fetch those of their jobs.
+"""The routes that receive files in parts, and that serve drivers elsewhere the files of their jobs.
 
-What is kept and how is in `uploads.py`; which key opens what, in `disk/file_delivery.py`.
+`uploads.py` stores files; `disk/file_delivery.py` checks the keys.
 """
 
 from typing import Annotated, Any
@@ -43,7 +43,7 @@ class PartQuery(BaseModel):
 
 
 class UploadBody(DocumentedModel):
-    """What is there of a file that a client sends."""
+    """Status of a file that a client uploads."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,7 +68,7 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.get(FILES + "{sha256}")
     def upload(request: Request, sha256: Sha256) -> UploadBody:
-        """Say what is there of a file; of those of other users nothing is."""
+        """Return the status of an upload; uploads of other users count as missing."""
         found = scheduler.uploads().status(sha256, permit_of(request).person.name)
         if found is None:
             raise RejectedError(404, "No such file", f"nothing is there of a file with the hash {sha256}")

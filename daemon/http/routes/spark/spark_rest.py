@@ -1,7 +1,7 @@
-"""Spark's REST submission protocol: the door for spark-submit in cluster mode.
+"""Spark's REST submission protocol: the entry point for spark-submit in cluster mode.
 
-A submission becomes a job like any other; what Spark's properties mean is in `framework.spark`. Submissions
-go by ids that nobody can guess, of which the store keeps a hash, as an idempotency key that no client of the
+A submission becomes a job like any other; `framework.spark` interprets Spark's properties. Submissions
+go by ids that nobody can guess. The store keeps a hash of them, as an idempotency key that no client of the
 API can choose.
 """
 
@@ -102,7 +102,7 @@ register_url_convertor("version", _OtherVersion())
 def add_spark_rest(
     app: FastAPI, scheduler: Scheduler, store: Store, homes: SparkHomes, driver: Driver
 ) -> None:
-    """Add the protocol's routes to the API; `driver` is what the config says of drivers."""
+    """Add the protocol's routes to the API; `driver` is the config of drivers."""
     spark_version = version_teller(homes)
     submissions = f"/{VERSION}/submissions"
 
@@ -174,7 +174,7 @@ def add_spark_rest(
 
     @app.post(f"{submissions}/clear", response_model=protocol.ClearedBody, responses=_ERRORS)
     def clear_submissions() -> Written:
-        """Refuse to forget what is over: that is the config's to say."""
+        """Refuse to forget ended jobs, since the config decides that."""
         told = "jobs that are over are kept for as long as the daemon's config says (retention)"
         return answer(protocol.ClearedBody, success=False, message=told)
 
@@ -188,7 +188,7 @@ def add_spark_rest(
 
 
 def version_teller(homes: SparkHomes) -> Callable[[], str]:
-    """What tells the version of the default Spark, in full where that is known."""
+    """Return a function that reports the version of the default Spark, in full where that is known."""
 
     def tell() -> str:
         try:
@@ -253,7 +253,7 @@ def _without_effect(set_aside: Mapping[str, str]) -> str:
 
 
 def _login(variables: Mapping[str, str]) -> str:
-    """Who the client says to be; RejectedError for what is no name."""
+    """The login that the client claims; RejectedError for an invalid name."""
     try:
         return _NAME.validate_python(variables.get("SPARK_USER", ""))
     except ValidationError as error:
@@ -263,7 +263,7 @@ def _login(variables: Mapping[str, str]) -> str:
 
 
 def _words(error: ValidationError) -> str:
-    """What is wrong with a job's fields, in one line."""
+    """Errors in a job's fields, in one line."""
     return "; ".join(
         ": ".join(filter(None, (".".join(map(str, one["loc"])), what_is_right(one, JobSpec, one["loc"]))))
         for one in error.errors()
