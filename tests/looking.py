@@ -69,7 +69,10 @@ LOOKING_AT_OWN = frozenset({
         "<module> fetchable connectable _put _alone _quicken _replace _only _unpack_spark _unpack_java "
         "_compile_python _write",
     ),
-    *_in("framework/spark/install/homes.py", "version_in python_path connect_path fetched _serves _here _java"),
+    *_in(
+        "framework/spark/install/homes.py",
+        "version_in python_path connect_path fetched _serves _here _java",
+    ),
     *_in("framework/spark/launch.py", "<module>"),
     *_in("framework/spark/settings_table.py", "all_settings"),
     *_in("framework/spark/driver/ui_key.py", "_filter"),

@@ -9,7 +9,15 @@ from agents.baselines.scored import LEAST_FREE, why_filled
 from agents.drl.adviser import Adviser
 from agents.drl.kernel.placing import Choices, QueuedJobs, make_desk, make_draft
 from agents.drl.learned_policy import LearnedPolicy, told_placed, told_wait
-from agents.drl.play.arrays import GUARD, NETWORK, Believed, Borne, DecisionNotes, Means, Space
+from agents.drl.play.arrays import (
+    GUARD,
+    NETWORK,
+    DecisionNotes,
+    NetworkBeliefs,
+    NetworkLimits,
+    NetworkState,
+    Space,
+)
 from agents.drl.play.playing import play_learned
 from agents.starvation_guard import WATCHED, Guard
 from environment.decisions.starvation import PatienceLimits
@@ -41,7 +49,7 @@ class LearnedPlayer:
         self._adviser, self._limits = policy.adviser, policy.patience.limits
         adviser, limits, count = self._adviser, self._limits, len(jobs)
         self._believed = _believed(jobs, limits, adviser)
-        self._means = Means(
+        self._means = NetworkLimits(
             policy.considered,
             limits.overtaken_at_most,
             int(limits.wait_limit),
@@ -54,7 +62,7 @@ class LearnedPlayer:
         most = max((job.executors for job in jobs), default=1)
         self._draft = make_draft(len(vms), np.zeros(0, np.int32), most)
         kinds = int(self._believed.kind.max(initial=0)) + 1
-        self._borne = Borne(
+        self._borne = NetworkState(
             order=np.arange(count),
             expects=np.full(count, np.nan),
             since=np.full(count, np.nan),
@@ -127,10 +135,10 @@ def _part(choices: Choices, begin: int, count: int) -> Choices:
     )
 
 
-def _believed(jobs: Sequence[Job], limits: PatienceLimits, adviser: Adviser) -> Believed:
+def _believed(jobs: Sequence[Job], limits: PatienceLimits, adviser: Adviser) -> NetworkBeliefs:
     kinds: dict[object, int] = {}
     types = {name: number for number, name in enumerate(adviser.options.types, 1)}
-    return Believed(
+    return NetworkBeliefs(
         np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),
         np.array([job.spread for job in jobs]),
         np.array([limits.patience_with(job) for job in jobs], np.float64),

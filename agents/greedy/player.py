@@ -8,7 +8,7 @@ import numpy as np
 from agents.greedy.asked import blank_work
 from agents.greedy.foreseen import blank_foreseen
 from agents.greedy.greedy_policy import GreedyOptions, aim_of, cheapest, why_placed, why_waits
-from agents.greedy.playing import Believed, Borne, Means, play_greedy
+from agents.greedy.playing import GreedyBeliefs, GreedyLimits, GreedyState, play_greedy
 from agents.greedy.pricing import Ends
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.starvation import PatienceLimits
@@ -41,7 +41,7 @@ class GreedyPlayer:
         count, most = len(jobs), max((job.executors for job in jobs), default=1)
         self._work = blank_work(len(vms), most, options.window, int(self._means.kind.max()) + 1)
         kinds, decisions = int(self._believed.kind.max(initial=0)) + 1, 3 * count + 1
-        self._borne = Borne(
+        self._borne = GreedyState(
             order=np.arange(count),
             since=np.full(count, np.nan),
             overtaken=np.zeros(count, np.int64),
@@ -113,9 +113,9 @@ class GreedyPlayer:
         return Wait(why_waits(float(self._borne.begins[number]), shortage), tuple(keeps))
 
 
-def _believed(jobs: Sequence[Job], limits: PatienceLimits) -> Believed:
+def _believed(jobs: Sequence[Job], limits: PatienceLimits) -> GreedyBeliefs:
     kinds: dict[object, int] = {}
-    return Believed(
+    return GreedyBeliefs(
         np.array([np.nan if job.expected_duration is None else job.expected_duration for job in jobs]),
         np.array([job.spread for job in jobs]),
         np.array([limits.patience_with(job) for job in jobs]),
@@ -129,13 +129,13 @@ def _kind(job: Job) -> tuple[object, ...]:
     return *asked, job.spot_driver, job.rework, job.expected_duration
 
 
-def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> Means:
+def _means(options: GreedyOptions, vms: Sequence[Vm], *, exact: bool) -> GreedyLimits:
     free = ResourceArrays.of([vm.resources for vm in vms])
     kinds: dict[object, int] = {}
     view = ClusterView(0.0, tuple(vms), free, np.zeros(len(vms), np.int64))
     capacity = np.stack((free.get(CPUS), free.get(MEMORY) // THOUSANDTHS)).astype(np.float64)
     price = view.prices_per_hour[None, :] / SECONDS_PER_HOUR
-    return Means(
+    return GreedyLimits(
         options.window,
         options.overtaken_at_most,
         float(options.unknown_duration),

@@ -40,7 +40,7 @@ LEAST = 0.001
 ROUNDED, FAR, LATER = 1e-6, 16.0, 2.0
 
 
-class Believed(NamedTuple):
+class GreedyBeliefs(NamedTuple):
     """Beliefs about jobs, in order of arrival, [M] each."""
 
     expected: FloatArray  # seconds; NaN when nobody knows
@@ -49,7 +49,7 @@ class Believed(NamedTuple):
     kind: IntArray  # equal of those that are placed alike
 
 
-class Means(NamedTuple):
+class GreedyLimits(NamedTuple):
     """Constants of a simulation: limits, the VMs, and the objective."""
 
     window: int
@@ -67,7 +67,7 @@ class Means(NamedTuple):
     none: Ends  # of no executor is told when it ends
 
 
-class Borne(NamedTuple):
+class GreedyState(NamedTuple):
     """Variable state beside the kernel's, and notes for reporting decisions, [D] each."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers
@@ -102,9 +102,9 @@ def play_greedy(
     spared: SparedResources,
     trace: Trace,
     until: int,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: GreedyBeliefs,
+    means: GreedyLimits,
+    borne: GreedyState,
     foreseen: Foreseen,
     work: Work,
 ) -> bool:
@@ -139,7 +139,7 @@ def play_greedy(
 
 
 @njit()
-def _note_wait(batch: Batch, trace: Trace, borne: Borne, work: Work, made: int) -> None:
+def _note_wait(batch: Batch, trace: Trace, borne: GreedyState, work: Work, made: int) -> None:
     """Record the reason why the first job waits, and the idle VMs reserved for waiting jobs."""
     state = batch.state
     trace.lacks[made, ROOM] = room_for_head(batch, 0)
@@ -158,9 +158,9 @@ def _note_wait(batch: Batch, trace: Trace, borne: Borne, work: Work, made: int) 
 def _place(
     batch: Batch,
     trace: Trace,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: GreedyBeliefs,
+    means: GreedyLimits,
+    borne: GreedyState,
     foreseen: Foreseen,
     work: Work,
     made: int,
@@ -186,9 +186,9 @@ def _choose(
     spared: SparedResources,
     trace: Trace,
     window: int,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: GreedyBeliefs,
+    means: GreedyLimits,
+    borne: GreedyState,
     foreseen: Foreseen,
     work: Work,
 ) -> int:
@@ -228,7 +228,7 @@ def _choose(
 
 
 @njit()
-def _look_at(batch: Batch, trace: Trace, borne: Borne, vm: int) -> None:
+def _look_at(batch: Batch, trace: Trace, borne: GreedyState, vm: int) -> None:
     """Record the free resources of the VM."""
     borne.seen[vm] = trace.counts[MADE]
     borne.free[0, vm] = batch.state.free_milli_cpus[0, vm]
@@ -236,7 +236,7 @@ def _look_at(batch: Batch, trace: Trace, borne: Borne, vm: int) -> None:
 
 
 @njit()
-def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Borne) -> int:
+def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: GreedyLimits, borne: GreedyState) -> int:
     """Fill `borne.near` with the VMs that have room for one of the jobs; return their number.
 
     Of alike idle VMs, at most as many are listed as all of these jobs could take.
@@ -262,7 +262,7 @@ def _look_near(batch: Batch, trace: Trace, jobs: Jobs, means: Means, borne: Born
 
 @njit()
 def _window(
-    batch: Batch, trace: Trace, window: int, believed: Believed, means: Means, borne: Borne
+    batch: Batch, trace: Trace, window: int, believed: GreedyBeliefs, means: GreedyLimits, borne: GreedyState
 ) -> tuple[Jobs, float]:
     """The first waiting jobs, and the longest time for which one of them may be held back in all."""
     state, jobs = batch.state, batch.jobs

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.number_format import times
 
 log = structlog.get_logger("clock")

@@ -21,7 +21,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.ended_jobs import EndedJobs
 from daemon.store.rows.bill import DETAILED
 from daemon.store.rows.database import DeposedError, StoreError
-from environment.model.vms.vm_accounts import day_of
+from environment.model.messages.vm_accounts import day_of
 
 log = structlog.get_logger("retention")
 

@@ -15,7 +15,7 @@ from environment.model.vms.job_registry import Changes
 _SHARE_PATIENCE = 2.0
 
 
-class Queues:
+class DaemonQueues:
     """`waiting` and `watch` are for the loop's thread, `live` and `service` for any."""
 
     def __init__(

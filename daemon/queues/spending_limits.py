@@ -9,7 +9,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from daemon.store.rows.event_recorder import HistoryEvent
-from environment.model.vms.vm_accounts import day_of
+from environment.model.messages.vm_accounts import day_of
 from environment.queues.shares import Scope, Standings
 from environment.queues.types import Most
 

@@ -16,8 +16,8 @@ from daemon.core.status import (
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld
+from environment.model.messages.vm_accounts import day_of
 from environment.model.vms.job_registry import Changes
-from environment.model.vms.vm_accounts import day_of
 
 log = structlog.get_logger("budget")
 

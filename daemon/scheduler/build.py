@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from daemon.launch.launching import Launching
 from daemon.policy.active_policies import PolicySwitch
-from daemon.queues.queues import Queues
+from daemon.queues.queues import DaemonQueues
 from daemon.scheduler.command_executor import CommandExecutor
 from daemon.scheduler.components import Components
 from daemon.scheduler.foundation import TermInputs, foundation_of
@@ -15,7 +15,7 @@ from daemon.scheduler.saving import Saver
 from daemon.scheduler.service import Service
 from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import Timers
-from daemon.submission.submissions import Submissions
+from daemon.submission.submissions import JobSubmissions
 from daemon.vms.vms import vms_of
 from daemon.what_if.forecasts import Forecasts
 from environment.decisions.sizing import Sizes
@@ -59,7 +59,7 @@ def components_of(inputs: TermInputs) -> Components:
         may_act=session.may_act,
         now=now,
     )
-    queues = Queues(config, store, inbox.put_and_wait, now)
+    queues = DaemonQueues(config, store, inbox.put_and_wait, now)
     saver = Saver(config, base, queues.watch, inputs.data_dir)
     troubles = {"policy": policies.trouble, "files": launcher.files.trouble}
     return Components(
@@ -69,7 +69,7 @@ def components_of(inputs: TermInputs) -> Components:
         launching,
         vms,
         queues,
-        Submissions(config, store, launcher, inputs.profiles, inbox, queues, link, base.clock),
+        JobSubmissions(config, store, launcher, inputs.profiles, inbox, queues, link, base.clock),
         Forecasts(base.model, store, Sizes.configured(config.sizes), policies.check_allowed, policies.chosen),
         saver,
         Stages(now()),

@@ -5,14 +5,14 @@ from typing import Protocol
 
 from daemon.launch.launching import Launching
 from daemon.policy.active_policies import PolicySwitch
-from daemon.queues.queues import Queues
+from daemon.queues.queues import DaemonQueues
 from daemon.scheduler.command_executor import CommandExecutor
 from daemon.scheduler.foundation import Foundation
 from daemon.scheduler.readiness import Readiness
 from daemon.scheduler.saving import Saver
 from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import Timers
-from daemon.submission.submissions import Submissions
+from daemon.submission.submissions import JobSubmissions
 from daemon.vms.vms import Vms
 from daemon.what_if.forecasts import Forecasts
 from environment.model.vms.job_registry import Changes
@@ -52,8 +52,8 @@ class Components:
     policies: PolicySwitch
     launching: Launching
     vms: Vms
-    queues: Queues
-    submissions: Submissions
+    queues: DaemonQueues
+    submissions: JobSubmissions
     forecasts: Forecasts
     saver: Saver
     stages: Stages

@@ -15,7 +15,7 @@ from daemon.store.job_store import Store
 from environment.model.cluster_model import ModelOptions
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.vm_accounts import day_of
+from environment.model.messages.vm_accounts import day_of
 
 log = structlog.get_logger("service")
 

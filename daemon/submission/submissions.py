@@ -7,7 +7,7 @@ from conf.schema import Config
 from daemon.core.clock import Clock
 from daemon.core.event_queue import Inbox
 from daemon.launch.launcher import Launcher
-from daemon.queues.queues import Queues
+from daemon.queues.queues import DaemonQueues
 from daemon.store.job_store import Store
 from daemon.submission.admission import Intake
 from daemon.submission.applications import Applications
@@ -23,7 +23,7 @@ from profiles.job_profile import JobProfile
 _LOOK_SECONDS = 3.0
 
 
-class Agents(Protocol):
+class AgentLister(Protocol):
     """Connection that lists the agents of the master; `framework.mesos.master_link` is one."""
 
     @property
@@ -36,7 +36,7 @@ class Agents(Protocol):
         ...
 
 
-class Submissions:
+class JobSubmissions:
     """`intake` and `applications` are for any thread, the methods for the loop's."""
 
     def __init__(
@@ -46,8 +46,8 @@ class Submissions:
         launcher: Launcher,
         profiles: Mapping[str, JobProfile],
         inbox: Inbox,
-        queues: Queues,
-        agents: Agents,
+        queues: DaemonQueues,
+        agents: AgentLister,
         clock: Clock,
     ) -> None:
         self._inbox, self._agents, self._queues, self._now = inbox, agents, queues, clock.now

@@ -1,4 +1,4 @@
-"""This machine's usable cores and memory, and how many JVMs run there at once."""
+"""Usable cores and memory of this machine, and how many JVMs run there at once."""
 
 import os
 from dataclasses import dataclass

@@ -13,12 +13,12 @@ from environment.model.messages.event_context import EventContext
 from environment.model.messages.events import Placement
 from environment.model.messages.records import ExecutorRecord, JobRecord, PreemptionGain, PreemptionLoss
 from environment.model.messages.snapshot import PendingTransfer
+from environment.model.messages.vm_accounts import Accounts
 from environment.model.tasks.decisions import Decisions
 from environment.model.tasks.drivers import Drivers
 from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.pool_slots import Places
 from environment.model.vms.reservations import Reservations
-from environment.model.vms.vm_accounts import Accounts
 from environment.queues.preemption import (
     LOOK,
     TAKING_PATIENCE,

@@ -16,7 +16,7 @@ from framework.embedded.cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.master.http_server import MasterConnection
-from framework.embedded.master.routes import Access, Routes
+from framework.embedded.master.routes import RouteAccess, Routes
 from framework.embedded.process_keeper import keep
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
 from framework.host.request_guard import RequestGuard
@@ -53,7 +53,7 @@ def serve(
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
-    access = Access(RequestGuard(_names(host)), credentials, may_fail=may_fail)
+    access = RouteAccess(RequestGuard(_names(host)), credentials, may_fail=may_fail)
     with _alone_in(work_dir), _listen(host, port) as listener:
         return keep(
             lambda: asyncio.run(
@@ -67,7 +67,7 @@ async def _serve(
     agents: Sequence[AgentSpec],
     listener: socket.socket,
     work_dir: Path,
-    access: Access,
+    access: RouteAccess,
     on_ready: Callable[[str], None] | None,
     options: MasterOptions,
     cells: Mapping[str, Cell],
@@ -96,7 +96,7 @@ async def _serve(
 class _Front:
     """The master's socket and its connections."""
 
-    def __init__(self, cluster: EmbeddedCluster, address: tuple[str, int], access: Access) -> None:
+    def __init__(self, cluster: EmbeddedCluster, address: tuple[str, int], access: RouteAccess) -> None:
         self._cluster = cluster
         self._address = address
         self._faults = Faults(cluster, self._restart_master)

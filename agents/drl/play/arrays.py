@@ -10,7 +10,7 @@ from environment.types import FloatArray, IntArray
 NETWORK, GUARD, NOBODY = range(3)
 
 
-class Believed(NamedTuple):
+class NetworkBeliefs(NamedTuple):
     """Beliefs about jobs and the network's features of them, in order of arrival, [M] each."""
 
     expected: FloatArray  # seconds; NaN when nobody knows
@@ -21,7 +21,7 @@ class Believed(NamedTuple):
     kind: IntArray  # equal of those that fit alike
 
 
-class Means(NamedTuple):
+class NetworkLimits(NamedTuple):
     """Constants of a simulation: limits, and the number of jobs to consider."""
 
     considered: int
@@ -33,7 +33,7 @@ class Means(NamedTuple):
     exact: bool  # whether is believed of running jobs what is true
 
 
-class Borne(NamedTuple):
+class NetworkState(NamedTuple):
     """Variable state beside the kernel's."""
 
     order: IntArray  # [M] number by arrival of each of the kernel's numbers

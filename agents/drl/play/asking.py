@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.drl.kernel.placing import Draft, PlacingWorkspace, QueuedJobs, decide, gains_of
 from agents.drl.network import Network
-from agents.drl.play.arrays import Believed, Borne, Means, Space
+from agents.drl.play.arrays import NetworkBeliefs, NetworkLimits, NetworkState, Space
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end
 from environment.kernel.scene import QUEUE_SEEN, Scene
@@ -23,9 +23,9 @@ def ask(
     waits: int,
     fit: int,
     alone: bool,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: NetworkBeliefs,
+    means: NetworkLimits,
+    borne: NetworkState,
     layout: Layout,
     network: Network,
     desk: PlacingWorkspace,
@@ -137,7 +137,13 @@ def _find_running(batch: Batch, made: int, space: Space) -> None:
 
 @njit()
 def _queued(
-    batch: Batch, number: int, to: QueuedJobs, i: int, believed: Believed, means: Means, borne: Borne
+    batch: Batch,
+    number: int,
+    to: QueuedJobs,
+    i: int,
+    believed: NetworkBeliefs,
+    means: NetworkLimits,
+    borne: NetworkState,
 ) -> None:
     """Write the network's features of job `number` of the queue into row `i`."""
     jobs, at = batch.jobs, batch.state.head[0] + number
@@ -165,7 +171,7 @@ def _first(jobs: QueuedJobs, count: int) -> QueuedJobs:
 
 
 @njit(inline=True)
-def _seconds(believed: Believed, means: Means, number: int) -> float:
+def _seconds(believed: NetworkBeliefs, means: NetworkLimits, number: int) -> float:
     """Believed duration of a job when placed well."""
     expected = believed.expected[number]
     return means.unknown if math.isnan(expected) else float(expected)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.drl.play.arrays import Believed, Borne, Means
+from agents.drl.play.arrays import NetworkBeliefs, NetworkLimits, NetworkState
 from environment.kernel.compiled import njit
 from environment.kernel.state import Batch, BoolArray, SmallIntArray
 
@@ -11,7 +11,9 @@ ROUNDED = 1e-6
 
 
 @njit()
-def late_one(batch: Batch, reach: int, means: Means, believed: Believed, borne: Borne) -> int:
+def late_one(
+    batch: Batch, reach: int, means: NetworkLimits, believed: NetworkBeliefs, borne: NetworkState
+) -> int:
     """The number in the queue of the first that has fitted for too long; -1 if none, or too busy."""
     if reach <= 0 or idle_share(batch) < means.idle:
         return -1

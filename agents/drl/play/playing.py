@@ -11,7 +11,16 @@ import numpy as np
 
 from agents.drl.kernel.placing import Choices, Draft, PlacingWorkspace
 from agents.drl.network import Network
-from agents.drl.play.arrays import GUARD, NETWORK, NOBODY, Believed, Borne, DecisionNotes, Means, Space
+from agents.drl.play.arrays import (
+    GUARD,
+    NETWORK,
+    NOBODY,
+    DecisionNotes,
+    NetworkBeliefs,
+    NetworkLimits,
+    NetworkState,
+    Space,
+)
 from agents.drl.play.asking import ask
 from agents.drl.play.guarding import fit_best, idle_share, late_one
 from environment.kernel.compiled import njit
@@ -39,9 +48,9 @@ def play_learned(
     spared: SparedResources,
     trace: Trace,
     until: int,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: NetworkBeliefs,
+    means: NetworkLimits,
+    borne: NetworkState,
     said: DecisionNotes,
     layout: Layout,
     network: Network,
@@ -100,7 +109,9 @@ def play_learned(
 
 
 @njit()
-def _notice(batch: Batch, made: int, waits: int, means: Means, believed: Believed, borne: Borne) -> None:
+def _notice(
+    batch: Batch, made: int, waits: int, means: NetworkLimits, believed: NetworkBeliefs, borne: NetworkState
+) -> None:
     """Update the fits of the first waiting jobs, and the times since when those watched by the guard fit."""
     head, now = batch.state.head[0], batch.state.clock[0]
     for i in range(min(waits, len(borne.fits))):
@@ -148,9 +159,9 @@ def _tell(made: Choices, count: int, said: DecisionNotes) -> None:
 def _place(
     batch: Batch,
     trace: Trace,
-    believed: Believed,
-    means: Means,
-    borne: Borne,
+    believed: NetworkBeliefs,
+    means: NetworkLimits,
+    borne: NetworkState,
     said: DecisionNotes,
     space: Space,
     made: int,

@@ -1,7 +1,7 @@
 """VM costs in the job store: sums by day and by each key of a bill.
 
-`environment.model.vms.vm_accounts` decides charges and their kinds; `record_tables.py` has the rows of open
-accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so nothing is
+`environment.model.messages.vm_accounts` decides charges and their kinds; `record_tables.py` has the rows of
+open accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so nothing is
 lost or counted twice. No sum exists for a job on a VM. Old sums by VM and by job are folded together
 (`forget_jobs`, `forget_details`), which bounds their number. Prometheus reads one row per pool.
 """
@@ -24,7 +24,7 @@ from daemon.store.rows.tables import (
     charged_vms,
     facts,
 )
-from environment.model.vms.vm_accounts import Charge, Kind
+from environment.model.messages.vm_accounts import Charge, Kind
 
 #: By what a bill can be divided.
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]

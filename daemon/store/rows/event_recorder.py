@@ -15,7 +15,7 @@ from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease, LeaseState
 from environment.model.messages.records import WAITS_ITS_TURN, ExecutorRecord, JobRecord
 from environment.model.messages.states import ExecutorState, JobState
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.number_format import natural_key
 
 #: Seconds between two lines of why a job waits, so that a reason that comes and goes fills no store: one that

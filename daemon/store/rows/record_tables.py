@@ -17,7 +17,7 @@ from daemon.store.rows.checksummed import UnreadableRowError
 from daemon.store.rows.damaged_rows import Damage, Damages, keep
 from daemon.store.rows.tables import upsert
 from environment.model.messages.snapshot import PoolSetback, ReservedJob
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 
 Kept = TypeVar("Kept")
 

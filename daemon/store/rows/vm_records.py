@@ -16,7 +16,7 @@ from daemon.store.rows.tables import leases, upsert
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import PoolSetback, ReservedJob
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.number_format import natural_key
 
 

@@ -11,10 +11,10 @@ from environment.model.jobs.jvm_limit import JvmRoom
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import QueueState
+from environment.model.messages.vm_accounts import day_of
 from environment.model.vms.job_registry import JobRegistry
 from environment.model.vms.reservations import Reservations
 from environment.model.vms.usage_ledger import Ledger
-from environment.model.vms.vm_accounts import day_of
 from environment.queues.ordered_queue import OrderedQueue
 from environment.queues.ordering import Grows, Ordering
 from environment.queues.progressive_filling import every

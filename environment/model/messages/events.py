@@ -12,7 +12,7 @@ from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.model.messages.snapshot import ModelSnapshot, Offer, PoolSetback, Quota, ReservedJob, VmSize
 from environment.model.messages.task_states import TaskState
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.queues.shares import PastUsage, Spent
 from environment.queues.types import Sharing
 from environment.resources import Resources

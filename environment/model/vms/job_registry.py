@@ -14,7 +14,7 @@ from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.snapshot import PoolSetback, ReservedJob
 from environment.model.messages.states import ExecutorState
-from environment.model.vms.vm_accounts import Account, Charge
+from environment.model.messages.vm_accounts import Account, Charge
 from environment.resources import BASIC, Resources
 from environment.scale_up import expected_of
 from environment.types import EndedJob

@@ -15,8 +15,8 @@ import numpy as np
 from environment.model.messages.event_context import EventContext
 from environment.model.messages.lease import Lease
 from environment.model.messages.snapshot import ReservedJob
+from environment.model.messages.vm_accounts import Accounts
 from environment.model.vms.offers import Offers
-from environment.model.vms.vm_accounts import Accounts
 from environment.number_format import clock
 from environment.pools import Openings
 from environment.resources import Resources

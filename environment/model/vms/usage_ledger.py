@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from conf.units import SECONDS_PER_HOUR
 from environment.model.messages.records import ExecutorRecord
-from environment.model.vms.vm_accounts import Accounts
+from environment.model.messages.vm_accounts import Accounts
 from environment.resources import Resources, total
 from environment.types import Job
 

@@ -67,7 +67,7 @@ _ROUTES |= {_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", *_OPEN, *
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RouteAccess:
     """Permissions of clients."""
 
     guard: RequestGuard
@@ -80,7 +80,7 @@ class Access:
 class Routes:
     """Answers the requests to one embedded Mesos."""
 
-    def __init__(self, cluster: EmbeddedCluster, faults: Faults, access: Access) -> None:
+    def __init__(self, cluster: EmbeddedCluster, faults: Faults, access: RouteAccess) -> None:
         self._cluster = cluster
         self._faults = faults
         self._access = access

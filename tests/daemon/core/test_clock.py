@@ -16,7 +16,7 @@ from daemon.store.job_store import Store
 from daemon.store.rows.bill import AskedBill
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.resources import Resources
 from framework.mesos.session import SessionOptions
 from tests.builders import make_job

@@ -37,7 +37,7 @@ from daemon.queues.queue_service import QueueService
 from daemon.schemas.webhooks import WebhookBody
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.vms.vm_accounts import Charge
+from environment.model.messages.vm_accounts import Charge
 from tests.daemon.small_scheduler import SmallScheduler
 
 STORED = Path(__file__).parents[3] / "docs/metrics.md"

@@ -39,7 +39,7 @@ from daemon.store.job_store import Store, StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
-from environment.model.vms.vm_accounts import Charge
+from environment.model.messages.vm_accounts import Charge
 from environment.resources import Resources
 from tests.daemon.small_scheduler import ESTIMATE, LOG, SmallScheduler
 from tests.waiting import PATIENCE

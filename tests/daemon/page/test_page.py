@@ -26,7 +26,7 @@ from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.states import JobState
-from environment.model.vms.vm_accounts import Account, Charge
+from environment.model.messages.vm_accounts import Account, Charge
 from environment.resources import Resources
 from environment.simulation.durations.prediction_intervals import Interval
 from environment.types import PlacementRequest

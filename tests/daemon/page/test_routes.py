@@ -30,7 +30,7 @@ from daemon.page.page_state import MOST_ENDED, PageScene
 from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, SnapshotStream
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from tests.daemon.page.crowd import Crowd, served
 from tests.daemon.small_scheduler import ESTIMATE, SmallScheduler
 

@@ -8,7 +8,7 @@ from conf.schema import SharingFile
 from daemon.queues.spending_limits import FACT, SpendingLimits
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
-from environment.model.vms.vm_accounts import Charge, day_of
+from environment.model.messages.vm_accounts import Charge, day_of
 from environment.queues.types import queues_of
 from environment.resources import Resources
 from tests.daemon.queues.snapshots import seen

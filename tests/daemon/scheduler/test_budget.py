@@ -2,8 +2,8 @@
 
 from conf.schema import Budget
 from daemon.scheduler.budget import BudgetWatch
+from environment.model.messages.vm_accounts import Charge
 from environment.model.vms.job_registry import Changes
-from environment.model.vms.vm_accounts import Charge
 
 #: Midnight (UTC) before 2026-11-22.
 MIDNIGHT = 1795305600.0

@@ -21,8 +21,8 @@ from environment.model.messages.lease import Lease
 from environment.model.messages.options import RELAUNCH_GRACE
 from environment.model.messages.records import JobRecord
 from environment.model.messages.snapshot import VmSize
+from environment.model.messages.vm_accounts import Charge
 from environment.model.tasks.launches import decided
-from environment.model.vms.vm_accounts import Charge
 from environment.policy import Observer, Policy
 from environment.resources import Resources, total
 from environment.simulation.faults.losses import Loss

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from framework.embedded.cluster import EmbeddedCluster
-from framework.embedded.master.routes import Access
+from framework.embedded.master.routes import RouteAccess
 from framework.embedded.mesos_server import _Front, _listen
 from framework.embedded.settings import MasterOptions
 from framework.host.request_guard import RequestGuard
@@ -32,7 +32,7 @@ async def connect_and_end(rounds: int, folder: Path) -> None:
     cluster = EmbeddedCluster(
         small_cluster(), options=MasterOptions(), work_dir=folder, host=host, port=port, cells={}
     )
-    front = _Front(cluster, (host, port), Access(RequestGuard()))
+    front = _Front(cluster, (host, port), RouteAccess(RequestGuard()))
     await front.open(listener)
     with socket.create_connection((host, port)):
         for _ in range(rounds):

@@ -13,7 +13,7 @@ from daemon.core.status import (
     BudgetStatus,
 )
 from environment.model.cluster_model import Changes
-from environment.model.vms.vm_accounts import Charge
+from environment.model.messages.vm_accounts import Charge
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]

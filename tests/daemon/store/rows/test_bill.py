@@ -16,7 +16,7 @@ from daemon.store.rows import tables
 from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
-from environment.model.vms.vm_accounts import Account, Charge, Kind
+from environment.model.messages.vm_accounts import Account, Charge, Kind
 from tests.builders import make_job
 from tests.daemon.store.record_store import STORES
 

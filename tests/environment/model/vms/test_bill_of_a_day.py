@@ -22,8 +22,8 @@ from environment.model.messages.options import ModelOptions
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.snapshot import VmSize
 from environment.model.messages.states import ENDED_JOB
+from environment.model.messages.vm_accounts import Account, Charge
 from environment.model.tasks.launches import decided
-from environment.model.vms.vm_accounts import Account, Charge
 from environment.pools import IdleTimeout, Terms
 from environment.types import Vm
 from tests.builders import make_job, make_offer

@@ -11,8 +11,8 @@ import pytest
 from environment.model.messages import events as ev
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord
+from environment.model.messages.vm_accounts import Account, Charge
 from environment.model.vms.usage_ledger import Ledger
-from environment.model.vms.vm_accounts import Account, Charge
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Job, Vm

@@ -21,8 +21,8 @@ from environment.model.messages import task_states
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.model.messages.snapshot import ModelSnapshot, Offer
 from environment.model.messages.states import ENDED_JOB
+from environment.model.messages.vm_accounts import Charge
 from environment.model.tasks.launches import decided
-from environment.model.vms.vm_accounts import Charge
 from environment.resources import Resources, total
 from environment.types import Dynamic, Vm
 from tests.builders import make_job, make_offer

@@ -15,7 +15,7 @@ from daemon.store.rows.event_recorder import EventRecorder, HistoryEvent
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import Attempt, JobRecord, PreemptionLoss
-from environment.model.vms.vm_accounts import Account
+from environment.model.messages.vm_accounts import Account
 from environment.resources import Resources
 from environment.types import Vm
 from tests.daemon.store.test_job_store import make_explanation, make_job, make_task, submit, url_of
