@@ -7,7 +7,7 @@ simulation, and the error of beliefs about it.
 
 import math
 
-from conf.schema.defaults import MEASURED_SPREAD
+from conf.defaults import MEASURED_SPREAD
 
 #: Standard deviations before the median up to which, and behind it from which, nothing need be integrated.
 EARLY, LATE = -5.0, 30.0

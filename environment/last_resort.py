@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.resources import BASIC
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ allocation) is none of these.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from conf.schema.defaults import RESOURCE_WEIGHT
+from conf.defaults import RESOURCE_WEIGHT
 from environment.resources import Resources
 from environment.types import Job
 

@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conf.schema import SpotUse
-from conf.schema.defaults import (
+from conf.defaults import (
     BAD_PLACEMENT_FACTOR,
     DEFAULT_QUEUE,
     DRAIN_SECONDS,
@@ -23,6 +22,7 @@ from conf.schema.defaults import (
     REWORK_DRAINED,
     REWORK_LOST,
 )
+from conf.schema import SpotUse
 from environment.barred_vms import NOBODY, Bars, barred
 from environment.dependencies import After, Pauses, array_jobs, array_of
 from environment.expected_end import placed_well

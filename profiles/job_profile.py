@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from conf.defaults import MEASURED_SPREAD, REWORK_DRAINED, REWORK_LOST
 from conf.loader import find, load
 from conf.schema import Memory, Name, Strict
-from conf.schema.defaults import MEASURED_SPREAD, REWORK_DRAINED, REWORK_LOST
 from profiles.curve import Curve
 
 #: The profiles of WordCount, PageRank and Sort that ship with Stoker.

@@ -57,7 +57,7 @@ class AdaptiveExecutorPlacement:
         *,
         exact: bool,  # noqa: ARG002
     ) -> "AdaptivePlayer":
-        """The same in compiled code: `environment.policy.Compiled`; nothing that is believed counts."""
+        """The same in compiled code: `environment.policy.CompiledPolicy`; nothing that is believed counts."""
         return AdaptivePlayer(self._unknown, len(jobs), vms)
 
 

@@ -39,7 +39,7 @@ class FirstFit:
         *,
         exact: bool,  # noqa: ARG002
     ) -> "FirstFitPlayer":
-        """The same in compiled code: `environment.policy.Compiled`; nothing that is believed counts."""
+        """The same in compiled code: `environment.policy.CompiledPolicy`; nothing that is believed counts."""
         return FirstFitPlayer(len(jobs), vms)
 
 

@@ -26,7 +26,7 @@ from agents.estimates import (
     held_for,
     rounded,
 )
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.feasibility import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait

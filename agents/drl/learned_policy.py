@@ -241,7 +241,7 @@ class _LearnedPolicy(Guard):
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
     ) -> "LearnedPlayer | None":
-        """The same in compiled code: `environment.policy.Compiled`.
+        """The same in compiled code: `environment.policy.CompiledPolicy`.
 
         None with another fallback than best fit, or where the network considers the oldest job alone, or is
         for another number of VMs.

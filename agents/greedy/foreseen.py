@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.greedy.pricing import Ends
-from conf.schema.defaults import MEASURED_SPREAD
+from conf.defaults import MEASURED_SPREAD
 from environment.expected_end import EARLY
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end

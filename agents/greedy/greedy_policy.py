@@ -25,7 +25,7 @@ from agents.estimates import (
     held_for,
 )
 from agents.warm_up import smallest
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.barred_vms import ANYWHERE as ANY_USE
 from environment.decisions.feasibility import shortage
@@ -157,7 +157,7 @@ class Greedy:
     def player(
         self, jobs: Sequence[Job], vms: Sequence[Vm], running: Mapping[int, RunningJob], *, exact: bool
     ) -> "GreedyPlayer":
-        """The same in compiled code: `environment.policy.Compiled`."""
+        """The same in compiled code: `environment.policy.CompiledPolicy`."""
         from agents.greedy.player import GreedyPlayer  # here, since it brings numba
 
         return GreedyPlayer(self._options, jobs, vms, running, exact=exact)

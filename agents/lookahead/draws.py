@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.types import FloatArray, Job, PlacementRequest
 from environment.view import RunningJob
 

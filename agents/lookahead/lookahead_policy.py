@@ -17,7 +17,7 @@ from agents.estimates import (
     check_share,
 )
 from agents.lookahead.draws import Draws
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.decisions.feasibility import shortage
 from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules

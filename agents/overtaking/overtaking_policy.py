@@ -15,7 +15,7 @@ import numpy as np
 from agents.estimates import check_limit, check_seconds, check_share
 from agents.overtaking.placement_value import Worth
 from agents.overtaking.reservation import Reservation
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.decisions.decision_round import beside_driver
 from environment.decisions.starvation import PatienceLimits, StarvationGuard
 from environment.number_format import clock

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from conf.schema.defaults import DEFAULT_SPARK, RESOURCE_WEIGHT
+from conf.defaults import DEFAULT_SPARK, RESOURCE_WEIGHT
 from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import (
     SPARK_VERSION,

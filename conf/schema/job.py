@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import (
     Archives,
     Arguments,

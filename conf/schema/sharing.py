@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import Memory, Name, Priority, SpotUse, Strict, Time, like
 from conf.util.printable import LONGEST_NAME
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from conf.defaults import UNKNOWN_DURATION
 from conf.schema import Name, Strict
-from conf.schema.defaults import UNKNOWN_DURATION
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Part = Annotated[float, Field(ge=0, le=1)]

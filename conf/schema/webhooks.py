@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from conf.schema.event_kinds import Kind
+from conf.event_kinds import Kind
 from conf.schema.fields import Strict, Text, like, web_address
 from conf.units import SECONDS_PER_DAY
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from conf.defaults import DEFAULT_QUEUE
 from conf.schema import Name, Strict
-from conf.schema.defaults import DEFAULT_QUEUE
 from conf.schema.fields import Priority
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]

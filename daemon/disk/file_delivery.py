@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import UploadedFile, uploaded
+from conf.uploaded_file import UploadedFile, uploaded
 from daemon.disk.uploads import Uploads
 from framework.host.unix_users import UnixAccount
 from framework.spark import alias_parts

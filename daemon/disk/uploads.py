@@ -19,8 +19,8 @@ from pathlib import Path
 import structlog
 
 from conf.schema import UploadsSection
-from conf.schema.uploaded_file import SHA256, UploadedFile
 from conf.units import SECONDS_PER_DAY
+from conf.uploaded_file import SHA256, UploadedFile
 from daemon.core.errors import (
     RejectedError,
 )

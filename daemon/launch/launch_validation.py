@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
-from conf.schema.uploaded_file import uploaded
+from conf.uploaded_file import uploaded
 from conf.util.secret_masking import masked_urls
 from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import files_of

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
-from conf.schema.uploaded_file import PACKED
+from conf.uploaded_file import PACKED
 from daemon.core.identity import NOBODY, Submitter
 from daemon.disk.file_delivery import archives_of, copy_in, files_of, plain_of, url, wanted
 from daemon.disk.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, get_args
 
 import structlog
 
-from conf.schema.event_kinds import Kind
+from conf.event_kinds import Kind
 from daemon.core.status import (
     DeliveryOutcome,
 )

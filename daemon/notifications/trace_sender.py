@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from conf.schema.event_kinds import Kind
+from conf.event_kinds import Kind
 from conf.schema.webhooks import ENDS
 from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.job_trace import PastJob, trace_of

@@ -8,8 +8,8 @@ import time
 from collections.abc import Collection
 from secrets import token_hex
 
+from conf.event_kinds import Kind
 from conf.schema import Webhook
-from conf.schema.event_kinds import Kind
 from conf.schema.webhooks import ENDS
 from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.signed_post import Post

@@ -13,9 +13,9 @@ from typing import Any
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from conf.defaults import DEFAULT_QUEUE
 from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
-from conf.schema.defaults import DEFAULT_QUEUE
 from conf.schema.lenient_read import accepted
 from daemon.core.errors import (
     RejectedError,

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from conf.schema.event_kinds import Kind
+from conf.event_kinds import Kind
 from daemon.core.status import (
     DeliveryOutcome,
 )

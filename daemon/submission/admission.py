@@ -7,8 +7,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from itertools import accumulate
 
+from conf.defaults import MEASURED_SPREAD
 from conf.schema import DynamicExecutors, JobSpec
-from conf.schema.defaults import MEASURED_SPREAD
 from conf.schema.job import Retry
 from conf.units import deadline_at
 from conf.util.copy_fields import carried

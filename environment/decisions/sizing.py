@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from conf.defaults import RESOURCE_WEIGHT
 from conf.schema.daemon import SizesSection
-from conf.schema.defaults import RESOURCE_WEIGHT
 from conf.units import SECONDS_PER_HOUR
 from environment.number_format import counted
 from environment.policy import Sizer

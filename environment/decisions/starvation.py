@@ -28,7 +28,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.number_format import times
 from environment.types import FloatArray, Job, PlacementRequest
 

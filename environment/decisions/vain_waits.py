@@ -16,7 +16,7 @@ and in the daemon, which asks every few seconds while somebody waits.
 
 import math
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.policy import Policy, bounds_waits
 from environment.types import Job, PlacementRequest
 from environment.view import ClusterView

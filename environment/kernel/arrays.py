@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from conf.schema.defaults import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
+from conf.defaults import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from conf.util.copy_fields import carrier
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall

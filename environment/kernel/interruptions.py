@@ -8,7 +8,7 @@ of their work since they came there. Both delay their job by its share of execut
 
 import math
 
-from conf.schema.defaults import NEVER
+from conf.defaults import NEVER
 from environment.kernel.compiled import njit
 from environment.kernel.completion_heap import reorder_ends
 from environment.kernel.leases import BOOT, CLOSES, DRAIN, READY, REWORK, TAKEN, begin_lease

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR
+from conf.defaults import BAD_PLACEMENT_FACTOR
 from environment.kernel.compiled import njit
 from environment.kernel.completion_heap import next_completion
 from environment.kernel.durations import is_good

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.kernel.state import FIXED, NATURAL_STATE, PAPER, PAPER_STATE, RICH_STATE, Layout, Rules
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conf.schema.defaults import DRAIN_SECONDS
+from conf.defaults import DRAIN_SECONDS
 from conf.schema.sharing import Cause
 from conf.units import SECONDS_PER_HOUR
 from environment.decisions.decision_round import beside_driver, room_in_all

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from conf.schema.fields import SpotUse
 from conf.schema.sharing import Amounts, Bounds, Cause, Criterion, QueueSpec, SharingSpec, paths, stricter
 from environment.resources import NOTHING, Resources

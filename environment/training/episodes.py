@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.state import Episode

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from conf.schema.uploaded_file import SCHEME, TAKEN, unfit_name
+from conf.uploaded_file import SCHEME, TAKEN, unfit_name
 from framework.spark.conf_check import check_conf
 from framework.spark.memory import heap_mib
 from framework.spark.properties_file import properties_text

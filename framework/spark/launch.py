@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from conf.schema.uploaded_file import PACKED
+from conf.uploaded_file import PACKED
 from environment.resources import Resources
 from framework.spark.application import Application, alias_parts, archive_parts
 from framework.spark.conf_check import trimmed

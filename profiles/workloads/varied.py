@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from conf.schema.defaults import MEASURED_SPREAD
+from conf.defaults import MEASURED_SPREAD
 from profiles.job_profile import JobProfile
 from profiles.workloads.workload import LONGEST, Workload
 

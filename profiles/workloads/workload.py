@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import get_args
 
+from conf.defaults import DEFAULT_QUEUE
 from conf.schema import SpotUse
-from conf.schema.defaults import DEFAULT_QUEUE
 from conf.units import checked_resources
 from conf.util.printable import LONGEST_NAME, unseen
 from profiles.workloads.cycles import cycle

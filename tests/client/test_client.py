@@ -27,8 +27,8 @@ from stoker import (
     flows,
 )
 
-from conf.schema.uploaded_file import UploadedFile
 from conf.schema.users import UsersSection
+from conf.uploaded_file import UploadedFile
 from daemon.auth.user_directory import Directory
 from tests.daemon.cli.conftest import Cast, Daemon, served
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.schema.uploaded_file import uploaded
+from conf.uploaded_file import uploaded
 from conf.util.printable import visible
 from conf.util.secret_masking import MASK
 from daemon.cli.jobs.groups import is_group, named

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from conf.schema.uploaded_file import SCHEME, uploaded
+from conf.uploaded_file import SCHEME, uploaded
 from daemon.cli.jobs import follow
 from daemon.cli.shared.client import Client, RefusedError
 from daemon.cli.shared.errors import CommandError

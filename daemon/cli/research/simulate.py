@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conf.schema.defaults import SPOT_ERROR
+from conf.defaults import SPOT_ERROR
 from conf.util.printable import visible
 from daemon.cli.research.sharing_options import SharingOptions
 from daemon.cli.shared.daemon_config import find_own_policies

@@ -7,7 +7,7 @@ from typing import Any
 
 from conf.loader import ConfigError, build, load
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import SCHEME
+from conf.uploaded_file import SCHEME
 
 _PATH_LISTS = ("py_files", "files", "jars", "archives")
 _SCHEME = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*:/|{SCHEME}:")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from daemon.cli.shared import render
 
 Json = Mapping[str, Any]

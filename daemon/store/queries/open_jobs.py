@@ -6,7 +6,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from conf.schema.uploaded_file import SCHEME, SHA256
+from conf.uploaded_file import SCHEME, SHA256
 from daemon.core.identity import (
     stored_name,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from conf.schema.event_kinds import Kind as Kind
+from conf.event_kinds import Kind as Kind
 from environment.decisions.explain import Explanation
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease, LeaseState

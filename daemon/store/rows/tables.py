@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from environment.model.messages.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 
 Row = dict[str, Any]

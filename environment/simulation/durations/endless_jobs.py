@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from conf.schema.defaults import NEVER, UNKNOWN_DURATION
+from conf.defaults import NEVER, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.pools import Terms
 from environment.types import Job, Rework, Vm

@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from conf.defaults import BAD_PLACEMENT_FACTOR
 from conf.loader import ConfigError, build
 from conf.schema import Name, Strict
-from conf.schema.defaults import BAD_PLACEMENT_FACTOR
 from environment.kernel.durations import is_good
 from environment.kernel.state import PREFERENCES
 from environment.resources import Resources

@@ -7,7 +7,7 @@ somewhere and has measured some of the job types once, so belief errs, by pool, 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conf.schema.defaults import SPOT_ERROR
+from conf.defaults import SPOT_ERROR
 from environment.simulation.durations.beliefs import error_of
 from environment.types import Job, Rework, Vm
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.kernel.arrays import refusals
 from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy

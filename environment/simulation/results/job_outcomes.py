@@ -12,7 +12,7 @@ from typing import overload
 
 import numpy as np
 
-from conf.schema.defaults import DEFAULT_QUEUE
+from conf.defaults import DEFAULT_QUEUE
 from environment.kernel.durations import is_good, well_placed
 from environment.kernel.state import BoolArray, SmallIntArray
 from environment.resources import Resources

@@ -17,7 +17,7 @@ from agents.lookahead.plans import PlanAim, make_arrays
 from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
-from conf.schema.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.feasibility import check
 from environment.expected_end import expected_end

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import UploadedFile
+from conf.uploaded_file import UploadedFile
 from daemon.auth.audit_log import Audit
 from daemon.auth.authentication import Authenticator, Visitor
 from daemon.auth.permits import Permit

@@ -133,7 +133,7 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "token").write_text("secret")
-    (tmp_path / "framework/mesos/master_link.py").symlink_to(tmp_path / "token")
+    (tmp_path / "link.py").symlink_to(tmp_path / "token")
     (tmp_path / "fine.py").touch()
     (tmp_path / "way").symlink_to(data)
     (tmp_path / "key.pem").write_text("secret")
@@ -142,7 +142,7 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
     for path in (
         "token",
         "key.pem",
-        "framework/mesos/master_link.py",
+        "link.py",
         "data/stoker.db",
         "way/stoker.db",
         "way/../token",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conf.schema import JobSpec, UploadsSection
-from conf.schema.uploaded_file import UploadedFile, uploaded
+from conf.uploaded_file import UploadedFile, uploaded
 from daemon.core.errors import (
     RejectedError,
 )

@@ -197,7 +197,7 @@ def test_one_that_decides_nothing_is_not_switched_to(
     broken = f"{__name__}:{name}"
     room = panel(CONFIG.model_copy(update={"policies_allowed": (broken,), "decision_timeout": 0.5}))
     why = {
-        "raises": f"SystemExit: 1 ({__file__}, line 37, in raises)",
+        "raises": f"SystemExit: 1 ({__file__}, line 43, in raises)",
         "stuck": "did not decide within 0.5 s",
     }
     for switch in (room.set_policy, room.set_shadow):

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from conf.schema.defaults import MEASURED_SPREAD
+from conf.defaults import MEASURED_SPREAD
 from profiles.job_profile import load_profiles
 from profiles.workloads.varied import read_varied, varied
 from profiles.workloads.workload import Workload, WorkloadJob

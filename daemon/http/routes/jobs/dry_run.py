@@ -13,7 +13,7 @@ from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from conf.schema import JobSpec
-from conf.schema.uploaded_file import SHA256
+from conf.uploaded_file import SHA256
 from daemon.auth.permits import Permit, permit_of
 from daemon.core.errors import (
     RejectedError,

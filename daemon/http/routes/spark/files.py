@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from conf.schema.documented_model import DocumentedModel
-from conf.schema.uploaded_file import SHA256
+from conf.uploaded_file import SHA256
 from daemon.auth.permits import permit_of
 from daemon.core.errors import (
     RejectedError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema.uploaded_file import UploadedFile
+from conf.uploaded_file import UploadedFile
 from daemon.cli import main
 from daemon.cli.jobs import upload
 from daemon.cli.shared.client import Client

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from agents.registry import create
-from conf.schema.defaults import NEVER
+from conf.defaults import NEVER
 from environment.decisions.feasibility import check
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import create
-from conf.schema.defaults import DRAIN_SECONDS, SPOT_ERROR
+from conf.defaults import DRAIN_SECONDS, SPOT_ERROR
 from environment.clusters.price_history import PriceHistory
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.hash_random import uniform
