@@ -62,7 +62,7 @@ def call(request: pytest.FixtureRequest, daemon: Daemon, monkeypatch: pytest.Mon
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     """An application of this machine."""
-    path = tmp_path / "count environment/number_format.py"
+    path = tmp_path / "count words.py"
     path.write_text("print('words')\n")
     return path
 
@@ -84,7 +84,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     name = f"stoker-file:{sha256}/large.zip"
     assert (spec.files, spec.archives) == ((name, "https://h/x", f"{name}#b"), (f"{name}#data",))
     assert spec.app == spec.py_files[0]
-    assert (spec.app.partition("/")[2], spec.args) == ("count environment/number_format.py", ("1", "x"))
+    assert (spec.app.partition("/")[2], spec.args) == ("count words.py", ("1", "x"))
     assert daemon.cast.uploads().path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
     call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")
     assert call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")["id"] == "job-2"
