@@ -25,7 +25,7 @@ from conf.defaults import (
 from conf.schema import SpotUse
 from environment.barred_vms import NOBODY, Bars, barred
 from environment.dependencies import After, Pauses, array_jobs, array_of
-from environment.expected_end import placed_well
+from environment.kernel.expected_end import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
 from profiles.curve import Curve

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.barred_vms import ANYWHERE, Bars
-from environment.expected_end import expected_end
+from environment.kernel.expected_end import expected_end
 from environment.last_resort import extras_of, last_resort
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, OfferedResources
 from environment.pools import Openings

@@ -208,7 +208,7 @@ showed policies what it knew: the true ends of running jobs, with the 30 % that 
 where durations were drawn, the luck of the draw. The rich observation of trained policies has those ends too,
 two features of it are made of them, so that they were told more of durations than reports said. Figures that
 were made so are those of policies which know the future. What policies are shown is belief, made in one place
-for the simulator and the daemon (`environment/view.py`, `environment/expected_end.py`), and
+for the simulator and the daemon (`environment/view.py`, `environment/kernel/expected_end.py`), and
 `tests/environment/two_worlds/test_two_worlds.py` plays every policy in both, where the same things happen: it
 sees the same before every decision and decides the same.
 

@@ -1,9 +1,9 @@
 """Beliefs about running jobs, in compiled code, cached from one decision of a simulation to the next.
 
-The believed ends of most jobs stay the same while the jobs are young, and few VMs matter to a decision: so an
-end is computed on request, and not for all jobs at each decision. The beliefs are those of
-`environment.expected_end`, and `greedy_policy.py` defines their use by greedy; this module computes the same,
-to the last bit, from the kernel's arrays.
+The believed ends of most jobs stay the same while the jobs are young, and few VMs matter to a decision: so
+an end is computed on request, and not for all jobs at each decision. The beliefs are those of
+`environment.kernel.expected_end`, and `greedy_policy.py` defines their use by greedy; this module computes
+the same, to the last bit, from the kernel's arrays.
 """
 
 import math
@@ -13,9 +13,9 @@ import numpy as np
 
 from agents.greedy.pricing import Ends
 from conf.defaults import MEASURED_SPREAD
-from environment.expected_end import EARLY
 from environment.kernel.compiled import njit
 from environment.kernel.durations import believed_end
+from environment.kernel.expected_end import EARLY
 from environment.kernel.resized_jobs import SparedResources
 from environment.kernel.state import Batch
 from environment.types import FloatArray, IntArray
@@ -213,7 +213,7 @@ def _executors_of(batch: Batch, spared: SparedResources, foreseen: Foreseen, cou
 
 @njit()
 def _end_of(foreseen: Foreseen, job: int, now: float) -> float:
-    """Believed end of the running job: `environment.expected_end.expected_end`."""
+    """Believed end of the running job: `environment.kernel.expected_end.expected_end`."""
     known = foreseen.jobs[job]
     if now > known[_YOUNG] and known[_ASKED] != now:
         known[_ASKED] = now

@@ -10,7 +10,7 @@ File = Union[str, "PathLike[str]"]
 
 
 class After(TypedDict):
-    """What a job comes after."""
+    """A predecessor of a job."""
 
     job: str
     """The id of a job, or of an array."""
@@ -73,7 +73,7 @@ class Attempt(TypedDict):
 
 
 class Bill(TypedDict):
-    """What VMs have cost from opened to closed, whether somebody used them or not."""
+    """Cost of VMs from opened to closed, used or idle."""
 
     by: Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
     """By what it is divided."""
@@ -134,7 +134,7 @@ class Bounds(TypedDict):
 
 
 class Budget(TypedDict):
-    """What VMs have cost today of what they may."""
+    """Cost of VMs today, beside the limit."""
 
     day: str
     """Today (UTC)."""
@@ -147,9 +147,9 @@ class Budget(TypedDict):
 
 
 class Came(TypedDict):
-    """Where what came is beside what was told: within it, before (less) or after (more).
+    """Outcome beside the estimate: within it, before (less) or after (more).
 
-    Starts and ends that are 2 seconds beside it are within.
+    Starts and ends up to 2 seconds beside it are within.
     """
 
     start: Literal["before", "within", "after"] | None
@@ -321,7 +321,7 @@ class Driver(TypedDict):
 
 
 class DriverOptions(TypedDict, total=False):
-    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+    """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
     """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
@@ -336,7 +336,7 @@ class DriverOptions(TypedDict, total=False):
 
 
 class DryRun(TypedDict):
-    """What would come of a submission, which is none: the job would be taken."""
+    """Forecast of a submission that was not made: the job would be accepted."""
 
     job: Job
     """As it would be, the first of an array, without an id; with how many would be placed before it, the
@@ -370,7 +370,7 @@ class DynamicExecutors(TypedDict):
 
 
 class Estimate(TypedDict):
-    """What is expected of a job that waits, if nobody else comes."""
+    """Estimate for a waiting job, if no other job arrives."""
 
     at: float
     """When it was made, seconds since the epoch."""
@@ -477,7 +477,7 @@ class Executor(TypedDict):
 
 
 class Expected(TypedDict):
-    """What was expected of a job while it waited, held to what came."""
+    """Estimates for a job while it waited, compared with the outcome."""
 
     first: Told
     """What was first told of it."""
@@ -526,7 +526,7 @@ class FieldError(TypedDict):
 
 
 class Gave(TypedDict):
-    """What a job gave to another, or that it was stopped for it."""
+    """Executors that a job lost to another, or that it was stopped for it."""
 
     at: float
     """When, seconds since the epoch."""
@@ -545,7 +545,7 @@ class Gave(TypedDict):
 
 
 class Granted(TypedDict):
-    """What comes of what a driver wants."""
+    """Answer to the executors that a driver wants."""
 
     reason: str
     """Why it gets fewer executors than it wants; empty when it does not."""
@@ -582,7 +582,7 @@ class Health(TypedDict):
 
 
 class Held(TypedDict):
-    """How often the first interval of 90 % that was told of jobs held what came."""
+    """Number of times that the first 90 % interval for a job held the outcome."""
 
     within: int
     """So often the truth was between its ends."""
@@ -615,7 +615,7 @@ class Interval(TypedDict):
 
 
 class Job(TypedDict):
-    """A job: what it asks for, and what became of it."""
+    """A job: its request, and its state."""
 
     id: str
     """`job-` and a number, the larger the later it was submitted."""
@@ -1048,7 +1048,7 @@ class MadeToken(TypedDict):
 
 
 class Me(TypedDict):
-    """Who asks."""
+    """The requesting user."""
 
     name: str
     """The user; empty for whoever has the daemon's own token, or where no users are configured."""
@@ -1085,7 +1085,7 @@ class Option(TypedDict):
 
 
 class Orders(TypedDict):
-    """What a driver is to do."""
+    """Orders for a driver."""
 
     stop: str | None
     """Why it is to stop; null when it is not."""
@@ -1100,7 +1100,7 @@ class Orders(TypedDict):
 
 
 class Outcome(TypedDict):
-    """What a policy decided."""
+    """A policy's decision."""
 
     policy: str
     """Who decided."""
@@ -1130,7 +1130,7 @@ class Placed(TypedDict):
 
 
 class Policy(TypedDict):
-    """Who decides, and how it fared since the daemon's start."""
+    """The acting policy, and its statistics since the daemon's start."""
 
     name: str
     """Which policy."""
@@ -1159,7 +1159,7 @@ class Policy(TypedDict):
 
 
 class PolicyAhead(TypedDict):
-    """What comes of the queue under a policy."""
+    """Forecast of the queue under a policy."""
 
     case: str
     """What is otherwise than now."""
@@ -1256,7 +1256,7 @@ class Problem(TypedDict):
 
 
 class Queue(TypedDict):
-    """A queue: what holds for it, what it has, and who waits there; with all that is below it."""
+    """A queue: its settings in force, its use, and its waiting jobs; with all queues below it."""
 
     path: str
     """Its name, behind those of the queues above it and dots."""
@@ -1357,7 +1357,7 @@ class Retry(TypedDict):
 
 
 class RetryOptions(TypedDict, total=False):
-    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+    """Retries of a job after a failure of its own driver; failures caused by the cluster do not count."""
 
     times: int
     """How often."""
@@ -1422,7 +1422,7 @@ class Sparks(TypedDict):
 
 
 class Timeline(TypedDict):
-    """What happened on the VMs in the last hours."""
+    """Events on the VMs in the last hours."""
 
     since: float
     """From when."""
@@ -1490,7 +1490,7 @@ class TimelineTask(TypedDict):
 
 
 class Today(TypedDict):
-    """What VMs cost today (UTC), and what they would have cost otherwise."""
+    """Cost of VMs today (UTC), beside the cost under other ways of charging."""
 
     day: str
     """Today, such as 2026-11-22."""
@@ -1511,7 +1511,7 @@ class Today(TypedDict):
 
 
 class Token(TypedDict):
-    """What is kept of a token."""
+    """Record of a token."""
 
     id: str
     """By which it is ended; it stands in the token, too."""
@@ -1524,7 +1524,7 @@ class Token(TypedDict):
 
 
 class Told(TypedDict):
-    """What was told of a job while it waited, and whether it came true."""
+    """An estimate for a job while it waited, and its outcome."""
 
     at: float
     """When it was made, seconds since the epoch."""
@@ -1539,7 +1539,7 @@ class Told(TypedDict):
 
 
 class Took(TypedDict):
-    """What a job was given of another, or that it took the other's place."""
+    """Executors that a job received from another, or that it took the other's place."""
 
     at: float
     """When, seconds since the epoch."""
@@ -1586,7 +1586,7 @@ class Totals(TypedDict):
 
 
 class Tried(TypedDict):
-    """What came of a test."""
+    """Result of a test."""
 
     id: str
     """Of the event that was sent."""
@@ -1599,7 +1599,7 @@ class Tried(TypedDict):
 
 
 class Upload(TypedDict):
-    """What is there of a file that a client sends."""
+    """Status of a file that a client uploads."""
 
     sha256: str
     """What it is known by."""

@@ -4,12 +4,12 @@ Another model is another number and another branch in `slowdown`, which sees the
 a VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
 """
 
-from environment.expected_end import expected_end
 from environment.kernel.compiled import njit
+from environment.kernel.expected_end import expected_end
 from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch, BoolArray, SmallIntArray
 from environment.types import IntArray
 
-#: `environment.expected_end.expected_end`, compiled: that is used where numba is not, too.
+#: `environment.kernel.expected_end.expected_end`, compiled: that is used where numba is not, too.
 believed_end = njit()(expected_end)
 
 

@@ -6,7 +6,7 @@ job's life, `reservations.py` the reservations.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from environment.expected_end import expected_end
+from environment.kernel.expected_end import expected_end
 from environment.model.jobs.lifecycle import JobLifecycle
 from environment.model.jobs.waiting_queue import WaitingLine
 from environment.model.messages.event_context import EventContext

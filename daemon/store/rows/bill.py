@@ -1,9 +1,9 @@
 """VM costs in the job store: sums by day and by each key of a bill.
 
 `environment.model.messages.vm_accounts` decides charges and their kinds; `record_tables.py` has the rows of
-open accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so nothing is
-lost or counted twice. No sum exists for a job on a VM. Old sums by VM and by job are folded together
-(`forget_jobs`, `forget_details`), which bounds their number. Prometheus reads one row per pool.
+open accounts. Each charge is added to one sum per table, in the transaction that stores its cause, so
+nothing is lost or counted twice. No sum exists for a job on a VM. Old sums by VM and by job are folded
+together (`forget_jobs`, `forget_details`), which bounds their number. Prometheus reads one row per pool.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

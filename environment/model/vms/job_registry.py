@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from math import inf
 
-from environment.expected_end import expected_end
+from environment.kernel.expected_end import expected_end
 from environment.model.messages.lease import Lease
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.snapshot import PoolSetback, ReservedJob

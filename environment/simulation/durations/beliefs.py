@@ -1,8 +1,8 @@
 """Policies' beliefs about the durations of a simulation's jobs, and their distance from the truth.
 
-The truth stays as the workload, the fitted model or its draw defines it, so that costs can be compared under
-any belief; the belief errs, by job and seed. `environment.view` and `environment.expected_end` build views
-from beliefs, in a simulation and in the daemon.
+The truth stays as the workload, the fitted model or its draw defines it, so that costs can be compared
+under any belief; the belief errs, by job and seed. `environment.view` and `environment.kernel.expected_end`
+build views from beliefs, in a simulation and in the daemon.
 """
 
 import hashlib

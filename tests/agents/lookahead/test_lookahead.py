@@ -20,8 +20,8 @@ from agents.registry import PolicyError, create
 from conf.defaults import UNKNOWN_DURATION
 from environment.clusters.cluster_files import load_cluster
 from environment.decisions.feasibility import check
-from environment.expected_end import expected_end
 from environment.kernel.arrays import jobs_of
+from environment.kernel.expected_end import expected_end
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.pools import SpotTerms, Terms
 from environment.simulation.durations.beliefs import EXACT

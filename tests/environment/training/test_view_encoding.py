@@ -8,8 +8,8 @@ import pytest
 
 from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
-from environment.expected_end import expected_end
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of
+from environment.kernel.expected_end import expected_end
 from environment.kernel.observation import observation_length, observe, split, write_mask
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode

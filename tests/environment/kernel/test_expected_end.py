@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environment.expected_end import expected_end, placed_well
+from environment.kernel.expected_end import expected_end, placed_well
 from environment.resources import Resources
 from environment.types import PlacementRequest
 from environment.view import RunningJob
