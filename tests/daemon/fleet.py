@@ -97,7 +97,7 @@ class Fleet:
         self._folder = folder
         self._config = {
             "policy": {"name": "rr"},
-            "spark": {"driver_host": "127.0.0.1"},
+            "spark": {"driver_host": mesos.host},
             **config,
             "mesos": {"master": mesos.address, "launch_timeout": 2.0, **config.get("mesos", {})},
         }
@@ -139,13 +139,13 @@ Starter = Callable[..., Fleet]
 
 
 @contextlib.contextmanager
-def fleets(folder: Path, vms: Sequence[AgentSpec] = ()) -> Iterator[Starter]:
+def fleets(folder: Path, vms: Sequence[AgentSpec] = (), *, isolated: bool = False) -> Iterator[Starter]:
     """A Mesos of these VMs, or four, and what makes fleets on it; nothing of them is left afterwards."""
     adopt_orphans()
     before = set(descendants())
     made: list[Fleet] = []
     try:
-        with running(folder / "mesos", list(vms) or agents(), **MESOS_TIMES) as mesos:
+        with running(folder / "mesos", list(vms) or agents(), isolated=isolated, **MESOS_TIMES) as mesos:
 
             def make(**config: Any) -> Fleet:
                 made.append(Fleet(folder, mesos, config))

@@ -2,74 +2,147 @@
 
     HOSTILE_JOBS=100 python -m pytest tests/daemon/end_to_end/test_hostile_jobs.py
 
-runs so many of them; `make test` runs each kind once. Spark is in miniature; what a job does, its driver
-does, in its folder, with the rights that jobs have where the test runs.
+runs so many of them; `make test` runs each kind once. Spark is in miniature; what a job does, its driver and
+its executors do, with the rights that jobs have where the test runs: those of another user where root runs it
+and the interpreter is readable for others.
 """
 
 import contextlib
 import os
+import pwd
 import random
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from daemon.cli.shared.client import Client
+from framework.embedded.isolation import Isolation, IsolationError, IsolationOptions
 from framework.host.process_tree import below
+from framework.host.unix_users import cannot, find_account
 from tests.chaos.hostile import KINDS, Kind
 from tests.chaos.scene import SPARK
-from tests.daemon.fleet import Daemon, Fleet, Starter
+from tests.chaos.strangers import environment_of, exchanged
+from tests.daemon.fleet import Daemon, Fleet, agents, fleets
 from tests.waiting import PATIENCE, until
 
 #: Each kind is there once at least.
 COUNT = int(os.environ.get("HOSTILE_JOBS", "0"))
 MEMORY_MIB = 200
-#: Seconds for an answer while all this goes on; the machine may have other things to do.
+#: Where a path of a job leads in turn, while the daemon and the fetcher look at it.
+TARGETS = ("good", "secret", "/dev/zero", "fifo", "/proc/1/environ", "/proc/self/mem", "nothing")
+#: What ends a job that failed: lost records, or a file that could not be fetched.
+REASONS = ("record", "exit_code", "process.json", "fetch", "cannot be looked at")
+#: What a config says for jobs to run as another user than the daemon.
+OTHER_USER: dict[str, Any] = {"run_as": "nobody", "mesos": {"user": "nobody"}}
+#: Modules that Python imports by itself, and one of ours.
+MODULES = ("sitecustomize", "usercustomize", "framework")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that others may pass through; the daemon's secret is in it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o711)
+        (folder / "good").write_text("good")
+        (folder / "secret").write_text("a secret of the daemon's")
+        (folder / "secret").chmod(0o600)
+        os.mkfifo(folder / "fifo")
+        os.mkfifo(folder / "library")
+        yield folder
+
+
+@pytest.fixture(params=["none", "vm"])
+def host(request: pytest.FixtureRequest, folder: Path) -> Iterator[Fleet]:
+    """A fleet whose executors are processes of this machine, or in VMs of their own."""
+    isolated = request.param == "vm"
+    if isolated:
+        try:
+            with Isolation(agents(), IsolationOptions(), "hostile"):
+                pass
+        except IsolationError as error:
+            pytest.skip(f"VMs cannot be isolated here: {error}")
+    with fleets(folder, isolated=isolated) as make:
+        fleet = make(**OTHER_USER) if may_be_other(folder) else make()
+        fleet.started.chmod(0o666)
+        yield fleet
+
+
+def may_be_other(folder: Path) -> bool:
+    """Whether jobs can run as another user here, who has to be able to start the interpreter."""
+    read = [Path(sys.executable), SPARK / "home/driver.py", folder / "good"]
+    return os.geteuid() == 0 and not cannot(find_account("nobody"), read=read)
 
 
 @pytest.mark.slow
-def test_hostile_jobs_harm_nobody(fleet: Starter, tmp_path: Path) -> None:
-    """Every job ends as it must, as do ordinary ones; the daemon answers all the while; nothing is left."""
-    host = fleet()
+def test_hostile_jobs_harm_nobody(host: Fleet, folder: Path) -> None:
+    """Every job ends as it must, as do ordinary ones; the daemon answers all the while; nothing is left.
+
+    Where jobs run as another user, no process that has a job's environment is the daemon's user's.
+    """
     daemon = host.add()
-    os.mkfifo(tmp_path / "library")
-    names = list(KINDS)
-    names += random.Random(COUNT).choices(names, k=max(0, COUNT - len(names)))  # noqa: S311 - no secret hangs on it
-    hostile = [(submit(host, daemon, KINDS[name], tmp_path / "library"), name) for name in names]
-    ordinary = [host.submit(daemon, 0.2) for _ in names]
-    watch(host, daemon, hostile, ordinary)
+    as_other = may_be_other(folder)
+    environment = environment_of(folder, MODULES)
+    names = [name for name, kind in KINDS.items() if as_other or not kind.needs_user]
+    # No secret hangs on it.
+    names += random.Random(COUNT).choices(names, k=max(0, COUNT - len(names)))  # noqa: S311
+    with exchanged(folder / "path", TARGETS, 0.001):
+        submitted = [(submit(host, daemon, KINDS[name], folder, environment), name) for name in names]
+        hostile = [(job_id, name) for job_id, name in submitted if job_id]
+        ordinary = [host.submit(daemon, 0.2) for _ in names]
+        watch(host, daemon, hostile, ordinary, as_other)
     for job_id in ordinary:
         assert host.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
     for job_id, name in hostile:
         job = host.wait(daemon, job_id, "finished", "failed", "killed")
         assert job["state"] in KINDS[name].states, (name, job["reason"])
         if job["state"] == "failed":
-            assert (
-                "record" in job["reason"] or "exit_code" in job["reason"] or "process.json" in job["reason"]
-            ), name
-    print(f"{len(hostile)} hostile jobs; the daemon's memory was {memory_mib(daemon):.0f} MiB at most")
+            assert any(reason in job["reason"] for reason in REASONS), (name, job["reason"])
+    owners = [path.stat().st_uid for path in (folder / "obeyed").iterdir()]
+    print(
+        f"{len(hostile)} hostile jobs, {len(names) - len(hostile)} refused; the daemon's memory was "
+        f"{memory_mib(daemon):.0f} MiB at most; {len(owners)} processes obeyed, of {sorted(set(owners))}"
+    )
+    assert set(owners) == {pwd.getpwnam("nobody").pw_uid if as_other else os.geteuid()}
     assert memory_mib(daemon) < MEMORY_MIB
     until(lambda: not left(host), lambda: left(host))
     assert daemon.leads()
 
 
-def submit(host: Fleet, daemon: Daemon, kind: Kind, library: Path) -> str:
-    """One hostile job; its id."""
-    environment = {"CHAOS_LOG": str(host.started), "CHAOS_KEY": "hostile", "CHAOS_SCRIPT": kind.script}
+def submit(host: Fleet, daemon: Daemon, kind: Kind, folder: Path, stranger: Mapping[str, str]) -> str:
+    """One hostile job; its id, empty where it is refused."""
+    environment = {
+        **stranger,
+        "CHAOS_LOG": str(host.started),
+        "CHAOS_KEY": "hostile",
+        "CHAOS_SCRIPT": kind.script,
+        "CHAOS_EXECUTOR_SCRIPT": kind.executor,
+        "CHAOS_SECRET": str(folder / "secret"),
+        "CHAOS_DAEMON": str(daemon.pid),
+    }
     if kind.preload:
-        environment["LD_PRELOAD"] = str(library)
-    spec = {
+        environment["LD_PRELOAD"] = str(folder / "library")
+    spec: dict[str, Any] = {
         "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "cpus": 0.5,
         "env": environment,
     }  # fmt: skip
-    with Client(daemon.url) as client:
-        return str(client.submit(spec)["id"])
+    if kind.fetches:
+        names = [str(folder / "path")]
+        spec |= {"driver": {"on": "cluster", "cpus": 0.5, "memory": 1024}, "files": names, "archives": names}
+    with httpx.Client(base_url=daemon.url, timeout=PATIENCE) as client:
+        answer = client.post("/v1/jobs", json=spec)
+    assert answer.status_code == 201 or (kind.fetches and answer.status_code == 422), answer.text
+    return str(answer.json()["id"]) if answer.status_code == 201 else ""
 
 
-def watch(host: Fleet, daemon: Daemon, hostile: list[tuple[str, str]], ordinary: list[str]) -> None:
+def watch(
+    host: Fleet, daemon: Daemon, hostile: list[tuple[str, str]], ordinary: list[str], as_other: bool
+) -> None:
     """Until all have ended: read their logs, kill those that never would, and see that the daemon answers."""
     killed: set[str] = set()
     pending = dict(hostile)
@@ -83,7 +156,8 @@ def watch(host: Fleet, daemon: Daemon, hostile: list[tuple[str, str]], ordinary:
                     answer = client.get(f"/v1/jobs/{job_id}/logs", params={"stream": stream, "limit": 65536})
                     assert answer.status_code in {200, kind.log}, (name, answer.text)
                     assert len(answer.content) < 1 << 20
-                if over and kind.log != 200:
+                    assert b"TAKEN" not in answer.content, name
+                if over and kind.log != 200 and not (as_other and kind.needs_daemon):
                     assert client.get(f"/v1/jobs/{job_id}/logs").status_code == kind.log, name
                 if kind.kill and job["state"] == "running" and job_id not in killed:
                     killed.add(job_id)

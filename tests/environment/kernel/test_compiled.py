@@ -89,7 +89,7 @@ print(thirty(), sum(thirty.stats.cache_hits.values()))
 
 def test_the_daemon_does_without_numba() -> None:
     """All of its server, and the loaders of clusters and workloads do not import it: its players do."""
-    ours = ("model.cluster_model", "rounds", "cluster_files")
+    ours = ("model.cluster_model", "decisions.decision_round", "clusters.cluster_files")
     others = ("profiles.workloads.generators", "agents.registry", "daemon.server")
     modules = ", ".join((*(f"environment.{name}" for name in ours), *others))
     script = f"import sys, {modules}; print('numba' in sys.modules)"

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from framework.embedded import AgentSpec, MasterOptions, serve
+from framework.embedded.isolation import Isolation, IsolationOptions
 from framework.embedded.master import state as master_state
 from tests.waiting import PATIENCE
 
@@ -41,6 +42,8 @@ class Mesos:
     process: subprocess.Popen[str]
     #: What it was started with.
     told: Json = dataclasses.field(default_factory=dict)
+    #: The address of this machine that tasks reach.
+    host: str = "127.0.0.1"
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
         """Status and body, parsed when it is JSON."""
@@ -91,8 +94,8 @@ class Mesos:
 
     def start_again(self) -> None:
         """Start another one, as the first was started, at its address."""
-        self.process, address = _start(self.told | {"port": int(self.address.rpartition(":")[2])})
-        assert address == self.address
+        self.process, *where = _start(self.told | {"port": int(self.address.rpartition(":")[2])})
+        assert where == [self.address, self.host]
 
     def fault(self, name: str, **fields: object) -> Any:
         """Switch on a fault."""
@@ -114,11 +117,13 @@ def running(
     credentials: dict[str, str] | None = None,
     may_fail: bool = True,
     master_id: str = "",
+    isolated: bool = False,
     **options: object,
 ) -> Iterator[Mesos]:
     """Run an embedded Mesos on a free port; it must have ended cleanly afterwards.
 
-    With `master_id` it is that master, and its agents have the same ids whenever it is.
+    With `master_id` it is that master, and its agents have the same ids whenever it is. With `isolated` each
+    agent is a VM with a network and cores of its own, which needs root.
     """
     told = {
         "master_id": master_id,
@@ -126,10 +131,11 @@ def running(
         "work_dir": str(work_dir),
         "credentials": credentials,
         "may_fail": may_fail,
+        "isolated": isolated,
         "options": options,
     }
-    process, address = _start(told)
-    mesos = Mesos(address, work_dir, process, told)
+    process, address, host = _start(told)
+    mesos = Mesos(address, work_dir, process, told, host)
     try:
         yield mesos
     finally:
@@ -137,15 +143,16 @@ def running(
         mesos.end()
 
 
-def _start(told: Json) -> tuple[subprocess.Popen[str], str]:
-    """Its process and, once it answers, its address."""
+def _start(told: Json) -> tuple[subprocess.Popen[str], str, str]:
+    """Its process and, once it answers, its address and the host that tasks reach."""
     argv = [sys.executable, "-W", "error", "-m", "tests.framework.embedded.running", json.dumps(told)]
     here = Path(__file__).parents[3]  # wherever a test has gone
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here)
     assert process.stdout is not None
-    address = process.stdout.readline().strip()
-    assert address, process.communicate()[1]
-    return process, address
+    line = process.stdout.readline().strip()
+    assert line, process.communicate()[1]
+    address, host = line.split()
+    return process, address, host
 
 
 class Subscription:
@@ -294,15 +301,21 @@ def main() -> int:
     if told["master_id"]:
         vars(master_state)["uuid"] = SimpleNamespace(uuid4=lambda: told["master_id"])
     agents = [AgentSpec(**agent | {"ports": tuple(agent["ports"])}) for agent in told["agents"]]
-    return serve(
-        agents,
-        port=told.get("port", 0),
-        work_dir=Path(told["work_dir"]),
-        credentials=told["credentials"],
-        options=MasterOptions(**told["options"]),
-        on_ready=lambda address: print(address, flush=True),
-        may_fail=told.get("may_fail", True),
-    )
+    host, cells = "127.0.0.1", None
+    with contextlib.ExitStack() as stack:
+        if told["isolated"]:
+            made = stack.enter_context(Isolation(agents, IsolationOptions(1.0, 100.0), told["work_dir"]))
+            agents, cells, host = made.agents, made.cells, made.host
+        return serve(
+            agents,
+            port=told.get("port", 0),
+            work_dir=Path(told["work_dir"]),
+            credentials=told["credentials"],
+            options=MasterOptions(**told["options"]),
+            on_ready=lambda address: print(address, host, flush=True),
+            cells=cells,
+            may_fail=told.get("may_fail", True),
+        )
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ The loader is asked to write down that it obeyed (`LD_DEBUG_OUTPUT`); the file's
 import math
 import os
 import pwd
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,28 +17,13 @@ from framework.embedded.isolation import Entry, Isolation, IsolationError, Isola
 from framework.host.unix_users import find_account
 from framework.spark.driver.driver import DriverPlace, driver_status, start_driver
 from framework.spark.launch import ProcessSpec
+from tests.chaos.strangers import environment_of
 from tests.framework.embedded.isolation.test_isolation import agents
 from tests.framework.embedded.running import Subscription, framework_info, running, task
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a job as another user")
 
-#: Writes its user's number into the folder, whichever way it is loaded.
-LIBRARY = """
-#include <stdio.h>
-#include <unistd.h>
-unsigned int la_version(unsigned int version) { return version; }
-__attribute__((constructor)) static void begin(void) {
-    char name[4096];
-    snprintf(name, sizeof name, "%s/loaded.%d", FOLDER, getpid());
-    FILE *file = fopen(name, "w");
-    if (file) fclose(file);
-}
-"""
-MODULE = """
-import os
-open(os.path.join({folder!r}, f"imported.{{os.getpid()}}"), "w").close()
-"""
 #: Modules that programs of ours import, and those that Python imports by itself.
 MODULES = ("json", "ctypes", "tarfile", "sitecustomize", "usercustomize", "framework")
 
@@ -50,8 +33,6 @@ def folder() -> Iterator[Path]:
     """A folder that everybody may write."""
     with tempfile.TemporaryDirectory() as made:
         Path(made).chmod(0o777)
-        (Path(made) / "obeyed").mkdir()
-        (Path(made) / "obeyed").chmod(0o777)
         yield Path(made)
 
 
@@ -59,25 +40,12 @@ def folder() -> Iterator[Path]:
 def environment(folder: Path) -> Mapping[str, str]:
     """Variables by which a job may have code of its own run in whatever process has them."""
     obeyed = folder / "obeyed"
-    modules = folder / "modules"
-    modules.mkdir()
-    for name in MODULES:
-        (modules / f"{name}.py").write_text(MODULE.format(folder=str(obeyed)))
-    made = {
+    return {
         "LD_DEBUG": "libs",
         "LD_DEBUG_OUTPUT": str(obeyed / "loader"),
-        "GLIBC_TUNABLES": "glibc.malloc.check=3",
-        "PYTHONPATH": str(modules),
-        "PYTHONSTARTUP": str(modules / "json.py"),
-        "PYTHONHOME": str(modules),
-        "BASH_ENV": str(modules / "none"),
+        "PYTHONHOME": str(folder / "modules"),
+        **environment_of(folder, MODULES),
     }
-    if (compiler := shutil.which("cc")) is not None:
-        source, library = folder / "library.c", folder / "library.so"
-        source.write_text(LIBRARY.replace("FOLDER", f'"{obeyed}"'))
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
-        made |= {"LD_PRELOAD": str(library), "LD_AUDIT": str(library)}
-    return made
 
 
 def assert_only_the_user_obeyed(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Files that users name are opened once, with their rights, and nothing that hangs holds up anybody else."""
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -179,6 +180,26 @@ def test_the_looks_of_one_submitter_count_for_that_one_alone() -> None:
             files.look(None, "/mnt/5", over.wait, "ann")
         with pytest.raises(TimeoutError, match="took more than"):
             files.look(None, "/mnt/6", over.wait, "bob")
+    finally:
+        over.set()
+    until(lambda: not threads())
+
+
+def test_the_many_looks_of_two_submitters_close_the_door_for_no_third() -> None:
+    """They ask for all of them before the first is late; more submitters are needed to reach the bound."""
+    files, over = UserFiles(patience=1.0), threading.Event()
+
+    def hang(number: int) -> None:
+        with contextlib.suppress(TimeoutError):
+            files.look(None, f"/mnt/{number}", over.wait, "ann" if number % 2 else "bob")
+
+    try:
+        with ThreadPoolExecutor(80) as pool:
+            list(pool.map(hang, range(80)))
+        until(lambda: len(files.hanging) >= 64)
+        with pytest.raises(TimeoutError, match="earlier looks hang"):
+            files.look(None, "/mnt/80", over.wait, "ann")
+        assert files.look(None, "file", lambda: "text", "eve") == "text"
     finally:
         over.set()
     until(lambda: not threads())
