@@ -29,7 +29,7 @@ _PATIENCE = 10.0
 
 
 class StepError(Exception):
-    """A program of a step failed; the text names the program."""
+    """A program of a step failed."""
 
 
 class Step:
@@ -38,6 +38,7 @@ class Step:
     def __init__(self, title: str, log: IO[str]) -> None:
         self._title, self._log, self._began = title, log, time.monotonic()
         self._running: list[subprocess.Popen[bytes]] = []
+        self._optional: list[subprocess.Popen[bytes]] = []
         log.write(f"\n== {title}\n")
         log.flush()
         print(title, end=" ", flush=True)
@@ -53,8 +54,9 @@ class Step:
             stderr=subprocess.STDOUT,
             env={**_pip_indexes(), **os.environ, **_VARIABLES},
         )
-        program.optional = optional  # type: ignore[attr-defined]
         self._running.append(program)
+        if optional:
+            self._optional.append(program)
 
     def run(self, command: Sequence[str | Path]) -> None:
         """Run a program to its end, beside those that run; StepError if one of them fails."""
@@ -86,8 +88,8 @@ class Step:
             self._running[0].wait(0.2)
         for program in [one for one in self._running if one.poll() is not None]:
             self._running.remove(program)
-            if program.returncode and not getattr(program, "optional", False):
-                raise StepError(f"{Path(str(program.args[0])).name} ended with {program.returncode}")
+            if program.returncode and program not in self._optional:
+                raise StepError(f"a program ended with {program.returncode}")
         if sys.stdout.isatty():
             self._show(f"{self._seconds():.0f} s  {_last_line(self._log.name)}")
 
@@ -164,7 +166,7 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
     with step() as one:
         one.start([python, "-m", "daemon.what_if.precompile", *options.compiled])
         # Some packages have templates that are no Python.
-        one.start([python, "-m", "compileall", "-q", _packages()], optional=True)
+        one.start([python, "-W", "ignore", "-m", "compileall", "-q", _packages()], optional=True)
         for version in options.spark:
             one.run([options.bin / "stoker", "spark", "add", version])
 
