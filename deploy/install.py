@@ -135,7 +135,9 @@ def _pip_indexes() -> dict[str, str]:
 
 def install(options: argparse.Namespace, log: IO[str]) -> None:
     """All steps. StepError when a program fails; what was begun is taken up by the next call."""
-    python, lock = options.bin / "python", options.lock.read_text(encoding="utf-8")
+    lock = options.lock.read_text(encoding="utf-8")
+    programs = options.bin.absolute()  # a bare name would be looked up in PATH
+    python = programs / "python"
     titles = _titles(options, lock)
 
     @contextlib.contextmanager
@@ -157,7 +159,7 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
     unfinished = _VENV / "unfinished"
     again = ["--reinstall"] if unfinished.exists() else []
     unfinished.touch()
-    uv = [options.bin / "uv", "pip", "install", "--python", python, "--no-deps", "--no-build-isolation"]
+    uv = [programs / "uv", "pip", "install", "--python", python, "--no-deps", "--no-build-isolation"]
     with step() as one:
         one.run([*uv, *again, "--require-hashes", "-r", options.lock])
     with step() as one:
@@ -168,7 +170,7 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
         # Some packages have templates that are no Python.
         one.start([python, "-W", "ignore", "-m", "compileall", "-q", _packages()], optional=True)
         for version in options.spark:
-            one.run([options.bin / "stoker", "spark", "add", version])
+            one.run([programs / "stoker", "spark", "add", version])
 
 
 def _titles(options: argparse.Namespace, lock: str) -> Iterator[str]:
