@@ -19,7 +19,7 @@ help:  ## Say what can be made
 install: $(READY)  ## Install Stoker and everything it needs into .venv
 
 $(READY): $(LOCK) setup.cfg pyproject.toml
-	$(PYTHON) deploy/install.py --python $(PYTHON) --bin $(BIN) --lock $(LOCK) --spark "$(SPARK)" --compiled "$(COMPILED)"
+	@$(PYTHON) deploy/install.py --python $(PYTHON) --bin $(BIN) --lock $(LOCK) --spark "$(SPARK)" --compiled "$(COMPILED)"
 	@touch $(READY)
 
 demo: $(READY)  ## Run three real Spark jobs on VMs that come and go
