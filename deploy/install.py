@@ -167,8 +167,9 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
     unfinished.unlink()
     with step() as one:
         one.start([python, "-m", "daemon.what_if.precompile", *options.compiled])
-        # Some packages have templates that are no Python.
-        one.start([python, "-W", "ignore", "-m", "compileall", "-q", _packages()], optional=True)
+        # It fails for packages with templates that are no Python, and is not to slow down what takes longest.
+        compiling = [python, "-W", "ignore", "-m", "compileall", "-q", _packages()]
+        one.start(["nice", *compiling], optional=True)
         for version in options.spark:
             one.run([programs / "stoker", "spark", "add", version])
 
