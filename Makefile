@@ -18,17 +18,9 @@ help:  ## Say what can be made
 
 install: $(READY)  ## Install Stoker and everything it needs into .venv
 
-# Some packages of the closure are built from source by setuptools, so it and wheel come first.
 $(READY): $(LOCK) setup.cfg pyproject.toml
-	$(PYTHON) -m venv .venv
-	sed -n -E '/^(setuptools|wheel)==/,/[^\\]$$/p' $(LOCK) > .venv/build-requirements.txt
-	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
-	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r $(LOCK)
-	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	set -e; $(BIN)/python -m daemon.what_if.precompile $(COMPILED) & compiling=$$!; \
-	trap 'kill $$compiling 2>/dev/null || true' EXIT; trap 'exit 1' HUP INT TERM; \
-	for version in $(SPARK); do $(BIN)/stoker spark add $$version; done; wait $$compiling
-	touch $(READY)
+	@$(PYTHON) deploy/install.py --python $(PYTHON) --bin $(BIN) --lock $(LOCK) --spark "$(SPARK)" --compiled "$(COMPILED)"
+	@touch $(READY)
 
 demo: $(READY)  ## Run three real Spark jobs on VMs that come and go
 	$(BIN)/stoker demo

@@ -1,10 +1,12 @@
-"""`make install` leaves nothing running behind: what compiles beside Spark's fetching ends with it."""
+"""`make install`: its steps, its log, how it goes on after an interruption, and that all it starts ends."""
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,25 +14,46 @@ import pytest
 from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
-#: Stands for the interpreter: of all that it is asked, compiling alone takes time.
-PYTHON = """#!/bin/sh
-case "$*" in *daemon.what_if.precompile*) echo $$ > pid.new; mv pid.new pid; exec sleep 600;; esac
+#: Stands for the interpreter: it runs the installer itself, and notes everything else that it is asked.
+PYTHON = f"""#!/bin/sh
+case "$*" in deploy/install.py*) exec {sys.executable} "$@";; esac
+echo "$*" >> calls
+case "$*" in *daemon.what_if.precompile*) echo $$ > pid.new; mv pid.new pid; COMPILES; esac
+"""
+#: Stands for uv; fails as long as there is a file `broken`.
+UV = """#!/bin/sh
+echo "uv $*" >> calls
+if test -e broken; then echo "no such index"; exit 3; fi
 """
 #: Stands for `stoker spark add`, once it is being compiled.
-FETCHES = "#!/bin/sh\nwhile ! test -e pid; do sleep 0.01; done\n"
+STOKER = "#!/bin/sh\nwhile ! test -e pid; do sleep 0.01; done\nFETCHES\n"
+COMPILING = "exec sleep 600"
+#: An installer with a fault, which asks for a real program, has it install nothing, and nowhere.
+HARMLESS = {"PIP_NO_INDEX": "1", "PIP_REQUIRE_VIRTUALENV": "1", "UV_OFFLINE": "1"}
 
 
-def install(folder: Path, fetches: str) -> subprocess.Popen[bytes]:
-    """Begin it with programs that stand for the real ones, in a session of its own as at a terminal."""
-    for name in ("Makefile", "requirements.lock", "setup.cfg", "pyproject.toml"):
-        shutil.copy(REPOSITORY / name, folder)
-    (folder / ".venv").mkdir()
-    programs = {"python": PYTHON, "stoker": FETCHES + fetches}
+def prepare(folder: Path, fetches: str = "exit 0", compiles: str = "exit 0") -> None:
+    """A checkout's folder with programs that stand for the real ones."""
+    for name in ("Makefile", "requirements.lock", "setup.cfg", "pyproject.toml", "deploy/install.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, folder / name)
+    programs = {
+        "python": PYTHON.replace("COMPILES", compiles + ";"),
+        "uv": UV,
+        "stoker": STOKER.replace("FETCHES", fetches),
+    }
     for name, text in programs.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o700)
-    command = ["make", "install", "PYTHON=true", "BIN=."]
-    return subprocess.Popen(command, cwd=folder, start_new_session=True, stderr=subprocess.DEVNULL)
+
+
+def install(folder: Path, *variables: str) -> subprocess.Popen[str]:
+    """Begin it, in a session of its own as at a terminal."""
+    return subprocess.Popen(
+        ["make", "install", "PYTHON=./python", "BIN=.", *variables],
+        cwd=folder, env={**os.environ, **HARMLESS}, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def runs(folder: Path) -> bool:
@@ -45,15 +68,76 @@ def runs(folder: Path) -> bool:
 
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_nothing_is_compiled_on_after_it(tmp_path: Path, interrupted: bool) -> None:
-    """Neither when Spark cannot be fetched, nor after Ctrl-C, which a shell's background does not hear."""
-    process = install(tmp_path, "exec sleep 600\n" if interrupted else "exit 1\n")
+    """Neither when Spark cannot be fetched, nor after Ctrl-C."""
+    prepare(tmp_path, "exec sleep 600" if interrupted else "exit 1", COMPILING)
+    process = install(tmp_path)
     try:
         until((tmp_path / "pid").exists)
         if interrupted:
             os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(600)
+        process.communicate(timeout=600)
+        assert process.returncode
         until(lambda: not runs(tmp_path), "it is being compiled still")
         assert not (tmp_path / ".venv/ready").exists()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_it_shows_numbered_steps_with_seconds(tmp_path: Path) -> None:
+    """Programs print into the log; pip installs uv by its hashes, and uv the packages by theirs."""
+    prepare(tmp_path)
+    shown, _ = install(tmp_path, "SPARK=4.3 3.5").communicate(timeout=600)
+    steps = re.findall(r"^\[(\d)/5\] (.*): +\d+ s$", shown, re.MULTILINE)
+    assert [number for number, _ in steps] == ["1", "2", "3", "4", "5"]
+    assert "Spark 4.3 and 3.5" in steps[-1][1]
+    assert len(shown.splitlines()) == 6  # the steps, and how long they took
+    assert (tmp_path / ".venv/ready").exists()
+    calls = (tmp_path / "calls").read_text()
+    assert "-m pip install --disable-pip-version-check --no-deps --require-hashes -r .venv/build" in calls
+    assert "--no-build-isolation --require-hashes -r requirements.lock\n" in calls
+    tools = (tmp_path / ".venv/build-requirements.txt").read_text()
+    assert re.findall(r"^([a-z-]+)==\S+ \\$", tools, re.MULTILINE) == ["setuptools", "uv", "wheel"]
+    assert tools.count("--hash=sha256:") > 4
+
+
+def test_a_failure_names_the_log_and_shows_its_end(tmp_path: Path) -> None:
+    """The next call installs all packages anew: uv may have left some of them half written."""
+    prepare(tmp_path)
+    (tmp_path / "broken").touch()
+    process = install(tmp_path)
+    shown, _ = process.communicate(timeout=600)
+    assert process.returncode
+    assert ".venv/install.log" in shown
+    assert "    no such index\n" in shown
+    assert "no such index" in (tmp_path / ".venv/install.log").read_text()
+    assert not (tmp_path / ".venv/ready").exists()
+    (tmp_path / "broken").unlink()
+    (tmp_path / "calls").unlink()
+    for again in (True, False):
+        process = install(tmp_path)
+        process.communicate(timeout=600)
+        assert process.returncode == 0
+        assert ("--reinstall" in (tmp_path / "calls").read_text()) is again
+        (tmp_path / ".venv/ready").unlink()
+        (tmp_path / "calls").unlink()
+
+
+def test_uv_has_the_indexes_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of its variables and files; a variable of uv's own wins."""
+    prepare(tmp_path)
+    (tmp_path / "uv").write_text("#!/bin/sh\nenv >> uv-env\n")
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = file:///never\nextra-index-url =\n  file:///one\n  file:///two\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_INDEX_URL", "file:///main")
+    monkeypatch.setenv("PIP_FIND_LINKS", "/a /b")
+    monkeypatch.setenv("UV_FIND_LINKS", "/c")
+    process = install(tmp_path)
+    process.communicate(timeout=600)
+    assert process.returncode == 0
+    variables = dict(line.partition("=")[::2] for line in (tmp_path / "uv-env").read_text().splitlines())
+    assert variables["UV_DEFAULT_INDEX"] == "file:///main"
+    assert variables["UV_INDEX"].split() == ["file:///one", "file:///two"]
+    assert variables["UV_FIND_LINKS"] == "/c"

@@ -30,6 +30,7 @@ from daemon.cli.jobs.app_arguments import SubmitCommand
 from daemon.cli.operate import completion, config, demo, maintenance, mesos, spark, up
 from daemon.cli.profile import profile
 from daemon.cli.research import bound, oga, reproduce, simulate, train
+from daemon.cli.shared.command_groups import CommandGroup
 from daemon.cli.shared.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
 
 _INTERRUPTED = 130
@@ -51,6 +52,7 @@ Examples:
 
 app = typer.Typer(
     name="stoker",
+    cls=CommandGroup,
     help="Schedule the executors of Spark jobs onto cloud VMs through Mesos.",
     epilog=_EPILOG,
     add_completion=False,
@@ -141,12 +143,12 @@ app.command()(kill_retry.decommission)
 app.command()(cluster.cluster)
 app.command()(top.top)
 app.command()(bill.bill)
-app.add_typer(cluster.policy, name="policy")
-app.add_typer(queues.queue, name="queue")
-app.add_typer(users.user, name="user")
-app.add_typer(webhooks.webhook, name="webhook")
-app.add_typer(config.config, name="config")
-app.add_typer(spark.spark, name="spark")
+app.add_typer(cluster.policy, name="policy", cls=CommandGroup)
+app.add_typer(queues.queue, name="queue", cls=CommandGroup)
+app.add_typer(users.user, name="user", cls=CommandGroup)
+app.add_typer(webhooks.webhook, name="webhook", cls=CommandGroup)
+app.add_typer(config.config, name="config", cls=CommandGroup)
+app.add_typer(spark.spark, name="spark", cls=CommandGroup)
 app.command()(maintenance.backup)
 app.command()(maintenance.restore)
 app.command()(maintenance.doctor)
@@ -156,11 +158,11 @@ app.command("what-if")(what_if.what_if)
 app.command()(simulate.simulate)
 app.command()(simulate.workload)
 app.command()(bound.bound)
-app.add_typer(reproduce.reproduce, name="reproduce")
+app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
 app.command()(train.train)
 app.command()(train.evaluate)
-app.add_typer(oga.oga, name="oga")
-app.add_typer(profile.profile, name="profile")
+app.add_typer(oga.oga, name="oga", cls=CommandGroup)
+app.add_typer(profile.profile, name="profile", cls=CommandGroup)
 app.command()(mesos.mesos)
 app.command("spark-conf")(spark_conf.spark_conf)
 app.command()(completion.completion)

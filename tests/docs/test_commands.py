@@ -94,6 +94,7 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
 #: Where these are run: by what they begin with, the test, or what every run of the tests does first.
 ELSEWHERE = {
     "make install": "Makefile",
+    "make test": "Makefile",
     "make demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
     "stoker demo": "tests/daemon/cli/operate/test_demo.py::test_its_page_stays_where_commands_ask",
     "stoker up": (

@@ -104,3 +104,29 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         assert page.name == "README.md" or f"({page.relative_to(REPOSITORY / 'docs')})" in contents, page.name
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= _LONGEST_README
+
+
+def test_the_glossary_defines_each_word_once_in_order() -> None:
+    """Alphabetically, in one or two sentences; the words that all pages use are among them."""
+    text = (REPOSITORY / "docs/glossary.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", text, re.MULTILINE))
+    assert len(found) == text.count("| **")
+    assert [*found] == sorted(found, key=str.lower)
+    assert found.keys() >= {
+        *(
+            "VM",
+            "agent",
+            "application",
+            "belief",
+            "bill",
+            "driver",
+            "executor",
+            "fallback",
+            "gang",
+            "job",
+            "lease",
+        ),
+        *("offer", "placement", "policy", "pool", "profile", "queue", "shadow"),
+    }
+    for word, meaning in found.items():
+        assert 1 <= len(re.findall(r"\.(?: |$)", re.sub(r"\(\[.*?\)\)", "", meaning))) <= 2, word

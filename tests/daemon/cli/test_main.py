@@ -50,11 +50,13 @@ def test_every_command_explains_itself(command: list[str], capsys: pytest.Captur
     assert "Usage: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [[], ["policy"]], ids=["stoker", "policy"])
-def test_no_command_shows_the_commands(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("command", "title"), [([], "Jobs:"), (["policy"], "Commands:")])
+def test_no_command_shows_the_commands(
+    command: list[str], title: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without a command, the help is shown."""
     assert main(command) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert title in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])
