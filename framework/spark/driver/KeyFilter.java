@@ -31,7 +31,7 @@ import scala.collection.Iterator;
  * version. Spark's own API tells it in the same words, but takes a second to come up, for which all would wait.
  *
  * <p>Compiled by `make filter`, and once more with jakarta for javax, as Spark calls these from 4.0 on; how it gets
- * to drivers, and who has the key, is in `ui.py`.
+ * to drivers, and who has the key, is in `ui_key.py`.
  */
 public final class KeyFilter implements Filter {
     private static final String DECOMMISSION = "/stoker/decommission";

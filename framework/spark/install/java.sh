@@ -2,7 +2,7 @@
 # A Java as Spark's scripts run it: `java/bin/java` beside the home `spark` that it was fetched with.
 here=${0%/*}/../..
 
-# Java takes the classes that were kept (`fetching.py`) where its class path begins as theirs did: with all of Spark's
+# Java takes the classes that were kept (`fetch.py`) where its class path begins as theirs did: with all of Spark's
 # jars. Before those Spark's scripts have a folder for settings, which is not there, and one of the jars, from 4.x on;
 # drivers have classes that are in no jar of Spark's. All else comes first to be found first, and stays there.
 jars_first() {
