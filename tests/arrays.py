@@ -10,7 +10,7 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
 def each(change: Callable[[NDArray[Any]], NDArray[Any]], arrays: Arrays) -> Arrays:
-    """The same named tuple of what `change` makes of each array."""
+    """The same named tuple with `change` applied to each array."""
     kind: Any = type(arrays)
     made: Arrays = kind._make(change(array) for array in arrays)
     return made

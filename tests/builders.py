@@ -1,4 +1,4 @@
-"""Valid values with sensible defaults, so that a test names only what it is about."""
+"""Valid values with sensible defaults, so that a test names only the relevant ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def make_vm(
     price_per_hour: float = 0.24,
     **resources: float,
 ) -> Vm:
-    """A VM whose id is `id-` and its name; `resources` are what it has besides, such as gpus=2."""
+    """A VM with the id `id-` and its name; `resources` are its other resources, such as gpus=2."""
     address = f"{name}.example"
     has = Resources.of(cpus, memory_mib, resources)
     return Vm(f"id-{name}", name, "m1.large", has, price_per_hour, address)
@@ -41,7 +41,7 @@ def make_job(
     driver: Resources | None = None,
     **resources: float,
 ) -> Job:
-    """A wordcount job; `resources` are what each executor takes besides, such as gpus=1."""
+    """A wordcount job; `resources` are each executor's other resources, such as gpus=1."""
     return Job(
         job_id,
         "wordcount",
@@ -68,7 +68,7 @@ def make_offer(
     memory_mib: int | None = None,
     ports: tuple[tuple[int, int], ...] = ((31000, 32000),),
 ) -> Offer:
-    """An offer of the whole VM, or of part of it but for what it has beside cpus and memory."""
+    """An offer of the whole VM, or of part of its cpus and memory with all its other resources."""
     basic = (vm.cpus if cpus is None else cpus, vm.memory_mib if memory_mib is None else memory_mib)
     return Offer(offer_id, vm, Resources.of(*basic, vm.resources.others), ports)
 

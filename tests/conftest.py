@@ -1,4 +1,4 @@
-"""What holds for all tests: how workers of pytest-xdist share them, and what ends with them."""
+"""Setup of all tests: how workers of pytest-xdist share them, and clean-up at the end."""
 
 import contextlib
 import gc
@@ -50,7 +50,7 @@ _NEED_TENSORFLOW = frozenset(
 
 
 def _share_of_worker() -> float | None:
-    """Where in what workers do together this one begins, from 0.0 to below 1.0; None in one process."""
+    """Start of this worker within the shared work, from 0.0 to below 1.0; None in one process."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     return int(worker[2:]) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) if worker else None
 
@@ -64,12 +64,12 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """End what tests started and, because they failed or were interrupted, did not end."""
+    """End processes that failed or interrupted tests started and did not end."""
     kill_below(os.getpid(), 10.0)
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Have workers compile the files of tests together: each begins elsewhere, and finds what others wrote.
+    """Share the compilation of test files among workers: each begins elsewhere, and finds others' results.
 
     Where nothing is compiled yet, pytest rewrites the assertions of all files, which takes seven seconds.
     """
@@ -85,7 +85,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let no worker begin at the end with what takes long; in one process the order stays as it is."""
+    """Schedule slow files first for workers; in one process the order stays as it is."""
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
@@ -104,17 +104,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Look for garbage never in what was there before the first test."""
+    """Exclude objects from before the first test from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def as_in_one_process() -> None:
-    """Let no worker notice that it is one: neither by the terminal, nor by what is not compiled yet.
+    """Hide from a worker that it is one: neither the terminal nor uncompiled code shows it.
 
-    In one process tests of policies come first, and compile what a daemon must not wait for later. Workers
-    share that work, and what one compiles the others find.
+    In one process tests of policies come first, and compile code that a daemon must not wait for later.
+    Workers share that work, and find the code that others compiled.
     """
     os.environ.pop("COLUMNS", None)
     if (share := _share_of_worker()) is not None:
@@ -126,7 +126,7 @@ def as_in_one_process() -> None:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Undo what a test set for its whole process, as `stoker up` does in its own, which nobody shares."""
+    """Undo process-wide settings of a test, as from `stoker up`, which has a process of its own."""
     logs, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
     signals = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
     mask = os.umask(0o022)

@@ -58,7 +58,7 @@ class Daemon:
         return Path(tempfile.mkdtemp(dir=self.folder))
 
     def stoker(self, *arguments: str, code: int = 0) -> Any:
-        """Run a command of `stoker` with -o json; what it printed."""
+        """Run a command of `stoker` with -o json; return its output."""
         command = [sys.executable, "-m", "daemon.cli", *arguments]
         environment = {**os.environ, "STOKER_URL": self.stage.url}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)

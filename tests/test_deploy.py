@@ -1,4 +1,4 @@
-"""What is in deploy/ fits the tree, and keeps to its own rules; what lints it runs where it is installed."""
+"""The files in deploy/ fit the tree and follow their own rules; their linters run where installed."""
 
 import configparser
 import json
@@ -36,7 +36,7 @@ def test_drivers_outlive_the_units_restart() -> None:
 
 
 def test_the_unit_is_hardened() -> None:
-    """No rights of root, and nothing writable but what it needs."""
+    """No rights of root, and only the necessary paths are writable."""
     service = unit()
     assert service["User"] not in ("root", "0")
     assert (service["NoNewPrivileges"], service["ProtectSystem"], service["CapabilityBoundingSet"]) == (

@@ -1,4 +1,4 @@
-"""docs/elastic.md says of providers what is so: its configs are some, its rights are those that are used."""
+"""docs/elastic.md is right about providers: its configs are valid, its rights are those that are used."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_its_configs_are_some() -> None:
-    """Each is read as what it is an example of."""
+    """Each is read as its own kind of file."""
     found: list[Any] = [yaml.safe_load(block) for block in blocks("yaml")]
     configs = [build(Config, one, "docs") for one in found if "provider" in one]
     kinds = {type(config.provider) for config in configs}

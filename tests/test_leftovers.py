@@ -1,4 +1,4 @@
-"""Tests leave nothing behind: no processes when they fail, nor what they set for their whole process."""
+"""Tests leave nothing behind: no processes when they fail, and no settings of their whole process."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_what_is_set(time):
 
 
 def test_what_a_failing_test_started_ends_with_the_session(tmp_path: Path) -> None:
-    """Also what has a session of its own, and whose parent has ended; other tests find all as it was."""
+    """Processes with a session of their own and an ended parent end too; other tests find all as it was."""
     (tmp_path / "test_failing.py").write_text(FAILING)
     adopt_orphans()
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]

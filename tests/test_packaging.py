@@ -1,4 +1,4 @@
-"""What is built and locked: it names what it imports, holds all its files, and serves without what trains."""
+"""Builds and locks: they name all imports, contain all files, and serve without training packages."""
 
 import ast
 import configparser
@@ -49,7 +49,7 @@ def names(lines: list[str]) -> set[str]:
 
 
 def unresolved(name: str) -> set[str]:
-    """What a file of requirements names beside setup.cfg."""
+    """Packages that a requirements file names beside setup.cfg."""
     lines = (REPOSITORY / name).read_text().splitlines()
     return names([line for line in lines if line and not line.startswith(("#", "-"))])
 
@@ -85,7 +85,7 @@ def imported() -> Iterator[tuple[str, str]]:
 
 
 def test_what_is_imported_is_required() -> None:
-    """By what serves, without any extra; and nothing is required that nobody imports."""
+    """Serving code needs no extra, and every requirement is imported."""
     found = set(imported())
     serving = {name for path, name in found if not TRAINING.match(path) and not CLOUD.match(path)}
     training = {name for path, name in found if TRAINING.match(path)}
@@ -96,7 +96,7 @@ def test_what_is_imported_is_required() -> None:
 
 
 def test_locks_agree() -> None:
-    """The smaller one is part of the whole one, to the hash; each holds what is required, and no more."""
+    """The smaller one is part of the whole one, to the hash; each holds exactly the requirements."""
     small, whole = locked("requirements-serve.lock"), locked("requirements.lock")
     assert len(small) > 40
     assert small.items() <= whole.items()
@@ -125,7 +125,7 @@ def tracked() -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is built of them, where nothing lies about of what was built before."""
+    """The wheel built of the tracked files, without leftovers of earlier builds."""
     folder = tmp_path_factory.mktemp("build")
     for name in tracked:
         if not name.startswith(("tests/", "docs/")):
@@ -145,7 +145,7 @@ def pip(*arguments: str, python: Path | None = None) -> None:
 
 
 def test_the_wheel_has_every_file(wheel: Path, tracked: list[str]) -> None:
-    """Code, models, YAML and whatever else is tracked of the packages; and says what it needs."""
+    """Code, models, YAML and all other tracked files of the packages; and it states its requirements."""
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
         (about,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]

@@ -1,4 +1,4 @@
-"""SECURITY.md speaks of the versions that are locked, and of what the code really leaves alone."""
+"""SECURITY.md describes the locked versions, and the risks that the code really excludes."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def test_versions_are_those_that_are_locked() -> None:
 
 
 def test_each_package_that_is_locked_is_spoken_of() -> None:
-    """By its version, whoever brought it: pygame comes by way of what trains."""
+    """The page has each version, for any requiring package: pygame comes with the training packages."""
     page = " ".join(PAGE.read_text().split())
     locked = re.findall(
         r"^([a-z0-9-]+)==(\S+) ", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE
@@ -45,7 +45,7 @@ def test_each_package_that_is_locked_is_spoken_of() -> None:
 
 
 def test_the_interpreter_is_spoken_of() -> None:
-    """What is known of it stands beside the packages, under the line that is asked for."""
+    """Its known faults are listed beside the packages, under the required line."""
     (line,) = re.findall(r"^\| CPython (\S+), the interpreter \|.*tarfile.*$", PAGE.read_text(), re.MULTILINE)
     assert f"python_requires = >={line}," in (REPOSITORY / "setup.cfg").read_text()
 

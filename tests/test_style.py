@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of files and no linter knows."""
+"""Rules of CONTRIBUTING.md about files that no linter knows."""
 
 import ast
 import subprocess

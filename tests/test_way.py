@@ -10,9 +10,9 @@ _WAITING = {"environment/model/vms/pool_slots.py", "environment/model/jobs/waiti
 
 
 def test_a_job_is_seen_in_all_of_its_forms_and_documented_on_its_way(tmp_path: Path) -> None:
-    """From the file that takes the request in to the one that writes what the master is told.
+    """The trace leads from the file that takes the request in to the one that writes the call to the master.
 
-    What the document says of their number is a bound: who adds a file to the way says so there.
+    The document's number of files is a bound: a change that adds a file to the way updates it there.
     """
     traced = trace(tmp_path)
     passed, did = list(traced.found), traced.did()

@@ -1,4 +1,4 @@
-"""How tests wait: for what comes to hold when all is well, however long a busy machine takes for it."""
+"""Waiting in tests: for conditions that hold when all is well, however long a busy machine takes."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ PATIENCE = 600.0
 
 
 def until(condition: Callable[[], object], otherwise: Callable[[], object] | str = "") -> None:
-    """Wait for a condition; when it does not come to hold, say what it was, or what there is."""
+    """Wait for a condition; if it never holds, report the condition or the actual state."""
     began = time.monotonic()
     while not condition():
         waited = time.monotonic() - began

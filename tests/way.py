@@ -1,14 +1,14 @@
 """Through which files a job passes, from the request that submits it to the call that launches it.
 
 `python -m tests.way` has a daemon launch one plain job on an embedded Mesos, and prints every file that has a
-function which had the job in one of its forms, in the order in which that was first so. Forms are what
-it becomes one after the other. What carries them (lists, events, commands) counts as what is in it.
-Methods of the forms themselves do not count, nor does what happens once the master was told.
+function which had the job in one of its forms, in the order in which that was first so. Forms are the values
+that it becomes one after the other. Their carriers (lists, events, commands) count as their contents.
+Methods of the forms themselves do not count, nor does anything after the call to the master.
 
 Each file does one of three things with the job, the first of these that any of its functions does:
 
-* It *moves* it: a function of it gives the job back to its caller, in whatever form; or it had the job and
-  is on the stack at a step of the way. Steps are: a form, or what carries it, is made; a form becomes a row;
+* It *moves* it: a function of it gives the job back to its caller, in any form; or it had the job and
+  is on the stack at a step of the way. Steps are: a form, or its carrier, is made; a form becomes a row;
   an event of it is put into the inbox; a record is put into the model's roster; a process is written as
   Mesos' JSON; the master is told.
 * It is *asked*: it is given the job, and answers something that is not the job (a verdict, a size, a share).
@@ -73,7 +73,7 @@ class Tracer:
         self._answered: set[str] = set()
 
     def did(self) -> dict[str, str]:
-        """What each file did with the job: moves, asked, told or around."""
+        """Each file's part for the job: moves, asked, told or around."""
         doing = {}
         for file in self.found:
             moves = file in self._returned or file in self._on_stack

@@ -1,4 +1,4 @@
-"""What every registered policy keeps to, on random clusters and requests."""
+"""The contract of every registered policy, on random clusters and requests."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ def offering(view: ClusterView, offers: Sequence[tuple[float, float, int, float]
 
 @st.composite
 def requests(draw: st.DrawFn) -> PlacementRequest:
-    """A whole job, or what it lost."""
+    """A whole job, or its lost executors."""
     executors, name = draw(st.integers(1, 8)), f"job-{draw(st.integers(0, 10**9))}"
     job = make_job(name, executors, cpus=draw(CPUS), memory_mib=draw(st.integers(1, 4096)))
     others = draw(st.sampled_from([{}, {}, {"gpus": 1.0}, {"gpus": 2.0}, {"fpgas": 1.0}]))
@@ -121,7 +121,7 @@ def test_an_empty_cluster_waits_with_a_reason(name: str) -> None:
 def test_compiled_policies_need_no_second_thought(
     name: str, view: ClusterView, queue: list[PlacementRequest]
 ) -> None:
-    """What they know of cpus and memory alone is told so that gpus are there too, before anybody checks."""
+    """Compiled code places only executors with room in all resources, gpus too, before any check."""
     policy: Any = create(name)
     if not view.vms:
         return

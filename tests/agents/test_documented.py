@@ -1,6 +1,6 @@
-"""docs/policies.md's table says which policies there are, their options, and what decisions depend on.
+"""docs/policies.md's table lists the policies, their options, and the inputs of their decisions.
 
-What a policy knows is found by showing it a cluster and a queue, and then the same with one thing different:
+A policy's inputs are found by showing it a cluster and a queue, and then the same with one thing different:
 where it decides otherwise, it knows of that.
 """
 
@@ -31,7 +31,7 @@ OVERTAKING = [field.name for field in fields(OvertakingOptions)]
 
 
 def rows() -> dict[str, tuple[list[str], list[str]]]:
-    """By name: what the page says that a policy knows, and its options."""
+    """By name: the policy's inputs on the page, and its options."""
     section = PAGE.read_text(encoding="utf-8").partition("\n## All of them\n")[2].partition("\n## ")[0]
     found = {}
     for line in re.findall(r"^\| (`.+) \|$", section, re.MULTILINE):
@@ -111,7 +111,7 @@ def other_preferences(scene: Scene) -> Scene:
 
 
 def other_ends(scene: Scene) -> Scene:
-    """What was to end soon ends late, and the other way round: all that runs takes from 60 to 780 seconds."""
+    """Swap early and late ends: all running jobs take from 60 to 780 seconds."""
     view, queue, ended = scene
     running = tuple(replace(job, expected=840.0 - (job.expected or 0.0)) for job in view.running)
     return view.changed(running=running), queue, ended
@@ -145,7 +145,7 @@ FACTS: dict[str, Callable[[Scene], Scene]] = {
 
 
 def decisions(name: str, scene: Scene, options: Mapping[str, object]) -> list[object]:
-    """What a policy that is new decides on it, first and after every end that it is told of."""
+    """Decisions of a new policy on the scene, first and after every end that it is told of."""
     policy, (view, queue, ended) = create(name, options), scene
     made: list[object] = []
     for over in (None, *ended):
@@ -159,7 +159,7 @@ def decisions(name: str, scene: Scene, options: Mapping[str, object]) -> list[ob
 
 
 def known(name: str, scenes: Sequence[Scene], **options: object) -> list[str]:
-    """On what the policy's decisions depend."""
+    """Inputs on which the policy's decisions depend."""
     before = [decisions(name, scene, options) for scene in scenes]
     assert any(before), f"{name} places nothing anywhere: what it knows cannot be told"
     return [
@@ -180,7 +180,7 @@ def test_all_policies_are_documented_with_their_options() -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_a_policy_knows_is_documented(name: str) -> None:
-    """As found by showing it what is different in one thing alone, on fixed VMs and on those of pools."""
+    """The table agrees with changes of one thing at a time, on fixed VMs and on those of pools."""
     scenes = [scene(seed) for seed in SCENES]
     found = known(name, [*scenes, *map(on_pools, scenes[:4])])
     assert rows()[name][0] == list(knows(name, {}) or ()) == found

@@ -1,4 +1,4 @@
-"""Estimates at submission held to what comes: what is learned when, and the report."""
+"""Estimates at submission compared with outcomes: times of learning, and the report."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.profiles.workloads.test_traces import needs_traces
 
 @needs_traces
 def test_what_is_told_is_of_the_time_of_submission(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a small cluster most wait, and most start as told; who is in the queue alone starts at once."""
+    """Most jobs on a small cluster wait, and most start as told; a job alone in the queue starts at once."""
     monkeypatch.setattr(runs, "STEP", 10)
     found = play_one("ff", 400, 120, 6)
     assert len(found) == 20

@@ -69,7 +69,7 @@ HERE = __name__
 
 
 def reason(policy: Policy) -> str:
-    """What the policy says to a job."""
+    """The policy's reason for a job to wait."""
     decision = policy.decide(make_view(make_vms(1)), [make_request()])
     assert isinstance(decision, Wait)
     return decision.reason
@@ -126,7 +126,7 @@ def test_ready_made_policies_are_taken() -> None:
     ],
 )
 def test_wrong_names_and_options_are_explained(name: str, options: dict[str, object], message: str) -> None:
-    """The error names the policy, the key, and what would be right."""
+    """The error names the policy, the key, and the valid values."""
     with pytest.raises(PolicyError) as caught:
         create(name, options)
     assert message in str(caught.value)

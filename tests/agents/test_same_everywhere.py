@@ -1,4 +1,4 @@
-"""Lookahead and the integer program decide the same on every machine: what bounds them is work, not time."""
+"""Lookahead and the integer program decide the same on every machine: work bounds them, not time."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,7 +114,7 @@ def test_decisions_at_once_are_those_in_turn() -> None:
 @pytest.mark.parametrize("at", [0.3, 12345.678, 1.7e9 + 0.1])
 @pytest.mark.parametrize("name", SEARCHING)
 def test_the_time_of_day_changes_no_decision(name: str, at: float) -> None:
-    """Times are rounded differently then, and what runs is shown in another order."""
+    """Times are rounded differently then, and running jobs are shown in another order."""
     for (view, queue), (same, _) in zip(situations(8), situations(8, at), strict=True):
         policy, other = create(name), create(name)
         turned = same.changed(running=same.running[::-1])
@@ -124,7 +124,7 @@ def test_the_time_of_day_changes_no_decision(name: str, at: float) -> None:
 
 
 def test_a_solver_stops_after_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says whether it was that or the time, and so does the policy; what it found by then is taken."""
+    """It reports whether nodes or time ran out, and so does the policy; its result so far is used."""
     size = 8
     weights = [12223, 12224, 36674, 61119, 85569, 91111, 97003, 103001] * 2
     unlucky = Program(

@@ -1,4 +1,4 @@
-"""The guard: jobs that fit and wait for too long are placed, explained and counted, whatever decides."""
+"""The guard: fitting jobs that wait for too long are placed, explained and counted, under any policy."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def guarded(patience: str = "1x", idle: float = 0.1, most: int = 128) -> Guard:
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience() -> None:
-    """Twice what it is expected to take; the older one, which never fits, is passed over."""
+    """Twice its expected duration; the older one, which never fits, is passed over."""
     policy = guarded(patience="2x")
     huge = PlacementRequest(make_job("huge", 99, expected_duration=1.0), 99)
     request = PlacementRequest(make_job("a", 1, expected_duration=30.0), 1)
@@ -102,7 +102,7 @@ def test_a_network_that_always_waits_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_all_times_twice_as_long_change_nothing() -> None:
-    """Patience is a multiple of what jobs are expected to take: a power of two changes no decision."""
+    """Patience is a multiple of jobs' expected durations: a power of two changes no decision."""
 
     def decided(scale: float) -> list[bool]:
         policy, random = guarded(), np.random.default_rng(3)

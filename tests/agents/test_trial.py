@@ -1,4 +1,4 @@
-"""Policies that fail: what is told of it, and that one decision on a made-up cluster finds it out."""
+"""Policies that fail: the reports, and that one decision on a made-up cluster finds it out."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What benchmarks share."""
+"""Shared fixtures of benchmarks."""
 
 from collections.abc import Callable
 

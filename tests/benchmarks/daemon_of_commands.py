@@ -1,9 +1,9 @@
-"""A real `stoker up` whose executors run a plain command instead of Spark, for benchmarks of everything else.
+"""A real `stoker up` with a plain command as executor instead of Spark, for benchmarks of the rest.
 
     python -m tests.benchmarks.daemon_of_commands CONFIG COMMAND...
 
-What is replaced is the launcher: executors are the command, drivers are nothing and end well as soon as they
-are looked at when the command is `true`, and never otherwise.
+Only the launcher is replaced: executors are the command, drivers are nothing and end well as soon as they
+are polled when the command is `true`, and never otherwise.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""What dynamic allocation costs and takes on a bursty application, against fixed executors; run by hand.
+"""Cost and duration of dynamic allocation on a bursty application, against fixed executors; run by hand.
 
     python -m tests.benchmarks.dynamic_executors [--idle 1 --idle 5 ...] [--vms 4] [--runs 3] [-o json]
 
 One application: bursts of short tasks, with pauses in between in which its executors have nothing to do. It
 runs on real Spark, alone on a daemon with an embedded Mesos, with the fewest executors, with the most, and
 with bounds and each of the idle timeouts, one after the other, and all of that again so many times. A task
-sleeps, so that what else this machine does slows the start of a JVM but not the work. Its result is checked.
+sleeps, so that other load of the machine slows the start of a JVM but not the work. Its result is checked.
 
 The VMs have room for the most executors and nothing else: by default one VM for each executor; with
 `--vms 1` one for all of them, at the price of as many. Printed is for each way, as mean ± standard
@@ -58,7 +58,7 @@ context.stop()
 
 @dataclass(frozen=True)
 class Load:
-    """What the application does: tasks per burst, seconds of a task, seconds between two bursts."""
+    """The application's work: tasks per burst, seconds of a task, seconds between two bursts."""
 
     bursts: int
     tasks: int
@@ -72,14 +72,14 @@ class Load:
 
     @property
     def totals(self) -> list[int]:
-        """What it computes, burst by burst."""
+        """The expected results, burst by burst."""
         starts = range(0, self.bursts * self.tasks, self.tasks)
         return [sum(x * x for x in range(start, start + self.tasks)) for start in starts]
 
 
 @dataclass(frozen=True)
 class BurstyRun:
-    """What one run came to; `load` is the machine's mean load of the last minute, at its end."""
+    """Results of one run; `load` is the machine's mean load of the last minute, at its end."""
 
     cost: float
     completion: float
@@ -127,7 +127,7 @@ def main() -> int:
 
 
 def _ways(fewest: int, most: int, idle: Sequence[int]) -> dict[str, Mapping[str, Any]]:
-    """What of a job's specification differs, by what to call it."""
+    """Differing parts of a job's specification, by label."""
     ways: dict[str, Mapping[str, Any]] = {
         f"{number} executor{'s' * (number > 1)}": {"executors": number, "conf": QUICK_JAVA}
         for number in (most, fewest)

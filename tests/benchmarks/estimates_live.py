@@ -1,14 +1,14 @@
-"""Tiny Spark jobs on the embedded cluster that wait for each other: how often what they were told came true.
+"""Tiny Spark jobs on the embedded cluster that wait for each other: how often their estimates came true.
 
     python -m tests.benchmarks.estimates_live [--minutes 8] [--jobs 60] [--policy greedy]
 
 A daemon in a folder of its own with two VMs of two cpus each, and more jobs than they carry: of three types
 that sleep for so long on the average, in one or two executors with a cpu each, some longer, some shorter
-(log-normal, as their profile says). What Spark takes beside that is measured first, by three jobs that do not
-sleep, unless `--startup` says it. A day in minutes: what is submitted when is drawn with the seed. Printed is
-one line of JSON: how many jobs were told something before they started, how many true starts, ends and
-costs were within what they were told first, and by quarters the seconds that were waited, and those between
-the ends of what was told.
+(log-normal, as their profile says). Spark's own time beside that is measured first, by three jobs that do
+not sleep, unless `--startup` says it. A day in minutes: jobs and their submission times are drawn with the
+seed. Printed is one line of JSON: how many jobs had an estimate before they started, how many true starts,
+ends and costs were within their first estimate, and by quarters the seconds waited, and the widths of
+the estimated intervals.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main() -> int:
         cluster.write_text("vms: [{type: pair, cpus: 2, memory: 2g, price_per_hour: 0.5, count: 2}]\n")
 
         def submitted(name: str, drawn: Drawn) -> list[Json]:
-            """What becomes of jobs with a daemon of their own."""
+            """The jobs' outcomes with a daemon of their own."""
             own = folder / name
             own.mkdir()
             more = {"profiles": str(profiles)} if profiles.exists() else {}
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def _drawn(jobs: int, seconds: float, seed: int) -> Drawn:
-    """What is submitted when, seconds from the beginning; all arrive somewhere within (Poisson)."""
+    """Drawn jobs with submission times, seconds from the beginning; all arrive somewhere within (Poisson)."""
     draw = np.random.default_rng(seed)
     shares = [share for _, share in TYPES.values()]
     found = []
@@ -123,7 +123,7 @@ def _submit(daemon: TemporaryDaemon, client: Client, app: Path, drawn: Drawn) ->
 
 
 def _told(jobs: list[Json]) -> Json:
-    """How often what was told came true, of those of whom anything was."""
+    """How often estimates came true, among jobs that had one."""
     told = [job["expected"]["first"] for job in jobs if job["expected"] and job["placed_at"] is not None]
     waits = [job["placed_at"] - job["submitted_at"] for job in jobs if job["placed_at"] is not None]
     widths = [each["start"]["high"] - each["start"]["low"] for each in told]

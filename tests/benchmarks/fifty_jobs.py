@@ -1,4 +1,4 @@
-"""What fifty small Spark jobs at once do to this machine and to the daemon's answers, run by hand.
+"""Effect of fifty small Spark jobs at once on this machine and on the daemon's answers, run by hand.
 
     python -m tests.benchmarks.fifty_jobs [--jvms N] [--jobs 50] [--executors 1]
 

@@ -1,4 +1,4 @@
-"""Rounds of work under pytest-benchmark, whose own functions have no types."""
+"""Rounds of work under pytest-benchmark, which has untyped functions."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 def timed(
     benchmark: BenchmarkFixture, work: Callable[[], Result], rounds: int = 1, warmup: int = 0
 ) -> Result:
-    """Do the work in so many rounds that are timed, after some that are not; what the last one gave."""
+    """Do the work in so many timed rounds, after some untimed ones; return the last round's result."""
     untyped: Any = benchmark
     given: Result = untyped.pedantic(work, rounds=rounds, warmup_rounds=warmup)
     return given

@@ -1,4 +1,4 @@
-"""First fit and round robin in plain Python, as one would first write them: what benchmarks compare with."""
+"""First fit and round robin in plain Python, in their simplest form: the baseline of benchmarks."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What real Spark does again when an executor is lost, and when it was decommissioned first; run by hand.
+"""Work that real Spark repeats when an executor is lost, and when it was decommissioned; run by hand.
 
     python -m tests.benchmarks.rework [--apps wordcount,sort] [--ways lost,drained] [--size 24]
 
@@ -6,7 +6,7 @@ Each app runs on two executors of a core. When a given share of its time is over
 killed with SIGKILL, or decommissioned as by `stoker decommission`; another takes its place. From Spark's
 event log: how long the executor had worked by then (its tasks, also those that were cut short), and how much
 of that was done again (tasks that were cut short, and those of which the same partition of the same stage
-succeeded a second time). What other tasks compute again because a cached block is gone is not seen there.
+succeeded a second time). Recomputation by other tasks because a cached block is gone is not seen there.
 Printed is one line of JSON for each run, and the share by app and way: of the sums over the runs.
 """
 
@@ -100,7 +100,7 @@ def _run(
 
 
 def _again(tasks: Sequence[Mapping[str, Any]], gone: str | None) -> dict[str, float]:
-    """Seconds of the executor's tasks, and of those whose work was done twice."""
+    """Seconds of the executor's tasks, and of those that were repeated."""
     succeeded: dict[tuple[int, int], list[str]] = {}
     for task in tasks:
         if task["Task End Reason"]["Reason"] == "Success":

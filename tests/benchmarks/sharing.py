@@ -1,13 +1,13 @@
-"""Users with weights on the embedded cluster, and more tiny Spark jobs than room: what each of them holds.
+"""Users with weights on the embedded cluster, and more tiny Spark jobs than room: each user's share.
 
     python -m tests.benchmarks.sharing [--minutes 10] [--users 4] [--slots 10] [--seconds 8]
 
 A daemon in a folder of its own, with a VM of `slots` cpus and jobs of one executor with a cpu each, so that
 as many run at once. Users have the weights 1 to 4 in turn, and each has jobs that wait at any time. Printed
-is one line of JSON: by user the weight, its share of what all held after the first minute, and how many
-percentage points that is off, how many jobs are over, and the load; the exit code is 0 when nobody is off by
-more than five. A slot costs two JVMs. In the first minute who came first has more, and less in the next ones,
-until he has had his share: over few minutes nobody has it.
+is one line of JSON: by user the weight, its share of all held resources after the first minute, and how many
+percentage points that is off, how many jobs are over, and the load; the exit code is 0 when no user is off by
+more than five. A slot costs two JVMs. In the first minute the first user to come has more, and less in the
+next ones, until its share is met: over few minutes no user has its share.
 """
 
 import argparse

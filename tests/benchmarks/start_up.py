@@ -2,7 +2,7 @@
 
 The same application with one executor comes by each of Stoker's doors, and for comparison by spark-submit
 to a standalone master and worker of the same Spark on the same machine, in client mode and, in Scala, in
-cluster mode. The ways take turns, so that what else the machine does meets all of them; printed are medians,
+cluster mode. The ways take turns, so that other load of the machine affects all of them; printed are medians,
 the fastest and the slowest, and the medians of how much more a way took than its partner in the same turn.
 """
 
@@ -198,12 +198,12 @@ def _jar(home: SparkHome, folder: Path) -> Path:
 
 
 def _read(folders: Iterable[Path]) -> str:
-    """What the drivers of these folders have printed."""
+    """Output of the drivers in these folders."""
     return "".join(found.read_text() for one in folders for found in one.glob("stdout"))
 
 
 def _environ(home: SparkHome) -> dict[str, str]:
-    """What a user's shell has."""
+    """A user's shell environment."""
     own = {"SPARK_HOME": home.home, "JAVA_HOME": str(home.java_home), "PYSPARK_PYTHON": sys.executable}
     return (
         os.environ

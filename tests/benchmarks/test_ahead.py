@@ -1,4 +1,4 @@
-"""What CPU time queues take to be played forward, by policy: `make bench` prints it with ratios to ff."""
+"""CPU time to play queues forward, by policy: `make bench` prints it with ratios to ff."""
 
 import time
 from dataclasses import replace
@@ -22,7 +22,7 @@ from tests.benchmarks.test_simulator import report
 
 
 def moment(jobs: int) -> tuple[ClusterView, list[PlacementRequest]]:
-    """A hundred idle VMs, and so many jobs that wait, whose durations are believed within a fifth or so."""
+    """A hundred idle VMs, and so many waiting jobs, with durations believed within a fifth or so."""
     spec = {"jobs": jobs, "arrivals": {"kind": "poisson", "jobs_per_hour": 8000.0}}
     found = jobs_of(generate(WorkloadSpec.model_validate(spec)), load_profiles())
     vms = load_cluster("hundred")

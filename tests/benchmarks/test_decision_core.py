@@ -49,7 +49,7 @@ def all_free(vms: tuple[Vm, ...]) -> ClusterView:
 
 
 def without(view: ClusterView, ended: list[tuple[Job, tuple[int, ...]]]) -> ClusterView:
-    """The view after these jobs gave back what they held."""
+    """The view after these jobs released their resources."""
     cpus, memory, executors = view.free.get("cpus").copy(), view.free.get("mem").copy(), view.executors.copy()
     for job, placement in ended:
         counts = np.bincount(placement, minlength=len(view.vms))
@@ -141,7 +141,7 @@ def test_model_events_per_second(vm_count: int, benchmark: BenchmarkFixture, sho
 
 @pytest.mark.parametrize("executors", [5, 1000])
 def test_milliseconds_to_explain_a_job(executors: int, benchmark: BenchmarkFixture, show: Show) -> None:
-    """A job is placed on 5,000 VMs, and what was decided is explained executor by executor."""
+    """A job is placed on 5,000 VMs, and the decision is explained executor by executor."""
     request = PlacementRequest(make_job("job-1", executors), executors)
     verdict = decide_once(create("least_allocated").decide, all_free(vms_of(5000)), [request])
     explanation = timed(benchmark, lambda: explain(verdict, "least_allocated"), rounds=5)

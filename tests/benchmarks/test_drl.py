@@ -35,7 +35,7 @@ RULES = rules(RewardOptions(), DurationOptions())
 
 @pytest.fixture(scope="module")
 def model() -> TrainedModel:
-    """As large as those that ship; it places what fits, so that every decision is one about executors."""
+    """A model as large as those that ship; it places all fitting jobs, so decisions concern executors."""
     return that_waits(make_model(hidden=32), -1e6)
 
 
@@ -74,7 +74,7 @@ def by_numpy(model: TrainedModel, view: ClusterView, queue: list[PlacementReques
 def test_microseconds_per_executor(
     cluster: str, target: int, model: TrainedModel, tmp_path: Path, benchmark: BenchmarkFixture, show: Show
 ) -> None:
-    """Median over the jobs of a burst of what a decision takes, divided by the executors placed by it."""
+    """Median decision time over the jobs of a burst, divided by the executors placed by it."""
     policy = LearnedPolicy("reinforce", LearnedOptions(make_folder(tmp_path / "model", model)))
     taken: dict[str, list[float]] = {"policy": [], "numpy": []}
 

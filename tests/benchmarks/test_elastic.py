@@ -1,4 +1,4 @@
-"""What VMs that come and go cost the cluster model: events, views and decisions on a thousand places."""
+"""Cost of VMs that come and go to the cluster model: events, views and decisions on a thousand places."""
 
 import time
 from collections import defaultdict
@@ -26,7 +26,7 @@ Found = TypeVar("Found")
 
 
 class Clocked:
-    """Seconds of this process by what it did."""
+    """Seconds of this process by activity."""
 
     def __init__(self) -> None:
         self.took: dict[str, list[float]] = defaultdict(list)
@@ -58,7 +58,7 @@ def test_milliseconds_of_a_thousand_vms_that_come_and_go(
 
 
 def come_and_go(policy: str) -> Clocked:
-    """Play it; what took how long."""
+    """Play it; return the seconds by activity."""
     terms = Terms("general", boot=60.0)
     world = ElasticWorld((), places(PLACES, terms), IdleTimeout("timeout", 20.0))
     world.begin()

@@ -1,4 +1,4 @@
-"""How long decisions take where a thousand VMs come and go, beside what a plain rule takes. Prints only."""
+"""Decision times with a thousand VMs that come and go, beside those of a plain rule. Prints only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def crowd() -> Workload:
 
 
 class Clocked:
-    """A policy whose decisions are timed, in milliseconds of this process, whatever else runs beside it."""
+    """A policy with timed decisions, in milliseconds of this process, despite other load."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

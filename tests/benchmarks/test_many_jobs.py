@@ -1,7 +1,7 @@
-"""A million jobs that are over: how long a daemon takes to start on them, and what is asked most.
+"""A million ended jobs: the daemon's start-up time with them, and times of the most frequent requests.
 
-Prints only. Each figure stands beside that of a store of a thousandth of the jobs: what grows with the store
-is seen whatever else the machine has to do.
+Prints only. Each figure stands beside that of a store of a thousandth of the jobs: growth with the store
+is seen despite other load of the machine.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """How long OgaSched takes for a slot, against Algorithm 1 in plain Python in the same run. Prints only.
 
-Time is the processor's where one thread computes, so that what else the machine does is not counted.
+Time is the processor's where one thread computes, so that other load of the machine is not counted.
 """
 
 import time

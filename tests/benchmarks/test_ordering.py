@@ -1,4 +1,4 @@
-"""What the order of very many waiting jobs costs a decision; prints that, and its ratio to a millisecond."""
+"""Cost per decision of ordering very many waiting jobs; prints it, and its ratio to a millisecond."""
 
 import time
 from dataclasses import replace
@@ -63,7 +63,7 @@ class Waiting:
         return PlacementRequest(job, job.executors)
 
     def seconds(self, looks: int) -> float:
-        """What a decision costs that looks at so many jobs and places the first, with what is told of it."""
+        """Seconds of a decision that examines so many jobs and places the first, including its reports."""
         spent = 0.0
         for _ in range(ROUNDS):
             self.now += 5.0

@@ -1,4 +1,4 @@
-"""What the page costs with 1,000 VMs and 10,000 jobs: the daemon that tells it, the browser that shows it.
+"""Cost of the page with 1,000 VMs and 10,000 jobs: for the daemon that serves it, and the browser.
 
 `pytest tests/benchmarks/test_page.py --benchmark-only --override-ini addopts= -s` prints the numbers.
 """

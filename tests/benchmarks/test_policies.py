@@ -38,7 +38,7 @@ def run(policy: str, workload: str) -> list[Result]:
 @pytest.mark.parametrize("workload", ["normal", "burst"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_seconds_per_decision(policy: str, workload: str, benchmark: BenchmarkFixture, show: Show) -> None:
-    """Median and 99th percentile of the decisions that placed something, and what each placed job took."""
+    """Median and 99th percentile of the decisions that placed a job, and the time per placed job."""
     create(policy)  # what is compiled is compiled before it is timed
     results = timed(benchmark, lambda: run(policy, workload))
     seconds = np.concatenate([result.decision_seconds for result in results])

@@ -1,4 +1,4 @@
-"""How long it takes to find who gives way on a cluster of 1,000 VMs with 8 executors on each."""
+"""Time to plan a preemption on a cluster of 1,000 VMs with 8 executors on each."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ CASES = {"elastic, 8 of 4 cpus": (8, 4.0), "whole, 8 of 8 cpus": (8, 8.0), "whol
 @pytest.mark.parametrize("guaranteed", [0, 200])
 @pytest.mark.parametrize("case", CASES)
 def test_who_gives_way(benchmark: Any, case: str, guaranteed: int) -> None:
-    """Half of the jobs are elastic; three priorities; so many queues must keep what is guaranteed to them."""
+    """Half of the jobs are elastic; three priorities; so many queues must retain their guarantee."""
     count, cpus = CASES[case]
     rng, vms = np.random.default_rng(1), make_vms(1000, cpus=8.0)
     holders = [

@@ -1,7 +1,7 @@
 """How fast the whole daemon is, on an embedded Mesos: executors, submissions, restarts. Prints only.
 
 Real processes and real HTTP; Spark alone is replaced, by plain commands (see `daemon_of_commands`). The
-figures hold for a machine that does nothing else: what others take of its cores is missing here.
+figures hold for an otherwise idle machine: cores used by other programs are missing here.
 """
 
 import asyncio
@@ -149,7 +149,7 @@ def queue_of(number: int) -> str:
 
 
 def tree(queues: int) -> dict[str, Any]:
-    """So many queues that take jobs, of different weights, with bounds of who waits that nobody reaches."""
+    """So many queues that take jobs, of different weights, with limits of waiting jobs that none reaches."""
     top: dict[str, Any] = {}
     for number in range(queues):
         above, name = queue_of(number).split(".")
@@ -173,7 +173,7 @@ def opened(database: str) -> Iterator[Store]:
 
 
 def test_executors_launched_and_finished(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
-    """Two thousand jobs of one executor each, whose command is `true`."""
+    """Two thousand jobs of one executor each with the command `true`."""
     rate, resident = timed(benchmark, lambda: run_executors(tmp_path, 2000))
     show(f"executors launched and finished: {rate:.0f}/s (wanted {EXECUTORS_PER_SECOND})")
     show(f"  the daemon had at most {resident:.0f} MiB resident (wanted {RESIDENT_MIB})")
@@ -274,7 +274,7 @@ def show_answers(
     jobs: int = 10_000,
     wanted: int = SUBMISSIONS_PER_SECOND,
 ) -> None:
-    """How many came, how late, and what they cost."""
+    """Print the answers' rate, delays and cost."""
     answers, cpu_seconds = found
     took = max(each.at for each in answers) - min(each.at for each in answers)
     show(f"submissions, {jobs:,} jobs {state}: {len(answers) / took:.0f}/s (wanted {wanted})")
@@ -299,7 +299,7 @@ def middle_and_late(waits: Iterable[float]) -> tuple[float, float]:
 
 
 def submit(folder: Path, *, over: bool) -> tuple[list[Answer], float]:
-    """Submit steadily: what became of each submission, and CPU seconds of the daemon."""
+    """Submit steadily; return each submission's answer, and CPU seconds of the daemon."""
     with running(folder / "mesos", agents(1, 1000)) as mesos:
         daemon = Daemon(folder, mesos, "sleep", "3600")
         with opened(daemon.database) as store:
@@ -339,7 +339,7 @@ async def submit_steadily(
 ) -> list[Answer]:
     """Send submissions at fixed times, however long answers take.
 
-    `more` is what jobs say besides, in turn.
+    `more` has the jobs' other fields, in turn.
     """
     host, _, port = url.removeprefix("http://").partition(":")
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"

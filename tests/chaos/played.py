@@ -58,7 +58,7 @@ class Task:
 
 
 class Cloud(ScriptedProvider):
-    """One in whose calls the daemon may be stopped; what is late comes to pass, and is never answered."""
+    """A provider that may stop the daemon in its calls; late calls take effect, and are never answered."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world.fate, done=lambda call: world.points(f"after {call}"), now=lambda: world.now)
@@ -74,7 +74,7 @@ class Cloud(ScriptedProvider):
 
 
 class World:
-    """What goes on whatever becomes of the daemon: time, the cloud, and the master with its agents."""
+    """The world outside the daemon: time, the cloud, and the master with its agents."""
 
     def __init__(self, fates: Sequence[Fate], points: Points) -> None:
         self.now = 1_800_000_000.0
@@ -96,7 +96,7 @@ class World:
         self.wanted = True
 
     def fate(self, call: str, of: str) -> Fate:
-        """What becomes of a call."""
+        """The fate of a call."""
         self.points(f"before {call}")
         if call not in ("open", "close") or not self._fates:
             return "ok"
@@ -107,7 +107,7 @@ class World:
         self._late.append((self.now + 20.0, act))
 
     def advance(self) -> None:
-        """Time goes by: VMs boot and go, tasks end, what was late comes."""
+        """Advance the time: VMs boot and go, tasks end, late effects occur."""
         self.now += STEP
         for at, act in [late for late in self._late if late[0] <= self.now]:
             self._late.remove((at, act))
@@ -133,7 +133,7 @@ class World:
         self._offer()
 
     def measured(self) -> ev.VmsMeasured:
-        """What the master says of its agents."""
+        """The master's report of its agents."""
         vms = tuple(self.agents.values())
         return ev.VmsMeasured(self.now, tuple(VmSize(vm.id, vm.resources) for vm in vms), vms)
 
@@ -143,7 +143,7 @@ class World:
         self.news.append(ev.TaskChanged(self.now, task_id, state, self.tasks[task_id].vm_id, reason))
 
     def connect(self) -> None:
-        """Another daemon is there, or the same again: what was offered is void."""
+        """Connect another daemon, or the same again: earlier offers are void."""
         self._offers.clear()
         self.wanted = True
         self.news = [ev.Subscribed(self.now, "F-1", 1), self.measured()]
@@ -223,7 +223,7 @@ class InTurn:
         return late
 
     def run(self) -> None:
-        """Do what can be done."""
+        """Do the possible work."""
         waiting, self._work = self._work, []
         for key, work in waiting:
             if key in self._hanging:

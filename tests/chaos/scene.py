@@ -51,7 +51,7 @@ def mount(folder: Path) -> bool:
 
 
 def unmount(folder: Path) -> None:
-    """Give the disk up, if there is one; what was kept on it is gone."""
+    """Unmount the disk, if there is one; its contents are gone."""
     if folder.is_mount():
         subprocess.run(["umount", str(folder)], check=True)
 
@@ -183,7 +183,7 @@ class Scene:
 
     @contextlib.contextmanager
     def client(self, turn: int = 0) -> Iterator[Client]:
-        """A client of one daemon or another; whoever uses it copes with one that is not there."""
+        """A client of one daemon or another; the caller copes with an absent one."""
         with Client(self.daemons[turn % len(self.daemons)].url) as client:
             yield client
 
@@ -206,7 +206,7 @@ class Scene:
         return [(pid, job) for pid, _, command in self._processes() if (job := self._job(pid, command))]
 
     def left(self) -> list[str]:
-        """What runs besides Mesos and the daemon: pids with their commands."""
+        """Processes besides Mesos and the daemon: pids with their commands."""
         keeper = self.mesos.process.pid
         daemons = {daemon.process.pid for daemon in self.daemons if daemon.process is not None}
         mine = {keeper, *children(keeper), os.getpid(), *daemons}
@@ -241,7 +241,7 @@ class Scene:
         return ""
 
     def _processes(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """What has to do with this folder: pid, environment, command line."""
+        """Processes that refer to this folder: pid, environment, command line."""
         here = str(self.folder).encode()
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():

@@ -1,6 +1,6 @@
-"""`stoker` on a machine whose wall clock is wrong: `python -m tests.chaos.skewed up --config FILE`.
+"""`stoker` on a machine with a wrong wall clock: `python -m tests.chaos.skewed up --config FILE`.
 
-CHAOS_CLOCK names a file with the seconds by which it is, a double; they may change at any time.
+CHAOS_CLOCK names a file with the seconds by which it is off, a double; they may change at any time.
 """
 
 import mmap
@@ -14,7 +14,7 @@ SECONDS = struct.Struct("d")
 
 
 def main() -> int:
-    """Replace the clock before anybody keeps it, then do what `stoker` does."""
+    """Replace the clock before any module binds it, then run `stoker`."""
     with Path(os.environ["CHAOS_CLOCK"]).open("rb") as file:
         shared = mmap.mmap(file.fileno(), SECONDS.size, access=mmap.ACCESS_READ)
     right = time.time

@@ -1,9 +1,9 @@
-"""A daemon on VMs that come and go, stopped dead at every numbered point of what it does, and started again.
+"""A daemon on VMs that come and go, stopped dead at every numbered point of its work, and started again.
 
     python -m tests.chaos.stopped [--every N]
 
 The scheduling loop, its model, its store and the calls to the provider are real; cloud, master and time are
-played, and nothing runs beside anything else, so that point 57 of a story is always the same moment. What is
+played, and nothing runs beside anything else, so that point 57 of a story is always the same moment. State
 not on disk then is lost, and calls that were under way have come to pass or not. In the end each job has run
 once, no VM is open, and under no lease more than one was opened.
 
@@ -108,7 +108,7 @@ class Run:
         self.service._parts.submissions._arrive(self.world.now, record.job)
 
     def restore(self) -> None:
-        """Take up what is there."""
+        """Load the stored state."""
         self.service._loop._restore()
 
     def step(self) -> None:
@@ -140,7 +140,7 @@ class Run:
 
 
 def story(folder: Path, fates: Sequence[Fate], *stops: int) -> tuple[list[str], list[str]]:
-    """What is wrong in the end, in words, and the names of the points that were passed before the last stop.
+    """Faults at the end, in words, and the names of the points that were passed before the last stop.
 
     The daemon is stopped at these points, counted anew from each start.
     """
@@ -200,7 +200,7 @@ STORIES: dict[str, tuple[Fate, ...]] = {
 def stopped_everywhere(every: int, first: int = 1) -> tuple[int, list[str]]:
     """Each story without a stop, then stopped at every so many of its points, and some steps later again.
 
-    How many stories were played, and what was wrong with them.
+    Return how many stories were played, and their faults.
     """
     shared = Path("/dev/shm")
     where = str(shared) if shared.is_dir() else None

@@ -1,4 +1,4 @@
-"""A daemon on VMs that come and go, stopped at some points of what it does; `make chaos` takes every one."""
+"""A daemon on VMs that come and go, stopped at some points of its work; `make chaos` takes every one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.chaos.stopped import JOBS, STORIES, Run, stopped_everywhere, story
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_without_a_stop_has_many_points(name: str, tmp_path: Path) -> None:
-    """Whatever the provider does, it ends well; there is something to stop."""
+    """The story ends well for any behaviour of the provider; there is something to stop."""
     told, points = story(tmp_path, STORIES[name])
     assert told == []
     assert len(points) >= 90
@@ -18,7 +18,7 @@ def test_a_story_without_a_stop_has_many_points(name: str, tmp_path: Path) -> No
 
 
 def test_who_waits_for_vms_does_so_after_a_stop(tmp_path: Path) -> None:
-    """It is not decided again, and keeps what is kept for it on the VMs that boot."""
+    """The job is not decided again, and retains its reservation on the VMs that boot."""
     world = World((), Points())
     run = Run(world, tmp_path)
     run.restore()

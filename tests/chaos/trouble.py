@@ -26,7 +26,7 @@ EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
 
 
 class Trouble:
-    """Makes trouble: `once` for one fault, `calm` to end what is still going on."""
+    """Makes trouble: `once` for one fault, `calm` to end those still going on."""
 
     def __init__(self, scene: Scene, users: Users, seed: int) -> None:
         self.made: Counter[str] = Counter()
@@ -40,7 +40,7 @@ class Trouble:
         self._later: list[tuple[float, Callable[[], object]]] = []
 
     def once(self) -> None:
-        """One fault, then a pause; what was broken earlier may be mended meanwhile."""
+        """Make one fault, then pause; earlier faults may be mended meanwhile."""
         weighted = self._random.choices(list(FAULTS), list(FAULTS.values()))
         fault = self._first.pop() if self._first else weighted[0]
         if getattr(self, "_" + fault.replace(" -9", "").replace(" ", "_"))():
@@ -90,7 +90,7 @@ class Trouble:
         return True
 
     def _freeze_the_daemon(self) -> bool:
-        """Stop it in the midst of whatever it does; later it goes on."""
+        """Stop it in the midst of its work; later it goes on."""
         daemon = self._some_daemon()
         if daemon is None:
             return False
@@ -112,7 +112,7 @@ class Trouble:
         return True
 
     def _follows(self, others: list[Daemon]) -> bool:
-        """Whether one of them leads; what is due is mended meanwhile, such as a full disk."""
+        """Whether one of them leads; due repairs are made meanwhile, such as of a full disk."""
         self._mend(time.monotonic())
         return any(daemon.up and daemon.ready() for daemon in others)
 
@@ -177,14 +177,14 @@ class Trouble:
         return True
 
     def _freeze_the_master(self) -> bool:
-        """Stop the process of the master and its agents, whose tasks go on; connections stay."""
+        """Stop the process of the master and its agents, but not their tasks; connections stay."""
         self._scene.mesos.hang()
         time.sleep(self._random.uniform(0.2, 4.0))
         self._scene.mesos.go_on()
         return True
 
     def _kill_the_Mesos(self) -> bool:  # noqa: N802 - as it is reported
-        """Kill the master with all agents, whose tasks end with it; another one starts at its address."""
+        """Kill the master with all agents and their tasks; another one starts at its address."""
         self._scene.mesos.kill(keeper=self._random.random() < 0.5)
         time.sleep(self._random.uniform(0.0, 3.0))
         self._scene.mesos.start_again()

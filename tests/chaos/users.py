@@ -89,7 +89,7 @@ class Users(threading.Thread):
         self._enough = threading.Event()
 
     def run(self) -> None:
-        """Work until it is enough; then end what would never end."""
+        """Work until it is enough; then end jobs that would never end."""
         try:
             self._work()
         except Exception as error:

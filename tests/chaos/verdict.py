@@ -1,4 +1,4 @@
-"""After a chaos run: what became of every job, what ran twice or is left, and whether the sums are right."""
+"""After a chaos run: the fate of every job, double runs and leftovers, and whether the sums are right."""
 
 import math
 from collections import Counter, defaultdict
@@ -79,7 +79,7 @@ def wrong_sums(records: dict[str, JobRecord], tasks: dict[str, list[ExecutorReco
 def wrong_times(
     records: dict[str, JobRecord], tasks: dict[str, list[ExecutorRecord]], seconds: float
 ) -> Iterator[str]:
-    """Whether something went backwards, or took longer than the day, whatever the wall clock said."""
+    """Times that went backwards, or took longer than the day, despite changes of the wall clock."""
     for job_id, record in records.items():
         since, until = record.job.submitted_at, record.finished_at
         if until is not None and not 0 <= until - since <= seconds:
@@ -111,7 +111,7 @@ def ran_twice(log: Path) -> Iterator[str]:
 def report(
     seed: int, seconds: float, faults: Counter[str], jobs: list[Submission], store: Store, found: list[str]
 ) -> str:
-    """What happened, as a page of text."""
+    """The run's events, as a page of text."""
     states = Counter(store.job(job.id).state for job in jobs if store.job(job.id))  # type: ignore[union-attr]  # looked up
     executors = store.totals().executors
     lines = [

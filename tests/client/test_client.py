@@ -68,7 +68,7 @@ def app(tmp_path: Path) -> Path:
 
 
 def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path, tmp_path: Path) -> None:
-    """What is on this machine is sent; URIs stay what they are, and so do paths that the daemon has."""
+    """Local files are sent; URIs stay as they are, and so do paths that the daemon has."""
     large = tmp_path / "large.zip"
     large.write_bytes(os.urandom(3 << 20))
     sha256 = hashlib.sha256(large.read_bytes()).hexdigest()
@@ -94,7 +94,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
 
 
 def test_an_upload_goes_on_where_it_was(call: Call, daemon: Daemon, tmp_path: Path) -> None:
-    """Nothing is sent twice; a file that changes on the way is not taken for what it was."""
+    """Nothing is sent twice; a file that changes on the way is not taken for the old one."""
     file = tmp_path / "f"
     file.write_bytes(os.urandom(2 << 20))
     data, sha256 = file.read_bytes(), hashlib.sha256(file.read_bytes()).hexdigest()
@@ -153,7 +153,7 @@ def test_a_job_is_followed_to_its_end(call: Call, daemon: Daemon, app: Path) -> 
 
 
 def test_the_cluster_and_who_decides(call: Call) -> None:
-    """What else the API has."""
+    """The API's other endpoints."""
     assert [vm["name"] for vm in call("cluster")["vms"]] == ["m1.large-1", "m1.large-2"]
     assert "ff" in [policy["name"] for policy in call("policies")["policies"]]
     assert call("policy")["name"] == "ff"
@@ -166,7 +166,7 @@ def test_the_cluster_and_who_decides(call: Call) -> None:
 
 
 def test_executors_events_and_what_would_come(call: Call, daemon: Daemon, app: Path) -> None:
-    """A driver is asked for executors; what happened is told; a policy that is none cannot be played."""
+    """A driver is asked for executors; events are reported; an unknown policy cannot be played."""
     job_id = call("submit", app)["id"]
     daemon.cast.place(job_id)
     assert call("decommission", job_id, [0], reason="vm-1 is emptied")["id"] == job_id
@@ -248,7 +248,7 @@ def test_queues(call: Call) -> None:
 
 
 def test_errors_carry_the_problem(call: Call, app: Path) -> None:
-    """What the daemon says of it: status, title, detail, and the fields that are wrong."""
+    """The daemon's problem report: status, title, detail, and the wrong fields."""
     with pytest.raises(NotFoundError, match="there is no job job-9"):
         call("job", "job-9")
     with pytest.raises(ProblemError) as refused:
@@ -362,7 +362,7 @@ def test_a_dry_run_sends_nothing(call: Call, daemon: Daemon, app: Path, tmp_path
 
 
 def test_a_page_of_jobs_is_gone_over(daemon: Daemon, app: Path) -> None:
-    """`for job in client.jobs()`: its jobs, and it is still what the API answers; by both clients."""
+    """`for job in client.jobs()` yields its jobs, and the page equals the API's answer; by both clients."""
 
     async def later() -> list[str]:
         async with AsyncStoker() as client:

@@ -1,4 +1,4 @@
-"""`python -m stoker` where the client alone is installed; what it prints, and its exit codes."""
+"""`python -m stoker` where only the client is installed: output and exit codes."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_submit_waits(daemon: Daemon, app: Path, capsys: Capture, state: str, co
 
 
 def test_what_is_wrong_is_one_line(daemon: Daemon, app: Path, capsys: Capture) -> None:
-    """With exit code 2; what a job says of itself steers no terminal."""
+    """The exit code is 2; a job's texts cannot control the terminal."""
     for command, why in (
         (["job", "job-9"], "there is no job job-9"),
         (["submit", "none.py"], "none.py: cannot be read: No such file or directory"),

@@ -1,4 +1,4 @@
-"""What `stoker.session()` needs, and says where it is not there; tests/doors has one with real Spark."""
+"""Requirements of `stoker.session()`, and errors without them; tests/doors has one with real Spark."""
 
 import builtins
 import os
@@ -19,7 +19,7 @@ SERVED = {
 
 
 def test_pyspark_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one, it is said what to install."""
+    """The error without pyspark names the package to install."""
     plain = builtins.__import__
 
     def without(name: str, *more: Any, **named: Any) -> Any:
@@ -49,7 +49,7 @@ def test_a_version_that_is_not_served_is_refused() -> None:
 
 
 def test_sizes_are_those_of_a_job_file() -> None:
-    """Memory is what an executor takes in all; two numbers of executors are bounds."""
+    """Memory is an executor's total; two numbers of executors are bounds."""
     fixed = sessions._size(4, 2, "2g")
     assert (fixed["spark.executor.memory"], fixed["spark.executor.memoryOverhead"]) == ("1664m", "384m")
     assert (fixed["spark.executor.instances"], fixed["spark.executor.cores"]) == ("4", "2")
@@ -67,7 +67,7 @@ def test_sizes_are_those_of_a_job_file() -> None:
 
 
 def test_secrets_go_by_a_file_that_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For its owner alone while it is there; what the user gives the JVM stays."""
+    """Only the owner may read the file while it is there; the user's own JVM options stay."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-class-path 'a b' pyspark-shell")
     odd = {"spark.a": " b=c\\d:é\n#😀 ", "spark.b b": "!x"}
     with sessions._by_file(odd):

@@ -1,4 +1,4 @@
-"""`python -m stoker spark-submit`: what it makes of a command line, and what it does with it at a daemon."""
+"""`python -m stoker spark-submit`: how it reads a command line, and its calls to a daemon."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ mine.own = x
 
 
 def test_flags_are_properties() -> None:
-    """Each with its value behind it or behind a =; what stands after the application is the application's."""
+    """Each with its value behind it or behind a =; words after the application are the application's."""
     given = read_arguments(
         ["--master", "mesos://h:1", "--name=n", "-c", "spark.x=a=b", "--conf", "spark.y= 1 ", "--supervise",
          "--executor-memory", "2g", "--num-executors", "3", "--class", "a.B", "-v", "app.jar", "--name", "x",
@@ -65,7 +65,7 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_a_name(tmp_path: Path) 
 
 
 def test_blanks_in_properties_files_are_as_for_spark() -> None:
-    """It takes those around a value, but not ends of lines, nor what Java does not count among them."""
+    """It strips those around a value, but not ends of lines, nor characters that Java does not count."""
     text = "spark.a=\\n x \\t\nspark.b=\\u00a0x\\u00a0\nspark.c=\\t\nspark.d=x\\n"
     found = parse_properties(text)
     assert found == {"spark.a": "\n x", "spark.b": "\u00a0x\u00a0", "spark.c": "", "spark.d": "x\n"}
@@ -268,7 +268,7 @@ def test_the_token_comes_by_a_file(
 
 
 def test_a_jar_names_its_main_class(tmp_path: Path) -> None:
-    """In a manifest whose long lines go on in the next."""
+    """The manifest's long lines go on in the next."""
     jar = tmp_path / "a.jar"
     name = "org.example." + "a" * 70
     with zipfile.ZipFile(jar, "w") as archive:
@@ -286,7 +286,7 @@ def test_which_spark_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_flags_as_airflow_gives_them(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its SparkSubmitOperator calls for a connection with a host, a port and cluster mode."""
+    """The call of its SparkSubmitOperator for a connection with a host, a port and cluster mode."""
     (tmp_path / "app.py").touch()
     monkeypatch.chdir(tmp_path)
     master = daemon.url.replace("http", "spark+stoker")

@@ -1,4 +1,4 @@
-"""What docs/submit.md shows of commands, of Python and of spark-submit without a Spark: all of it works.
+"""Examples in docs/submit.md of commands, Python and spark-submit without a Spark: all of them work.
 
 The daemon here has no cluster: jobs finish at once. With real Spark, tests/doors shows the same.
 """
@@ -34,7 +34,7 @@ def blocks(kind: str) -> list[str]:
 
 @pytest.fixture
 def at_once(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Daemon:
-    """A daemon whose jobs print and finish, in a folder with the files that the page names."""
+    """A daemon with jobs that print and finish, in a folder with the files that the page names."""
 
     def go(job_id: str) -> None:
         time.sleep(0.05)

@@ -25,7 +25,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 def test_what_is_no_secret_is_refused_with_the_file_s_name(
     read: Callable[[Path], object], tmp_path: Path
 ) -> None:
-    """It is read no further than a secret can be long, and nothing of what it holds is told."""
+    """It is read no further than a secret can be long, and the error has none of its contents."""
     file = tmp_path / "secret"
     for content, why in {
         b"principal " + b"x" * (1 << 20): "cannot be read: too long",
@@ -54,7 +54,7 @@ def test_a_secret_comes_from_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o666, 0o602])
 @pytest.mark.parametrize("reader", ["daemon", "client", "library"])
 def test_a_token_that_everybody_may_read_is_refused(reader: str, mode: int, tmp_path: Path) -> None:
-    """With what to do about it, in a line; without the token."""
+    """The error has the remedy in one line, without the token."""
     file = tmp_path / "token"
     file.write_text("t0p-secret")
     file.chmod(mode)

@@ -53,14 +53,14 @@ BOMB = "a: &a [x]\n" + "\n".join(
     ids=lambda text: text[:20].encode("unicode_escape").decode(),
 )  # fmt: skip
 def test_errors(text: str, says: str) -> None:
-    """Each mistake is told with file, line and what is wrong."""
+    """Each mistake is reported with file, line and fault."""
     with pytest.raises(ConfigError) as error:
         parse(text, Config, "f.yaml")
     assert str(error.value).startswith(says)
 
 
 def test_all_errors_are_told_at_once() -> None:
-    """Whoever corrects a file hears of every mistake in it."""
+    """The error lists every mistake in the file."""
     with pytest.raises(ConfigError) as error:
         parse("listn: a:1\nmesos: {prt: 1, roles: x}", Config, "f.yaml")
     assert str(error.value).splitlines() == [
@@ -130,7 +130,7 @@ def test_errors_in_overrides(key: str, value: str, says: str) -> None:
     ],
 )  # fmt: skip
 def test_plain_words_are_what_people_mean(text: str, value: object) -> None:
-    """Not what YAML 1.1 made of them."""
+    """Plain words have their usual meaning instead of that of YAML 1.1."""
     assert plain_value(text, "here") == value
     assert type(plain_value(text, "here")) is type(value)
 
@@ -150,7 +150,7 @@ def test_an_endless_file_is_not_read_to_its_end(endless: str) -> None:
 
 
 def test_arguments_are_texts_as_they_are_written() -> None:
-    """Whatever number they look like, in a plan too; what shares an anchor with them stays a number."""
+    """Number-like arguments stay texts, in a plan too; values that share an anchor stay numbers."""
     head = "app: a.py\nexecutors: &n 0x10\n"
     for text in (
         "args: [1.10, 0x10, 1_000, +5, 1e3, 1e999, True, .5, &x 2.50, *x, *n, '1.10']",
@@ -235,7 +235,7 @@ texts = st.text(max_size=60) | st.lists(words, max_size=15).map("".join)
 @example(text="!!omap [a]", override="!!pairs [{}]")
 @example(text='"\\ud800": "\\ud800"', override='"\\ud800"')
 def test_any_text_is_a_value_or_a_clear_error(schema: type[BaseModel], text: str, override: str) -> None:
-    """Whatever a file or an override holds, there is no other outcome, and the error can be printed."""
+    """No file or override has another outcome, and the error can be printed."""
     for overrides in ({}, {"name": override}):
         outcome: BaseModel | ConfigError
         try:

@@ -1,4 +1,4 @@
-"""The section `provider`: what its kinds take, and that a mistake in one is told in the words of that one."""
+"""The section `provider`: options of its kinds, and errors in the words of the chosen kind."""
 
 import pytest
 

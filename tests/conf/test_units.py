@@ -28,7 +28,7 @@ from conf.units import checked_resources, memory_mib, resources_of, resources_te
     ],
 )
 def test_amounts(text: object, mib: int) -> None:
-    """Numbers are MiB; letters are powers of 1024, whatever their case."""
+    """Numbers are MiB; letters are powers of 1024, in any case."""
     assert memory_mib(text) == mib
 
 
@@ -38,14 +38,14 @@ def test_amounts(text: object, mib: int) -> None:
      None, [1], float("nan"), float("inf"), float("-inf")],
 )  # fmt: skip
 def test_what_is_no_amount(wrong: object) -> None:
-    """Anything else is refused with an example of what is right."""
+    """Anything else is refused with an example of the correct form."""
     with pytest.raises(ValueError, match="512m or 2g"):
         memory_mib(wrong)
 
 
 @given(st.text() | st.integers() | st.floats())
 def test_an_amount_or_a_clear_error(value: object) -> None:
-    """Whatever comes in, a number of MiB in range comes out, or ValueError."""
+    """Every input leads to a number of MiB in range, or to ValueError."""
     try:
         mib = memory_mib(value)
     except ValueError:
@@ -77,7 +77,7 @@ def test_other_resources() -> None:
     ],
 )
 def test_amounts_that_mesos_cannot_keep(amounts: dict[str, float], complaint: str) -> None:
-    """What is wrong is said by name."""
+    """The error names the wrong resource."""
     with pytest.raises(ValueError, match=complaint):
         checked_resources(amounts)
 

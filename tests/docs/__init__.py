@@ -1,1 +1,1 @@
-"""The pages for users: what is generated of them, and that what they show is so."""
+"""The pages for users: their generated parts, and that their examples are true."""

@@ -63,7 +63,7 @@ def _text(text: str) -> str:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, dict[str, str]]:
-    """By class: what is said of fields that say nothing themselves."""
+    """By class: texts for fields without a text of their own."""
     found = {one.__name__: _comments(one) for one in _models(model, set())}
     if model is Config:
         for path, text in _of_default_config().items():
@@ -91,7 +91,7 @@ def _models_in(kind: Any) -> Iterator[type[BaseModel]]:
 
 
 def _comments(model: type[BaseModel]) -> dict[str, str]:
-    """What stands above fields in the source, behind `#:`."""
+    """Comments above fields in the source, behind `#:`."""
     found, pending = {}, list[str]()
     for line in map(str.strip, inspect.getsource(model).splitlines()):
         if line.startswith("#:"):
@@ -104,7 +104,7 @@ def _comments(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _of_default_config() -> Mapping[str, str]:
-    """What conf/default.yaml says of each key, behind it and above it; examples, which are indented, not."""
+    """Comments of conf/default.yaml on each key, behind it and above it; not the indented examples."""
     found: dict[str, str] = {}
     section, key, above = "", "", list[str]()
     for line in (SHIPPED / "default.yaml").read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Runs the commands of pages whose output stands there, and puts it there: `make docs-output`."""
+"""Runs the commands on pages with an output, and puts the output there: `make docs-output`."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _COLUMNS = "156"
 
 
 def refreshed(page: Path, folder: str) -> str:
-    """The page with what its commands print now, in that folder."""
+    """The page with its commands' present output, in that folder."""
     text = page.read_text(encoding="utf-8")
     for name, program in programs(page).items():
         (Path(folder) / name).write_text(program, encoding="utf-8")
@@ -34,7 +34,7 @@ def _block(found: "re.Match[str]", folder: str) -> str:
 
 @cache
 def _printed(words: tuple[str, ...], folder: str) -> str:
-    """What the command prints; whichever pages show it, it is run once."""
+    """The command's output; it is run once for all pages that show it."""
     answer = subprocess.run(
         [Path(sys.executable).with_name("stoker"), *words],
         cwd=folder,

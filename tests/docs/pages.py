@@ -1,4 +1,4 @@
-"""What pages show: commands, files, and outputs between markers; for the tests that run them."""
+"""Contents of pages: commands, files, and outputs between markers; for the tests that run them."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ OUTPUT = re.compile(
 
 
 def commands(page: Path) -> list[str]:
-    """What stands behind `$` in the page's blocks, whole where it goes on below."""
+    """Commands behind `$` in the page's blocks, whole where they go on below."""
     text = page.read_text(encoding="utf-8").replace("\\\n", "")
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]

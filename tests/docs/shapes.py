@@ -1,4 +1,4 @@
-"""JSON schemas as Markdown: a table of fields for each object, and what a value is in words."""
+"""JSON schemas as Markdown: a table of fields for each object, and descriptions of values in words."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
 def fields(
     schema: Schema, said: Mapping[str, str] | None = None, objects: Mapping[str, Schema] | None = None
 ) -> Iterator[str]:
-    """The table of an object's fields; `said` has what the schema does not say of them.
+    """The table of an object's fields; `said` has texts for fields that the schema does not describe.
 
-    Of a field of which nothing is said, what is said of the first of the `objects` that it may be is shown.
+    A field without a text shows the text of the first of the `objects` that it may be.
     """
     required = schema.get("required", ())
     rows = [
@@ -51,7 +51,7 @@ def _of_object(field: Schema, objects: Mapping[str, Schema]) -> str:
 
 
 def default(field: Schema) -> str:
-    """What holds where the field is left out."""
+    """The field's default value."""
     if "default" not in field:
         return "-"
     value = field["default"]
@@ -59,7 +59,7 @@ def default(field: Schema) -> str:
 
 
 def what(schema: Schema) -> str:
-    """What a value is, in words, with links to the objects that it may be."""
+    """The kind of value, in words, with links to the objects that it may be."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

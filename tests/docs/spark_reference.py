@@ -1,4 +1,4 @@
-"""docs/reference/spark.md: what Stoker does with each of Spark's settings, from its own table."""
+"""docs/reference/spark.md: Stoker's treatment of each of Spark's settings, from its own table."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -134,7 +134,7 @@ pytestmark = [
 
 
 def published() -> dict[str, str]:
-    """What every published file holds."""
+    """Contents of every published file."""
     paths = [path for name in PUBLISHED for path in [REPOSITORY / name, *(REPOSITORY / name).rglob("*")]]
     found = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}

@@ -9,7 +9,7 @@ _FEATURES = 25
 
 
 def test_each_feature_is_shown_by_tests_that_are_there() -> None:
-    """Functions of files; what is skipped everywhere would show nothing."""
+    """Functions of files; a test skipped everywhere would show nothing."""
     page = (REPOSITORY / "docs/features.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][2:]
     assert len({row[0] for row in rows}) == _FEATURES

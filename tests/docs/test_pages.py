@@ -1,4 +1,4 @@
-"""What pages say is there: commands, metrics, files, tests, and what they link to."""
+"""Things that pages mention exist: commands, metrics, files, tests, and link targets."""
 
 import re
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_tests_that_pages_name_are_there(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What may stand behind `#` in a link to the page: its headings, as code hosts name them."""
+    """Possible anchors behind `#` in a link to the page: its headings, as code hosts name them."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {"".join(c for c in head.lower().replace(" ", "-") if c.isalnum() or c in "-_") for head in heads}

@@ -1,4 +1,4 @@
-"""What docs/results/real.md says of real Spark is what the runs that are kept say."""
+"""Claims about real Spark in docs/results/real.md agree with the recorded runs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/reference is what `make reference` makes, and leaves nothing without a word."""
+"""docs/reference equals the output of `make reference`, and leaves nothing without a word."""
 
 import re
 

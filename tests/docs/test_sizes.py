@@ -1,4 +1,4 @@
-"""What docs/results/sizes.md says of real Spark is what the runs beside it say."""
+"""Claims about real Spark in docs/results/sizes.md agree with the runs beside it."""
 
 from pathlib import Path
 from statistics import fmean
@@ -43,5 +43,5 @@ def test_its_errors_are_those_of_the_tables() -> None:
 
 
 def test_the_profiles_that_ship_are_those_of_the_runs() -> None:
-    """`profiles/data/measured.yaml` is what `profile export` makes of them."""
+    """`profiles/data/measured.yaml` equals the output of `profile export` for them."""
     assert load_profiles("profiles/data/measured.yaml") == profiles_of(read_runs(RUNS))

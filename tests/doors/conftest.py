@@ -9,6 +9,6 @@ from tests.real_daemon import Daemon, real_daemon
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon on the paper's cluster, whose policy is first fit."""
+    """A daemon on the paper's cluster with first fit as its policy."""
     with real_daemon(tmp_path_factory.mktemp("daemon")) as running:
         yield running

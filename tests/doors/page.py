@@ -1,4 +1,4 @@
-"""What docs/submit.md shows, for the tests that run it."""
+"""Contents of docs/submit.md, for the tests that run it."""
 
 import re
 import shlex
@@ -15,11 +15,11 @@ def commands(section: str, program: str = "stoker") -> list[list[str]]:
 
 
 def programs(section: str) -> list[str]:
-    """What a section shows of Python that needs a Spark."""
+    """Python programs in a section that need a Spark."""
     return blocks(section, "py")
 
 
 def blocks(section: str, kind: str) -> list[str]:
-    """What a section shows of one kind, such as json."""
+    """Blocks of one kind in a section, such as json."""
     text = _PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     return re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)

@@ -52,7 +52,7 @@ def squares_jar(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Printed:
-    """What spark-submit printed, on both streams, and how it ended."""
+    """Output of spark-submit, on both streams, and its exit code."""
 
     text: str
     code: int

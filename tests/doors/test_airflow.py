@@ -1,7 +1,7 @@
 """The example for Airflow, run by a real one with its stock operator.
 
-Airflow is no part of what Stoker needs, and needs others of the same packages: `make airflow` fetches it into
-a folder of its own, and runs this.
+Stoker does not require Airflow, which needs other versions of the same packages: `make airflow` fetches it
+into a folder of its own, and runs this.
 """
 
 import json
@@ -80,7 +80,7 @@ class Airflow:
         )
 
     def test(self, connection: dict[str, Any], path: str, *changes: tuple[str, str]) -> tuple[bool, str]:
-        """Run the DAG once; whether its task is green, and what was logged."""
+        """Run the DAG once; return whether its task is green, and the log."""
         environment = self.dag(connection, path, *changes)
         command = ("airflow", "dags", "test", "sums", "--dagfile-path", str(self.home / "dags/sums.py"))
         done = self.run(*command, environment=environment)

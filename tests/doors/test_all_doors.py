@@ -28,7 +28,7 @@ _PRINTED = {"pi": r"^Pi is roughly 3\.1[2-6]\d*$", "wordcount": r"^to: 2$", "sca
 
 @pytest.fixture(scope="module")
 def applications(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What stands behind spark-submit's flags for each: pyspark's files as they are, and a jar of our own.
+    """Arguments after spark-submit's flags for each: pyspark's files as they are, and a jar of our own.
 
     pyspark has no jar of examples.
     """

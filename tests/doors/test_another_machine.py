@@ -59,7 +59,7 @@ ISOLATED = {"jvms": 1000, "isolation": "vm", "isolation_scale": 1.0}
 
 
 class _Reachable(TemporaryDaemon):
-    """On all addresses, for who has its token; its VMs are isolated where the machine can."""
+    """On all addresses, for holders of its token; its VMs are isolated where the machine can."""
 
     token = "the-t0ken"
 
@@ -98,7 +98,7 @@ def _ip(*arguments: str) -> str:
 
 @contextlib.contextmanager
 def driving(command: list[str], environment: dict[str, str], folder: Path) -> Iterator[str]:
-    """A driver that has done its work and stays until the end of `with`; what it has printed."""
+    """A driver that has done its work and stays until the end of `with`; yields its output."""
     stays = folder / "stays"
     with (
         (folder / "printed").open("w") as out,

@@ -40,7 +40,7 @@ def spark() -> SparkHome:
 
 @pytest.fixture(scope="module")
 def conf(daemon: Daemon) -> str:
-    """What `stoker spark-conf` prints."""
+    """Output of `stoker spark-conf`."""
     return str(daemon.stoker("spark-conf"))
 
 
@@ -53,7 +53,7 @@ def settings(conf: str, folder: Path, more: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def started(daemon: Daemon, spark: SparkHome, folder: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A program of Spark's, with a pipe to it; what it prints goes to `printed`."""
+    """A program of Spark's, with a pipe to it; its output goes to `printed`."""
     environment = {
         **os.environ,
         "SPARK_HOME": spark.home,
@@ -262,9 +262,9 @@ print("GOODBYES", len(goodbyes), flush=True)
 
 
 def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path) -> None:
-    """Within 5 s, in the user's terminal: nobody behind the URL, executors that never fit, no URL at all.
+    """The terminal shows it within 5 s: no daemon behind the URL, executors that never fit, no URL at all.
 
-    On a busy machine within a few times what Spark itself takes to begin.
+    A busy machine takes up to a few times Spark's own start time.
     And a driver that is refused some executors goes on with others.
     """
     master = daemon.stage.url.replace("http", "spark+stoker")

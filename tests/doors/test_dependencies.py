@@ -61,7 +61,7 @@ def test_an_array_and_who_comes_after_it(house: Daemon) -> None:
 
 
 def test_a_failure_takes_along_who_comes_after(house: Daemon) -> None:
-    """After its retries, with their pauses; and what is not there is refused in one line."""
+    """The job fails after its retries, with pauses; an unknown predecessor is refused in one line."""
     bad = submit(house, "bad", "3", flags=("--retries", "1", "--group", "broken", "--name", "bad"))
     after = submit(house, "after", "0", flags=("--after", "bad", "--group", "broken"))
     over = house.ended(str(bad["id"]))

@@ -25,7 +25,7 @@ print("SUM", sums.values().sum(), flush=True)
 
 @pytest.mark.slow
 def test_the_blocks_of_an_executor_move_before_it_goes(daemon: Daemon) -> None:
-    """The only one of a fixed job, whose driver is on the cluster: its successor reads what it wrote."""
+    """The only one of a fixed job, with its driver on the cluster: its successor reads its blocks."""
     folder = daemon.new_folder()
     app, go = folder / "shuffle.py", folder / "go-on"
     app.write_text(_APP)

@@ -1,4 +1,4 @@
-"""Dynamic allocation on real Spark: what a driver asks for comes, within bounds, and goes when it is idle."""
+"""Dynamic allocation on real Spark: requested executors come, within bounds, and go when idle."""
 
 import math
 from pathlib import Path

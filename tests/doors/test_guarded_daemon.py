@@ -1,4 +1,4 @@
-"""A daemon with a token and TLS, and a user's own driver: what it needs comes by `spark-conf --jar`."""
+"""A daemon with a token and TLS, and a user's own driver: its needs are met by `spark-conf --jar`."""
 
 import subprocess
 import sys

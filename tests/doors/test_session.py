@@ -1,4 +1,4 @@
-"""`stoker.session()`: a notebook's SparkSession of a Spark of its own, whose executors the policy placed."""
+"""`stoker.session()`: a notebook's SparkSession of its own Spark, with executors placed by the policy."""
 
 import os
 import subprocess

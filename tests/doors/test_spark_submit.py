@@ -43,7 +43,7 @@ def submit(tmp_path_factory: pytest.TempPathFactory) -> SparkSubmit:
 
 
 def shown(number: int, url: str, **others: str) -> list[str]:
-    """What the page shows after `spark-submit`, for the daemon there and with other words for some."""
+    """The page's arguments after `spark-submit`, for the daemon there and with some words replaced."""
     words = commands("spark-submit, cluster mode", "spark-submit")[number]
     where = urlsplit(url).netloc
     words = [word.replace("127.0.0.1:8642", where).replace("stoker.example:8642", where) for word in words]
@@ -107,7 +107,7 @@ def test_python_with_all_that_it_brings(daemon: Daemon, submit: SparkSubmit, bro
 
 
 def test_a_submission_is_ended_by_kill(daemon: Daemon, submit: SparkSubmit) -> None:
-    """spark-submit --kill ends what spark-submit began."""
+    """spark-submit --kill ends a job that spark-submit began."""
     done = submit(*shown(0, daemon.stage.url)[:6], daemon.app, "100", "60")
     killed = submit(*shown(2, daemon.stage.url, driver=done.submission))
     assert f'"message" : "{done.job} is killed"' in killed.text
@@ -115,7 +115,7 @@ def test_a_submission_is_ended_by_kill(daemon: Daemon, submit: SparkSubmit) -> N
 
 
 def test_refusals_are_printed(daemon: Daemon, submit: SparkSubmit) -> None:
-    """What is wrong stands in the user's terminal."""
+    """The user's terminal shows the fault."""
     done = submit(*shown(0, daemon.stage.url)[:6], "--conf", "spark.stoker.typo=1", daemon.app)
     assert '"message" : "spark.stoker.typo does not exist; there are spark.stoker.type, ' in done.text
 

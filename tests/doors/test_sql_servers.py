@@ -20,7 +20,7 @@ THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
 def _asked(spark: SparkHome, port: int, query: str) -> str:
-    """What Spark's beeline prints of a query."""
+    """Output of Spark's beeline for a query."""
     beeline = ("-cp", f"{spark.home}/jars/*", "org.apache.hive.beeline.BeeLine", "--silent=true")
     command = [f"{spark.java_home}/bin/java", "-XX:TieredStopAtLevel=1", *beeline, "--outputformat=csv2"]
     command += ["-u", f"jdbc:hive2://127.0.0.1:{port}", "-e", query]
@@ -28,7 +28,7 @@ def _asked(spark: SparkHome, port: int, query: str) -> str:
 
 
 def _asked_by_connect(spark: SparkHome, server: str, folder: Path) -> str:
-    """What the page's client of Connect prints."""
+    """Output of the page's client of Connect."""
     path = connect_path(Path(spark.home))
     if not path:
         pytest.skip("the client of Spark Connect is not here: `stoker spark add 4.3 --connect` fetches it")

@@ -1,6 +1,6 @@
 """Files that clients send, with real Spark: drivers on the host and on the cluster have them, executors too.
 
-And what `python -m stoker spark-submit` sends is what Spark's own sends.
+And `python -m stoker spark-submit` sends the same as Spark's own.
 """
 
 import http.server
@@ -94,7 +94,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
     requests: list[Any]
 
     def do_POST(self) -> None:
-        """Keep what was sent."""
+        """Record the request."""
         self.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         answer = {
             "action": "CreateSubmissionResponse", "serverSparkVersion": "3.5.9", "success": True,
@@ -112,7 +112,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def recording() -> Iterator[tuple[str, list[Any]]]:
-    """The server's address, and what it was sent."""
+    """The server's address, and the requests it received."""
     kept: list[Any] = []
     handler = type("Handler", (Recorder,), {"requests": kept})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -1,4 +1,4 @@
-"""Elastic jobs start on fewer executors, whoever decides, in both worlds."""
+"""Elastic jobs start on fewer executors, under any policy, in both worlds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,7 +101,7 @@ def test_one_that_asks_for_more_than_there_is_starts_on_what_there_is(name: str)
 
 
 def test_what_could_run_on_its_fewest_is_accepted() -> None:
-    """Neither daemon nor simulation refuses it; with too few for these it says what is needed."""
+    """Neither daemon nor simulation refuses it; with room for fewer the error states the need."""
     vms = make_vms(2, cpus=2)
     assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=4) is None
     assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=5) == (
@@ -154,7 +154,7 @@ def test_it_runs_on_what_it_got_and_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["ff", "lookahead", "reinforce"])
 def test_the_simulator_starts_one_that_is_larger_than_the_cluster(name: str) -> None:
-    """It is placed on all there is, after what was there before it."""
+    """It is placed on the whole cluster, after the jobs that were there before it."""
     jobs = workload_of(
         WorkloadJob(
             name=f"job-{executors}", submitted_at=0.0, type="sort", cpus=1.0, memory_mib=1024,
@@ -169,7 +169,7 @@ def test_the_simulator_starts_one_that_is_larger_than_the_cluster(name: str) -> 
 
 @pytest.mark.parametrize("name", ["ff", "rr", "best_fit", "ilp", "lookahead"])
 def test_the_simulator_starts_it_smaller_too(name: str) -> None:
-    """Two jobs on a VM that holds one and a half: the second begins with what is left, and then has all."""
+    """Two jobs on a VM with room for 1.5: the second begins with the rest, and later has all."""
     vms = make_vms(1, cpus=6, memory_mib=65536)
     jobs = workload_of(
         WorkloadJob(
@@ -188,7 +188,7 @@ def test_the_simulator_starts_it_smaller_too(name: str) -> None:
 
 
 def test_a_round_places_one_after_the_other_on_what_is_left() -> None:
-    """Each job of a round is shown what those before it left."""
+    """Each job of a round is shown the room left by those before it."""
     view = make_view(make_vms(1, cpus=7))
     queue = [replace(elastic(), job=replace(elastic().job, id=name)) for name in ("a", "b", "c")]
     verdicts = tuple(decide_in_turn(first_vm, view, queue))

@@ -1,4 +1,4 @@
-"""VMs with what a job does not need are its last resort, by price; those that are reserved are no place."""
+"""VMs with unneeded resources are a job's last resort, by price; reserved VMs are no place."""
 
 import math
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def test_where_nothing_else_could_hold_it_it_is_no_last_resort(tmp_path: Path) -
 
 
 def test_what_is_there_anyway_is_used_last(tmp_path: Path) -> None:
-    """On a fixed cluster nobody waits for what is free; the cheapest of the dearer ones goes first."""
+    """No job on a fixed cluster waits if VMs are free; the cheapest of the dearer ones goes first."""
     vms = tuple(
         replace(make_vm(name, 4, 16384, price), resources=Resources.of(4, 16384, extra))
         for name, price, extra in (
@@ -171,7 +171,7 @@ def test_it_is_computed_once_for_each_request(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_reserved_pool_is_for_those_who_ask(tmp_path: Path, policy: str) -> None:
-    """Whatever it costs, and whatever else is full."""
+    """The reservation holds at any price, even with all other VMs full."""
     jobs = [work("a"), work("b", 1.0), work("c", 2.0), work("d", 3.0, gpus=1)]
     result = run(tmp_path, jobs, policy, 0.1, ", reserved_for: gpus")
     assert where(result) == {"a": "cpu", "b": "cpu", "c": "cpu", "d": "gpu"}
@@ -182,7 +182,7 @@ def test_a_reserved_pool_is_for_those_who_ask(tmp_path: Path, policy: str) -> No
 
 
 def test_what_is_said_of_a_reserved_vm() -> None:
-    """By the check, the reason to wait and what could never be placed; its driver goes elsewhere, too."""
+    """Check, reason to wait and list of jobs that never fit report it; its driver goes elsewhere, too."""
     terms = Terms("gpu", reserved_for=("gpus",))
     size = Resources.of(4, 16384, {"gpus": 1.0})
     vms: tuple[Vm, ...] = (make_vm("vm-1"), replace(make_vm("vm-2"), resources=size, terms=terms))
@@ -202,7 +202,7 @@ def test_what_is_said_of_a_reserved_vm() -> None:
 
 
 def test_a_pool_is_reserved_for_what_it_has(tmp_path: Path) -> None:
-    """Anything else is a mistake, told with what would be right."""
+    """Any other resource is a mistake; the error includes the correct form."""
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER % (3.0, ", reserved_for: licences"))
     with pytest.raises(ConfigError, match="reserved_for: its VMs have no licences; name what stands in"):

@@ -26,7 +26,7 @@ def test_sums_are_undone_exactly(one: Resources, other: Resources) -> None:
 
 @given(_SOME, _SOME)
 def test_what_fits_leaves_nothing_below_zero(one: Resources, other: Resources) -> None:
-    """The larger of both contains both, the smaller is contained in both; what is missing is named."""
+    """The larger of both contains both, the smaller is contained in both; missing resources are named."""
     assert (one | other).contains(one)
     assert (one | other).contains(other)
     assert one.contains(one & other)
@@ -36,7 +36,7 @@ def test_what_fits_leaves_nothing_below_zero(one: Resources, other: Resources) -
 
 @given(st.lists(_SOME, min_size=1, max_size=4), st.lists(_SOME.filter(bool), min_size=1, max_size=5))
 def test_room_for_many_sizes_is_that_for_each(vms: list[Resources], sizes: list[Resources]) -> None:
-    """Also where one takes what another does not."""
+    """The rooms agree also where one size takes resources that another does not."""
     free = ResourceArrays.of([vm | Resources.of(0.1, 1) for vm in vms], ["disk", "gpus", "licences"])
     assert free.rooms(sizes).tolist() == [int(free.room(size).sum()) for size in sizes]
 
@@ -63,14 +63,14 @@ def test_as_many_fit_as_can_be_taken(whole: Resources, each: Resources) -> None:
     ],
 )
 def test_amounts_are_told_in_users_words(amounts: Resources, shown: str) -> None:
-    """Cpus and memory first, memory in MiB; equal amounts read the same in whatever order they came."""
+    """Cpus and memory first, memory in MiB; equal amounts read the same in any order."""
     assert str(amounts) == shown
     assert str(NOTHING + amounts) == shown
     assert Resources.named(amounts.amounts) == amounts
 
 
 def test_amounts_are_kept_as_mesos_keeps_them() -> None:
-    """Three decimals: a tenth thrice is three tenths, and what arithmetic leaves is no amount."""
+    """Three decimals: a tenth thrice is three tenths, and rounding residue is no amount."""
     tenth = Resources.of(0.1, 1)
     assert tenth * 3 == tenth + tenth + tenth == Resources.of(0.3, 3)
     assert Resources.of(0.1 + 0.2, 1) == Resources.of(0.3, 1)
@@ -93,7 +93,7 @@ _MILLI_CPUS, _MIB = st.integers(0, 300), st.integers(0, 40)
 @settings(deadline=None)
 @given(_MILLI_CPUS, _MIB, _MILLI_CPUS, _MIB)
 def test_the_kernel_answers_the_same(free_cpus: int, free_mib: int, cpus: int, mib: int) -> None:
-    """What fits by the value fits by the compiled rule, and nothing else does."""
+    """Exactly the amounts that fit by the value fit by the compiled rule."""
     batch = batch_of([Case(machines=((1000, 1000, 1.0),), jobs=((0.0, 1, 1, 1, "", 1.0),))])
     reset(batch, 0)
     batch.state.free_milli_cpus[0, 0], batch.state.free_memory_mib[0, 0] = free_cpus, free_mib

@@ -1,4 +1,4 @@
-"""What executors take beside cpus and memory, from an offer to the end, and over a restart."""
+"""Executors' resources beside cpus and memory, from an offer to the end, and over a restart."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ VMS = (PLAIN, ONE, FOUR)
 
 
 def test_room_is_by_whatever_is_asked_for() -> None:
-    """Cpus for four on each VM, but gpus for none, one and two; who asks for none has room for all."""
+    """Cpus for four on each VM, but gpus for none, one and two; a request without gpus has room for all."""
     view = make_view(VMS)
     assert view.room_for(make_request(9, gpus=2)).tolist() == [0, 0, 2]
     assert view.room_for(make_request(9, gpus=1, disk=50)).tolist() == [0, 1, 0]
@@ -31,7 +31,7 @@ def test_room_is_by_whatever_is_asked_for() -> None:
 
 
 def test_what_is_placed_takes_it() -> None:
-    """Two executors take a gpu each; what a job does not ask for stays as it is."""
+    """Two executors take a gpu each; resources that a job does not request stay as they are."""
     request = make_request(2, gpus=1)
     after = make_view(VMS).with_placement(request, (2, 2))
     assert after.free.amounts("gpus").tolist() == [0, 1, 2]
@@ -40,7 +40,7 @@ def test_what_is_placed_takes_it() -> None:
 
 
 def test_seen_by_who_knows_cpus_and_memory_alone() -> None:
-    """As many cpus as whole executors have room for; the same view for who asks for nothing else."""
+    """The view has cpus for whole executors only; it stays the same for requests of nothing else."""
     view = make_view(VMS)
     assert view.seen_by(make_request(1)) is view
     seen = view.seen_by(make_request(3, cpus=0.7, gpus=2))
@@ -88,7 +88,7 @@ def test_what_could_never_run_is_refused(
 
 
 def test_an_explanation_shows_it() -> None:
-    """What each VM had free of it when the executor was placed, and what the executor takes."""
+    """Each VM's free amount when the executor was placed, and the executor's own."""
     verdict = decide_once(lambda *_: Place("job-1", (2, 2)), make_view(VMS), [make_request(2, gpus=2)])
     first, second = explain(verdict, "test").choices
     assert [choice.size and choice.size.others for choice in (first, second)] == [{"gpus": 2}] * 2
@@ -100,7 +100,7 @@ def test_an_explanation_shows_it() -> None:
 
 
 def test_from_the_offer_to_the_end() -> None:
-    """It is launched with what it asked for, where that is; it is free again when the executor has ended."""
+    """It is launched with its request on a VM that has it; it is free again when the executor has ended."""
     world = World(VMS)
     world.subscribe()
     world.submit(make_job("job-1", 2, gpus=2))
@@ -125,7 +125,7 @@ def test_from_the_offer_to_the_end() -> None:
 
 
 def test_a_restart_keeps_it() -> None:
-    """Who takes up the records knows what is held; a lost executor asks for the same again."""
+    """A daemon restored from the records knows held resources; a lost executor asks for the same again."""
     world = World(VMS)
     world.run(make_job("job-1", 2, gpus=1))
     other = World(VMS)
@@ -154,7 +154,7 @@ def test_a_decision_is_void_when_it_was_taken_back() -> None:
 
 
 def test_capacity_is_what_the_master_tells_or_offers_showed() -> None:
-    """The most that was offered and used at once; what the master says of it is better."""
+    """The most that was offered and used at once; the master's own report prevails."""
     world = World((FOUR,))
     world.subscribe()
     world.submit(make_job("job-1", 1, gpus=1))

@@ -1,4 +1,4 @@
-"""Spot VMs: what a cluster file says of them, who may be there, and what they cost over time."""
+"""Spot VMs: their cluster file entries, the ones that may be there, and their costs over time."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_what_a_spot_pool_cannot_be(tmp_path: Path, said: str, error: str) -> No
 
 
 def test_a_history_of_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dates of a cloud, the newest first, or seconds; what is known at first is the first price."""
+    """Dates of a cloud, the newest first, or seconds; the first price is known at first."""
     monkeypatch.chdir(tmp_path)
     dates = "at,price_per_hour\n2026-03-01T01:00:00Z,0.2\n2026-03-01T00:00:00Z,0.1\n"
     (tmp_path / "dates.csv").write_text(dates)
@@ -132,7 +132,7 @@ def test_a_history_of_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_bad_histories(tmp_path: Path, text: str, error: str) -> None:
-    """Which file, and what would be right."""
+    """The error names the file and the correct form."""
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ConfigError, match=error):
         read_prices(tmp_path / "p.yaml")

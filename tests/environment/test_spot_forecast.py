@@ -1,4 +1,4 @@
-"""What is forecast of VMs that are taken, of late and on earlier days; and who is kept for it."""
+"""Forecasts of interrupted VMs from recent time and earlier days, and capacity reserved for them."""
 
 import pytest
 
@@ -9,7 +9,7 @@ DAY = 86_400.0
 
 
 def test_as_many_are_expected_as_were_taken_of_late() -> None:
-    """Ten in ten minutes are one a minute; what is longer ago, or of another pool, counts no more."""
+    """Ten in ten minutes are one a minute; older ones and those of other pools do not count."""
     forecast = Forecast()
     for second in range(0, 600, 60):
         forecast.taken("general", 1000.0 + second)

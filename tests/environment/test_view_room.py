@@ -1,4 +1,4 @@
-"""The room that a view shows: looked for once for who asks again, another for each other request."""
+"""Room shown by a view: computed once per request, anew for each other request."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The examples, in a shortened form: they run, and what they claim is so."""
+"""The examples, in a shortened form: they run, and their claims are true."""
 
 import json
 import subprocess

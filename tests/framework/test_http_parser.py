@@ -47,7 +47,7 @@ def test_stream_is_read_whole() -> None:
 
 
 def test_body_is_handed_out_once() -> None:
-    """recv_body forgets what it returned."""
+    """recv_body forgets the returned bytes."""
     parser = parse(STREAM)
     parser.recv_body()
     assert not parser.is_partial_body()

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 
 def main() -> int:
-    """Run for so long, and print what was sent and answered."""
+    """Run for so long, and print the requests and answers."""
     parser = argparse.ArgumentParser(description="Ask a daemon what nobody thought of.")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)

@@ -104,7 +104,7 @@ _MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 def statuses(address: tuple[str, int], request: bytes) -> tuple[list[int], bytes]:
-    """The statuses of all answers to what is sent on one connection, and all that came."""
+    """The statuses of all answers to the bytes sent on one connection, and all bytes received."""
     answer = bytearray()
     with contextlib.suppress(OSError), socket.create_connection(address, _PATIENCE) as connection:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Rounds of requests against one daemon, each from a number, and what became of them."""
+"""Rounds of requests against one daemon, each from a number, and their outcomes."""
 
 import contextlib
 import random
@@ -26,10 +26,10 @@ _AT_ONCE = 8
 
 
 class Soak:
-    """Sends requests, counts answers, and keeps what should not have been.
+    """Sends requests, counts answers, and records failures.
 
-    A round is made of its number and the seed alone, so that it can be repeated; what the daemon answers also
-    depends on what it was asked before.
+    A round is made of its number and the seed alone, so that it can be repeated; the daemon's answers also
+    depend on earlier requests.
     """
 
     def __init__(self, daemon: Daemon, seed: int) -> None:
@@ -50,7 +50,7 @@ class Soak:
         self._look(number)
 
     def report(self) -> str:
-        """What was sent and answered."""
+        """Counts of answers, and failures."""
         total = sum(self.answers.values())
         lines = [f"{total} answers, memory at most {self._memory} MiB, {len(self.failures)} failures"]
         lines += [f"  {count:8} x {what}" for what, count in sorted(self.answers.items())]

@@ -1,7 +1,7 @@
 """Take every safeguard away, one at a time, and see that a test notices: `python -m tests.mutation`.
 
-`mutants.yaml` lists them: what is demanded, a text that stands once in a file, what to put in its place, and
-the tests of which one must fail then. Everything happens in copies of the tree. What was killed is kept in
+`mutants.yaml` lists them: the claim, a text that occurs once in a file, its replacement, and the tests of
+which one must fail then. Everything happens in copies of the tree. Killed mutants are recorded in
 `build`, so that `--resume` tries the others only. Exit code 0 when no mutant survives, 1 when one does, 2 if
 the table does not fit the tree or the tests fail without any mutant.
 """
@@ -58,7 +58,7 @@ class Mutant:
 
 
 def main() -> int:
-    """Try all mutants, what is left of them, or those of some claims; print what became of each."""
+    """Try all mutants, the remaining ones, or those of some claims; print each outcome."""
     parser = argparse.ArgumentParser(description="Take safeguards away and see that tests notice.")
     parser.add_argument("--only", default="", help="a part of the claims to try")
     parser.add_argument("--workers", type=int, default=2)
@@ -102,7 +102,7 @@ def main() -> int:
 
 
 def unharmed(free: SimpleQueue[Path], tests: Sequence[str]) -> str:
-    """What tests say that fail without any mutant; empty when none does."""
+    """Output of tests that fail without any mutant; empty when none does."""
     copy = free.get()
     try:
         return run(tests, copy) if tests else ""
@@ -143,7 +143,7 @@ def copies(folder: Path, count: int) -> SimpleQueue[Path]:
 
 
 def run(tests: Sequence[str], copy: Path, *options: str, limit: float | None = None) -> str:
-    """Run tests in a copy: empty when all pass, within `limit` seconds, else the end of what pytest said."""
+    """Run tests in a copy: empty when all pass, within `limit` seconds, else the end of pytest's output."""
     environment = {**os.environ, "PYTHONPATH": str(copy)}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "-rs", *tests]
     try:

@@ -15,7 +15,7 @@ def functions(path: Path) -> set[str]:
 
 
 def test_the_table_fits_the_tree() -> None:
-    """Each text stands once, what is put there compiles, and its tests are there."""
+    """Each text occurs once, its replacement compiles, and its tests are there."""
     for mutant in table():
         assert mutant.broken, mutant.claim
         for test in mutant.tests:

@@ -6,7 +6,7 @@ from profiles.runs import MeasuredRun
 
 
 def make_run(**values: Any) -> MeasuredRun:
-    """A run of WordCount on two VMs, but for what is given."""
+    """A run of WordCount on two VMs, but for the given values."""
     usual: dict[str, Any] = {
         "name": "wordcount-r0",
         "copy": 0,

@@ -1,4 +1,4 @@
-"""The Spark applications compute what they say. All run in one process with Spark in local mode."""
+"""The Spark applications compute their stated results. All run in one process with Spark in local mode."""
 
 import json
 import os
@@ -59,7 +59,7 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Run everything that the tests look at; return the folder and what each run printed."""
+    """Run all applications of the tests; return the folder and the output of each run."""
     folder = tmp_path_factory.mktemp("apps")
     (folder / "text").write_text(TEXT)
     (folder / "links").write_text(LINKS)
@@ -102,7 +102,7 @@ def broken(folder: Path, app: str, right: str, wrong: str) -> str:
 
 
 def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], list[int]]:
-    """Run the applications one after the other; return what each printed, and the exit codes."""
+    """Run the applications one after the other; return the outputs and the exit codes."""
     spark = local_spark_home(os.environ)
     assert spark.java_home is not None
     settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
@@ -151,7 +151,7 @@ def reference_ranks(links: Mapping[Any, Collection[Any]], iterations: int) -> di
 
 @pytest.mark.slow
 def test_wordcount_counts_a_given_text(ran: Ran) -> None:
-    """Words of a given text are counted, whatever blanks are between them, and all counts are written."""
+    """Words of a given text are counted, with any blanks between them, and all counts are written."""
     folder, results = ran
     top = [["the", 3], ["and", 2], ["cat", 2], ["a", 1], ["bird", 1]]
     counted = {"app": "wordcount", "words": 10, "distinct": 6, "top": top, "right": None}
@@ -275,7 +275,7 @@ def test_kmeans_finds_the_clouds(ran: Ran) -> None:
 
 
 def test_sql_joins_and_sums(ran: Ran) -> None:
-    """Every active customer's orders are summed up: nine of ten customers, who buy for 500 on average."""
+    """Every active customer's orders are summed up: nine of ten customers buy for 500 on average."""
     _, results = ran
     result, orders = results["join and sum"], int(0.3 * 2**20 / 24)
     assert result | {"app": "sql", "orders": orders, "regions": 25, "right": True} == result

@@ -1,4 +1,4 @@
-"""A curve is asked for sizes that it was not fitted to, and what half the cores did is told as measured."""
+"""A curve is asked for sizes that it was not fitted to; half-core results are reported as measured."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def test_amdahls_law_predicts_what_it_has_not_seen() -> None:
 
 
 def test_the_law_that_is_wrong_is_seen_to_be() -> None:
-    """One size takes twice what its neighbours promise: what is held out is far off."""
+    """One size takes twice the time its neighbours promise: the held-out run is far off."""
     runs = [run_of(1, 1, 45.0), run_of(1, 2, 50.0), run_of(1, 4, 15.0)]
     (found,) = measured_curves(runs).values()
     middle = found.sizes[1]

@@ -38,12 +38,12 @@ def make_profile(**values: object) -> JobProfile:
     ],
 )
 def test_durations(values: dict[str, object], size: tuple[float, int, int], seconds: float) -> None:
-    """A duration is startup, plus work by Amdahl's law, times the slowdown of what memory does not hold."""
+    """A duration is startup, plus work by Amdahl's law, times the slowdown of data that exceeds memory."""
     assert make_profile(**values).duration(*size) == pytest.approx(seconds)
 
 
 def test_shipped_profiles_are_the_papers() -> None:
-    """WordCount, PageRank and Sort are bound by what Islam 2022, 7.1 says, and prefer what follows."""
+    """WordCount, PageRank and Sort have the bounds of Islam 2022, 7.1, and the preferences that follow."""
     profiles = load_profiles()
     assert {name: (p.bound_by, p.prefers) for name, p in profiles.items()} == {
         "wordcount": ("cpu", "spread"),

@@ -56,7 +56,7 @@ def test_the_order_is_the_seeds() -> None:
     ],
 )
 def test_what_cannot_be_measured(grid: dict[str, Any], message: str) -> None:
-    """The run is named, with what it lacks."""
+    """The error names the run and its missing resource."""
     with pytest.raises(ConfigError, match=message):
         runs_of(plan_of(grid), CLUSTER)
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_measured(grid: dict[str, Any], message: str) -> None:
     ],
 )
 def test_bad_plans(text: str, message: str) -> None:
-    """File, line, key, what was found and what would be right."""
+    """File, line, key, the value found and the correct form."""
     with pytest.raises(ConfigError, match=message):
         parse(text, MeasuringPlan, "plan")
 

@@ -22,7 +22,7 @@ from tests.profiles.test_spark_event_log import RECORDED
 
 
 def test_runs_come_back_as_they_went(tmp_path: Path) -> None:
-    """Stages, what is not known and the facts about the machine included."""
+    """Stages, unknown values and the facts about the machine are included."""
     runs = (make_run(stages=read_log(RECORDED).stages), make_run(copy=1, input_mib=None, startup=None))
     write_runs(tmp_path / "new", runs, {"machine": about_machine("4.3.0")})
     assert read_runs(tmp_path / "new") == runs

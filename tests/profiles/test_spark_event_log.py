@@ -26,7 +26,7 @@ def test_a_recorded_log() -> None:
 
 
 def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
-    """What was complete counts, half a line does not, and nothing has ended."""
+    """Complete lines count, half a line does not, and nothing has ended."""
     text = RECORDED.read_text()
     (tmp_path / "app.inprogress").write_text(text[: text.index("SparkListenerStageCompleted") + 60])
     log = read_log(tmp_path / "app.inprogress")
@@ -57,7 +57,7 @@ def test_what_is_no_log(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy", "lzf"])
 def test_a_log_that_spark_packed(codec: str, tmp_path: Path) -> None:
-    """By Spark 3.5's own codecs; one that was cut short has what came before, and nonsense is none."""
+    """Spark 3.5's own codecs are read; a cut-off log has its earlier events, and nonsense is no log."""
     packed = RECORDED.with_name(f"eventlog.jsonl.{codec}")
     assert read_log(packed) == read_log(RECORDED)
     whole = packed.read_bytes()

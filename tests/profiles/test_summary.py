@@ -1,4 +1,4 @@
-"""Profiles that are made of measured runs say what the runs do, and are read back."""
+"""Profiles made of measured runs agree with the runs, and are read back."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_amdahls_law_is_found_again() -> None:
 
 
 def test_who_spills_is_bound_by_memory() -> None:
-    """A tenth of what is shuffled is enough."""
+    """A tenth of the shuffled data is enough."""
     stages = tuple(replace(stage, spill_mib=1.0) for stage in read_log(RECORDED).stages)
     assert profiles_of([make_run(stages=stages)])["wordcount"].bound_by == "memory"
 

@@ -68,7 +68,7 @@ def test_round_robin_waits_without_losing_its_turn() -> None:
     [("vm-2", "vm-3"), ("vm-3", "vm-4"), ("vm-1", "vm-3"), ("vm-4", "vm-3")],
 )
 def test_round_robin_knows_vms_by_id(left: str, expected: str) -> None:
-    """After vm-2 was used, the turn is vm-3's, or vm-4's when vm-3 left, whoever else leaves."""
+    """After vm-2 was used, the turn is vm-3's, or vm-4's when vm-3 left; other departures do not matter."""
     policy, vms = RoundRobin(), make_vms(4)
     placed(policy, make_view(vms), make_request(2))
     stay = [vm for vm in vms if vm.name != left]
@@ -159,7 +159,7 @@ def test_one_executor_too_many_waits(make: type[FirstFit]) -> None:
     ("cpus", "executors", "vm_cpus"), [(0.1, 3, 0.3), (0.1, 7, 0.7), (0.3, 3, 0.9), (1.1, 3, 3.3)]
 )
 def test_fractions_of_cpus_add_up(make: type[FirstFit], cpus: float, executors: int, vm_cpus: float) -> None:
-    """Three tenths are three times a tenth, whatever floats say; a fourth tenth is refused."""
+    """Three tenths are three times a tenth, despite float rounding; a fourth tenth is refused."""
     view = make_view([make_vm("vm-1", cpus=vm_cpus)])
     assert placed(make(), view, make_request(executors, cpus=cpus)) == ["vm-1"] * executors
     waits(make(), view, make_request(executors + 1, cpus=cpus))

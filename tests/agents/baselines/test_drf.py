@@ -25,7 +25,7 @@ def request(name: str, kind: str, executors: int, cpus: float, gib: int) -> Plac
 
 
 def order(view: ClusterView, queue: Sequence[PlacementRequest]) -> list[str]:
-    """Who is placed in one round, in turn."""
+    """Ids of jobs placed in one round, in order."""
     verdicts = tuple(decide_in_turn(create("drf").decide, view, queue))
     return [verdict.request.job.id for verdict in verdicts if isinstance(verdict.decision, Place)]
 
@@ -76,7 +76,7 @@ def test_lost_executors_come_before_new_jobs() -> None:
 
 
 def test_reasons_say_the_shares() -> None:
-    """Who was asked about in which order, with shares; and whose oldest job had no room."""
+    """Order in which users were tried, with shares, and those with an oldest job that had no room."""
     view = make_view(make_vms(2, cpus=5, memory_mib=20 * GIB))
     view = view.with_placement(request("b0", "b", 2, 1, 1), (0, 0))
     queue = [request("b1", "b", 1, 1, 1), request("a1", "a", 9, 1, 1)]
@@ -99,7 +99,7 @@ def test_reasons_say_the_shares() -> None:
 
 
 def test_waiting_says_why_the_first_of_the_queue_does() -> None:
-    """It is told what it lacks, and that nobody else has room."""
+    """The reason names its missing resources, and that no other job has room."""
     view = make_view(make_vms(1))
     decision = create("drf").decide(view, [request("a1", "a", 5, 1, 1), request("b1", "b", 6, 1, 1)])
     assert decision == Wait(

@@ -1,4 +1,4 @@
-"""The integer program: known optima by hand and by trying everything, and what happens when time is short."""
+"""The integer program: known optima by hand and by trying everything, and behaviour when time is short."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def is_good(request: PlacementRequest, view: ClusterView, placement: Sequence[in
 
 
 def objective(view: ClusterView, request: PlacementRequest, placement: Sequence[int], beta: float) -> float:
-    """Eq. 6 for one job: dollars and seconds, each as a multiple of what is usual for its size."""
+    """Eq. 6 for one job: dollars and seconds, each as a multiple of the usual value for its size."""
     duration = request.job.expected_duration or 0.0
     factor = 1.0 if is_good(request, view, placement) else 1.3
     extra = np.maximum(view.at + duration * factor - view.busy_until, 0.0)
@@ -245,7 +245,7 @@ def test_another_user_of_the_solver_does_no_harm(threads: int) -> None:
 
 
 def test_a_solver_that_fails_says_so() -> None:
-    """It is no lack of time: who asks hears of it, and the fallback decides."""
+    """A failure is no lack of time: the caller gets the error, and the fallback decides."""
     program = Program(np.array([1.0]), np.array([np.nan]), [Row([0], [1.0], 2.0, 1.0)], 0)
     with pytest.raises(SolverError, match="HiGHS failed reading a program"):
         Solver(100, 30.0).solve(program)
@@ -270,6 +270,6 @@ def test_a_large_cluster_of_equal_vms_is_one_small_program() -> None:
     ],
 )
 def test_wrong_options_are_explained(options: dict[str, object], message: str) -> None:
-    """Each option says what would be right."""
+    """The error for each option includes the valid values."""
     with pytest.raises(PolicyError, match=message):
         create("ilp", options)

@@ -1,7 +1,7 @@
-"""No decision depends on how long a second is, or what a dollar buys: all times, or prices, are scaled.
+"""No decision depends on the unit of seconds or dollars: all times, or prices, are scaled.
 
-By powers of two, so that nothing is rounded otherwise: arrivals, durations, what is believed of them, boots
-and what is charged at least. All policies with their default options.
+By powers of two, so that rounding stays the same: arrivals, durations, beliefs about them, boots
+and minimum charges. All policies with their default options.
 """
 
 from dataclasses import replace
@@ -60,7 +60,7 @@ def vms_of(pools: bool, times: float = 1.0, prices: float = 1.0) -> tuple[Vm, ..
 
 
 def placed(case: str, workload: Workload, vms: tuple[Vm, ...]) -> list[tuple[str, tuple[int, ...]]]:
-    """Who was placed where, in order."""
+    """Jobs and their VMs, in order of placement."""
     name, options = CASES[case]
     result = simulate(
         create(name, options), workload, vms, options=SimulationOptions(belief=Belief.read("0.2"), seed=1)
@@ -72,7 +72,7 @@ def placed(case: str, workload: Workload, vms: tuple[Vm, ...]) -> list[tuple[str
 
 @pytest.fixture(scope="module")
 def plain() -> dict[tuple[str, bool], list[tuple[str, tuple[int, ...]]]]:
-    """What was found as it is."""
+    """Cache of unscaled results."""
     return {}
 
 

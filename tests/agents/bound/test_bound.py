@@ -30,7 +30,7 @@ POLICIES = ("ff", "rr", "aep", "ilp", "greedy", "lookahead")
 
 @pytest.mark.parametrize("seed", [2, 4, 6, 8, 10, 12])
 def test_bound_optimum_policies_in_this_order(seed: int) -> None:
-    """Packing <= configurations <= optimum <= every policy, and the optimum's schedule costs what it says."""
+    """Packing <= configurations <= optimum <= every policy; the optimum's schedule has its stated cost."""
     workload, vms = few_gangs(seed)
     limit = limit_of(workload, vms, tries=500)
     assert limit.proven
@@ -75,7 +75,7 @@ def test_the_optimum_is_that_of_enumeration(seed: int) -> None:
 
 
 def schedules(instance: Instance) -> Iterator[ScheduleCost]:
-    """What every schedule with whole starts costs, computed plainly: second by second."""
+    """Cost of every schedule with whole starts, computed plainly: second by second."""
     ways = [
         [way for way in product(range(2), repeat=int(count)) if list(way) == sorted(way)]
         for count in instance.executors
@@ -95,7 +95,7 @@ def schedules(instance: Instance) -> Iterator[ScheduleCost]:
 
 
 def test_a_large_workload_has_a_bound_that_is_tighter_than_packing() -> None:
-    """Of forty jobs on the paper's cluster: packing < configurations < what a search and policies find."""
+    """For forty jobs on the paper's cluster: packing < configurations < results of search and policies."""
     for name in ("burst", "memory-bound"):
         workload, vms = case(name).workload(7, 40), load_cluster("paper")
         limit = limit_of(workload, vms, tries=300)

@@ -24,7 +24,7 @@ def make_model(
     considered: int = 1,
     seen: ObservationSpec = SEEN,
 ) -> TrainedModel:
-    """A model with weights of that seed, whose last layers tell actions apart; it likes to wait a little."""
+    """A model with seeded weights and last layers that tell actions apart; it prefers waiting a little."""
     spec = ModelSpec(
         algorithm=algorithm,
         network=NetworkSpec(kind=kind, hidden=hidden),
@@ -56,7 +56,7 @@ def make_folder(folder: Path, model: TrainedModel) -> str:
 
 
 def scores(weights: SharedWeights | Flat, observation: NDArray[Any], vms: int) -> NDArray[Any]:
-    """The scores of all actions as `agents.drl.network` says them, in the precision of what is given."""
+    """The scores of all actions as in `agents.drl.network`, in the precision of the arguments."""
     if isinstance(weights, Flat):
         return relu(observation @ weights.hidden + weights.hidden_bias) @ weights.score + weights.score_bias
     features = weights.vm.shape[0]
@@ -71,5 +71,5 @@ def scores(weights: SharedWeights | Flat, observation: NDArray[Any], vms: int) -
 
 
 def relu(x: NDArray[Any]) -> NDArray[Any]:
-    """What is above 0."""
+    """The positive part of x."""
     return np.maximum(x, x.dtype.type(0.0))

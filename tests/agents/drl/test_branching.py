@@ -25,7 +25,7 @@ BEST = CHANCE._replace(temperature=0.0)
 
 
 def explored(branching: Branching, threads: int = 1) -> tuple[Trials, list[float]]:
-    """A copy of what was tried, and what the episodes cost."""
+    """A copy of the trials, and the episodes' costs."""
     twice = [episode for episode in EPISODES for _ in range(2)]
     with Rollouts(twice, [7, 7, 8, 8], RULES, OPTIONS, steps=0, considered=4, threads=threads) as rows:
         trials = rows.explore(NETWORK, (CHANCE, BEST), branching, 4)
@@ -34,7 +34,7 @@ def explored(branching: Branching, threads: int = 1) -> tuple[Trials, list[float
 
 @pytest.mark.slow
 def test_trials_leave_no_trace_in_the_episode() -> None:
-    """It goes on as without them, and whatever the number of threads."""
+    """It goes on as without them, for any number of threads."""
     with Rollouts(EPISODES, [7, 8], RULES, OPTIONS, steps=0, considered=4) as rows:
         rows.play(NETWORK, CHANCE)
         alone = rows.outcome().cost.tolist()
@@ -47,7 +47,7 @@ def test_trials_leave_no_trace_in_the_episode() -> None:
 
 
 def test_advantages_compare_trials_of_one_moment() -> None:
-    """All begin with the same observation, and what some are better the others are worse."""
+    """All begin with the same observation, and the gains of some are the losses of the others."""
     trials, _ = explored(Branching(1.0, 3, 0.9))
     begins = trials.begins[0]
     assert begins[-1] == trials.length[0]

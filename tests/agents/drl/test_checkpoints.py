@@ -28,7 +28,7 @@ while True:
 
 
 class Expected:
-    """What TensorFlow gives back after reading."""
+    """TensorFlow's status object after reading."""
 
     def assert_existing_objects_matched(self) -> None:
         """All are there."""

@@ -79,7 +79,7 @@ def test_chance_comes_from_the_seeds_alone(how: Play) -> None:
 
 
 def bound(episode: Episode) -> float:
-    """What perfect packing on the cheapest cores would cost the episode's jobs, dollars."""
+    """Dollars that perfect packing on the cheapest cores would cost for the episode's jobs."""
     machines, jobs = episode
     core = (1000 * machines.price_per_hour / machines.milli_cpus).min()
     cores = jobs.milli_cpus / 1000 * jobs.executors
@@ -88,7 +88,7 @@ def bound(episode: Episode) -> float:
 
 @pytest.mark.parametrize("considered", [1, 8])
 def test_dense_rewards_sum_to_what_the_episode_cost_and_took(considered: int) -> None:
-    """By weight, beyond what cannot be avoided; whatever the order in which jobs are placed."""
+    """The sum is weighted and excludes the unavoidable part, for any order in which jobs are placed."""
     goal = Objective(cost=3.0, duration=0.01, completion=0.002)
     how = Play(temperature=1.0, objective=goal, gamma=0.5, considered=considered, overtaken_at_most=32)
     with rollouts(considered=considered) as rows:
@@ -181,7 +181,7 @@ def test_no_job_waits_more_often_than_is_allowed() -> None:
 
 
 def test_without_a_mask_the_rules_are_learned_the_hard_way() -> None:
-    """Everything is allowed, and what is against the rules ends the episode with what that costs."""
+    """Every action is allowed, and one against the rules ends the episode at that action's cost."""
     with rollouts(steps=0) as rows:
         record = rows.play(NETWORK, Play(masked=False, temperature=1e6, paper_rewards=True))
         assert rows.outcome().violated.all()

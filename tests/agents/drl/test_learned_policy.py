@@ -137,7 +137,7 @@ def test_what_is_not_known_does_no_harm(learned: dict[str, LearnedPolicy]) -> No
 
 
 def decided(policy: LearnedPolicy, view: ClusterView, ids: Sequence[str], at: float) -> Decision:
-    """What the policy decides at that time, when these jobs run."""
+    """The policy's decision at that time, with these jobs running."""
     return policy.decide(starting(replace(view, at=at), ids), [make_request(2)])
 
 
@@ -157,7 +157,7 @@ def test_a_job_that_fits_waits_for_no_more_ends_than_allowed(folders: dict[str, 
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, str]) -> None:
-    """Though no job ends: the guard behind it places it, and what `stoker explain` shows has the reason."""
+    """Though no job ends: the guard behind it places it, and `stoker explain` shows the reason."""
     view = make_view(make_vms(3), executors=[1, 0, 0])
     policy = create("reinforce", {"model": folders["waits"], "patience": 60.0})
     for at in (10.0, 69.0):
@@ -286,7 +286,7 @@ def test_a_flat_network_hands_over_when_the_cluster_is_another(folders: dict[str
 def test_options_that_are_wrong_are_told(
     options: dict[str, object], complaint: str, folders: dict[str, str]
 ) -> None:
-    """By the option's name, with what would be right."""
+    """The error has the option's name and the valid values."""
     found = (
         {**options, "model": folders.get(str(options["model"]), options["model"])}
         if "model" in options

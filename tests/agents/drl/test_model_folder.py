@@ -1,4 +1,4 @@
-"""Policy folders: what is written is read, and what is wrong with one is told."""
+"""Policy folders: written models are read, and faults of a folder are reported."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_a_model_is_read_as_it_was_written(kind: str, tmp_path: Path) -> None:
 
 
 def described(change: Callable[[dict[str, object]], object]) -> Callable[[Path], object]:
-    """Change what stands in the folder's model.json."""
+    """Change the contents of the folder's model.json."""
 
     def spoil(folder: Path) -> None:
         path = folder / "model.json"
@@ -106,7 +106,7 @@ def bomb(folder: Path) -> None:
 def test_what_is_wrong_with_a_folder_is_told(
     spoil: Callable[[Path], object], complaint: str, tmp_path: Path
 ) -> None:
-    """The file, the field or array, and what would be right."""
+    """The file, the field or array, and the correct form."""
     write_model(tmp_path, make_model())
     spoil(tmp_path)
     with pytest.raises(TrainedModelError, match=complaint):

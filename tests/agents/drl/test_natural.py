@@ -76,7 +76,7 @@ def scaled(
 
 
 def decisions(result: Result, times: float) -> list[object]:
-    """When who was placed where, in units of `times`."""
+    """Times, jobs and placements, in units of `times`."""
     return [
         (done.at / times, done.job, done.decision.placement if isinstance(done.decision, Place) else None)
         for done in result.decisions
@@ -88,7 +88,7 @@ def decisions(result: Result, times: float) -> list[object]:
 def test_no_unit_of_time_or_money_changes_a_decision(
     seed: int, time: int, price: int, guard: bool, folder: str
 ) -> None:
-    """On drawn worlds, pools too, whatever is believed: the same placements and waits to the bit."""
+    """Drawn worlds, also with pools and under any belief, cause the same placements and waits to the bit."""
     from agents.drl.training.drawn import draw_world
     from conf.schema.training import DrawnSpec
 

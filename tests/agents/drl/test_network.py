@@ -1,4 +1,4 @@
-"""What networks compute, against plain numpy; and how their weights are checked."""
+"""Networks' results, against plain numpy; and checks of their weights."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def wide(weights: SharedWeights | Flat) -> SharedWeights | Flat:
 @pytest.mark.parametrize("vms", [1, 12, 100])
 @pytest.mark.parametrize("hidden", [3, 32])
 def test_the_compiled_network_is_the_one_that_is_described(vms: int, hidden: int) -> None:
-    """Of both kinds, for any number of VMs, within 1e-5 of what numpy gives in float64."""
+    """Both kinds, for any number of VMs, are within 1e-5 of numpy's float64 results."""
     for weights in (noisy(first_shared(11, 20, hidden, 1)), noisy(first_flat(11 * vms + 20, vms, hidden, 1))):
         network, out = network_of(weights), np.zeros(vms + 1, np.float32)
         scratch = make_scratch(network, vms)
@@ -49,7 +49,7 @@ def test_the_compiled_network_is_the_one_that_is_described(vms: int, hidden: int
 
 
 def test_vms_that_look_alike_are_computed_once_and_others_only_if_asked() -> None:
-    """What is given is the same, bit for bit, as when each VM differs from its neighbours by nothing seen."""
+    """The result is the same, bit for bit, as when each VM differs from its neighbours invisibly."""
     weights, vms = noisy(first_shared(11, 8, 16, 3)), 9
     table = RANDOM.uniform(0, 1, (vms, 11)).astype(np.float32)[[0, 0, 0, 1, 1, 2, 3, 3, 0]]
     observation = np.concatenate([table.ravel(), RANDOM.uniform(0, 1, 8).astype(np.float32)])
@@ -98,7 +98,7 @@ def test_first_weights_depend_on_the_seed_and_prefer_nothing_much() -> None:
     ],
 )
 def test_weights_that_do_not_fit_are_told(change: dict[str, object], complaint: str) -> None:
-    """By name, with what would be right and what was found."""
+    """The error has the array's name, the correct shape and the one found."""
     arrays = {**first_flat(10, 2, 4, 1)._asdict(), **change}
     with pytest.raises(ValueError, match=complaint):
         weights_from("flat", {name: a for name, a in arrays.items() if a is not None}, flat_shapes(10, 2, 4))

@@ -1,4 +1,4 @@
-"""What a training run tells while it goes on: to a listener, and to TensorBoard."""
+"""Progress reports of a training run: to a listener, and to TensorBoard."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ OWN = {"reinforce": {"return", "entropy"}, "dqn": {"reward", "epsilon"}}
 
 
 def curves(folder: Path) -> dict[str, dict[int, float]]:
-    """What TensorBoard would draw: by name, values at iterations."""
+    """TensorBoard's curves: by name, values at iterations."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 

@@ -141,7 +141,7 @@ def best_return(spec: TrainingSpec) -> float:
 def test_the_best_schedule_of_a_tiny_cluster_is_learned(
     algorithm: str, tiny: dict[str, Any], tmp_path: Path
 ) -> None:
-    """And the SavedModel scores as what the daemon computes."""
+    """Training finds it, and the SavedModel's scores equal the daemon's."""
     import tensorflow as tf
 
     from agents.drl.training.trainer import train
@@ -173,7 +173,7 @@ def computed(
 
 @pytest.mark.parametrize("weights", [first_shared(11, 20, 16, 1), first_flat(53, 3, 24, 1)])
 def test_networks_compute_the_same_in_tensorflow(weights: SharedWeights | Flat) -> None:
-    """And what is masked has no chance."""
+    """Both kinds compute the same, and masked actions have no chance."""
     import tensorflow as tf
 
     from agents.drl.networks_tf import Actor, ScoreNetwork
@@ -258,7 +258,7 @@ class StopError(Exception):
 def test_a_run_that_ended_before_its_first_checkpoint_goes_on_or_begins_anew(
     tiny: dict[str, Any], tmp_path: Path
 ) -> None:
-    """And nothing of what another training file left there is used."""
+    """A run ignores leftovers of another training file in its folder."""
     from agents.drl.training.trainer import train
 
     values = {**tiny, **SHORT["reinforce"], "imitation": {"teacher": "ff", "episodes": 1, "epochs": 1}}
@@ -405,13 +405,13 @@ def test_a_process_that_was_killed_is_followed_by_one_that_ends_with_the_same_we
 
 
 def curve(folder: Path) -> list[dict[str, Any]]:
-    """What a run's evaluations found, without how long it took."""
+    """A run's evaluations, without their durations."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
 
 
 def test_kept_weights_are_averages_over_iterations(tiny: dict[str, Any], tmp_path: Path) -> None:
-    """Of two iterations, worked by hand; and what is deployed looks at as many jobs as when evaluated."""
+    """Two iterations are averaged by hand; the deployed model considers as many jobs as when evaluated."""
     from agents.drl.training.trainer import learner_of, train
     from agents.drl.training.worlds import worlds_of
 
@@ -508,7 +508,7 @@ def test_shipped_files_are_valid(path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(text: str, message: str) -> None:
-    """With the key, and what would be right."""
+    """The error has the key and the correct form."""
     with pytest.raises(ConfigError, match=message):
         parse(text, TrainingSpec, "here.yaml")
 
@@ -524,7 +524,7 @@ def file_of(values: dict[str, Any], folder: Path) -> str:
 def test_a_training_that_diverges_is_one_line(
     algorithm: str, tiny: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Which says at which iteration, and what to change; the exit code is that of bad input."""
+    """It names the iteration and the settings to change; the exit code is that of bad input."""
     rate = {"learning_rate": {"first": 1e30, "last": 1e30}, "gradient_norm": None}
     config = file_of({**tiny, **SHORT[algorithm], **rate, "iterations": 60}, tmp_path)
     assert main(["train", "--config", config, "--out", str(tmp_path / "out")]) == 2

@@ -1,4 +1,4 @@
-"""The report on what knowing durations is worth: compared seed by seed; every table says what was known."""
+"""The report on the worth of knowing durations, seed by seed; every table states the knowledge."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def _runs(belief: Belief) -> list[SimulatedRun]:
 
 @pytest.mark.slow
 def test_knowledge_is_compared_seed_by_seed() -> None:
-    """What exact knowledge is worth to a policy that uses it, and to one that does not."""
+    """Worth of exact knowledge to a policy that uses it, and to one that does not."""
     oracle, constant = _runs(EXACT), _runs(Belief("constant"))
     shares = [one.result.cost / other.result.cost - 1 for one, other in zip(constant, oracle, strict=True)]
     found = against(constant, oracle[::-1], LOOKAHEAD.label, "cost")
@@ -32,7 +32,7 @@ def test_knowledge_is_compared_seed_by_seed() -> None:
 
 
 def test_the_report_says_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every policy under every belief, beside what had been published."""
+    """Every policy under every belief, beside the published figures."""
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     text = report(tmp_path, 2, jobs=2).read_text(encoding="utf-8")
     assert "Made by `stoker reproduce belief --seeds 2`: the seeds 100 to 101" in text

@@ -34,7 +34,7 @@ def test_a_report_is_signed_with_what_is_checked_out(tmp_path: Path) -> None:
 
 
 def test_every_command_signs_the_report_that_it_writes() -> None:
-    """Whoever takes a `report` of an experiment takes `sign` beside it, and calls both."""
+    """A command that imports a `report` of an experiment imports `sign` beside it, and calls both."""
     files = (ast.parse(path.read_text("utf-8")) for path in sorted(COMMANDS.rglob("*.py")))
     commands = [each for file in files for each in ast.walk(file) if isinstance(each, ast.FunctionDef)]
     writing = {each.name: taken for each in commands if (taken := _taken(each)) - {"sign"}}
@@ -44,7 +44,7 @@ def test_every_command_signs_the_report_that_it_writes() -> None:
 
 
 def _taken(command: ast.FunctionDef) -> set[str]:
-    """What a command imports of the experiments to write, and sign, a report."""
+    """Names that a command imports from the experiments to write, and sign, a report."""
     imports = (each for each in ast.walk(command) if isinstance(each, ast.ImportFrom))
     names = (
         name.name

@@ -1,4 +1,4 @@
-"""Greedy: when it opens a VM, when it waits for one, and who may pass whom."""
+"""Greedy: when it opens a VM, when it waits for one, and which jobs may pass which."""
 
 from collections import Counter
 from dataclasses import replace
@@ -42,7 +42,7 @@ def scene(*ends: float, closed: int = 1, at: float = 0.0, fixed: int = 0) -> Clu
 
 
 def decide(view: ClusterView, *jobs: Job, options: GreedyOptions | None = None) -> list[Decision]:
-    """What becomes of the queue."""
+    """Decisions about the queue, in turn."""
     queue = [PlacementRequest(each, each.executors) for each in jobs]
     policy = Greedy(options or GreedyOptions())
     return [verdict.decision for verdict in decide_in_turn(policy.decide, view, queue)]
@@ -114,7 +114,7 @@ def test_without_pools_it_places_where_others_are() -> None:
 
 
 def added(view: ClusterView, request: PlacementRequest, place: Place, beta: float) -> float:
-    """What the placement adds to bill and time, as multiples of what is usual, weighed."""
+    """Weighed additions of the placement to bill and time, as multiples of the usual values."""
     job, used = request.job, Counter(place.placement)
     duration = job.expected_duration or 0.0
     usual = duration * request.count * job.cpus * dollars_per_cpu_second(view)
@@ -153,7 +153,7 @@ def test_those_that_are_alike_are_placed_in_order() -> None:
 
 @pytest.mark.parametrize("option", ["patience", "overtaken_at_most"])
 def test_options_are_checked(option: str) -> None:
-    """Numbers below 0 say what would be right."""
+    """The error for a number below 0 includes the valid range."""
     with pytest.raises(ValueError, match=f"{option}: should be 0 or more"):
         GreedyOptions(**{option: -1})
 

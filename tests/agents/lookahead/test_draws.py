@@ -1,4 +1,4 @@
-"""Lookahead by draws of what jobs may take: what is drawn, and what is decided by it."""
+"""Lookahead by draws of jobs' possible durations: the draws, and decisions by them."""
 
 import math
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def test_what_runs_is_drawn_by_how_long_it_has_run(now: float) -> None:
 
 
 def test_certain_and_unknown_durations() -> None:
-    """What is certain is not drawn; of a job of which nothing is known anything is believed."""
+    """Certain durations are not drawn; any duration is believed of a job of unknown type."""
     draws = Draws(MANY, unknown=240.0)
     assert set(draws.seconds_left(running("a", 0.0, 100.0), now=30.0)) == {70.0}
     unknown = np.array(draws.seconds_left(running("a", 0.08, None), now=0.0))
@@ -124,11 +124,11 @@ def test_where_nothing_errs_nothing_is_drawn() -> None:
 
 @pytest.mark.parametrize("draws", [1, 31])
 def test_plans_are_played_in_a_draw_as_they_are_on_beliefs(draws: int) -> None:
-    """From the same first step, with what then is there: draws in which nobody errs change no value."""
+    """Play starts from the same first step and its resources: draws without errors change no value."""
     cluster, seen = load_cluster("paper"), list[tuple[ClusterView, list[PlacementRequest]]]()
 
     class Spy:
-        """First fit that keeps what it saw."""
+        """First fit that records the views and queues it saw."""
 
         policy = create("ff")
 

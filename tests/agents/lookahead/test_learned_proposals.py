@@ -1,4 +1,4 @@
-"""Lookahead with a trained network as its base policy: the network judges with what each plan begins."""
+"""Lookahead with a trained network as its base policy: the network judges the start of each plan."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ from tests.builders import make_request, make_view, make_vm
 
 
 def by_price(sign: float, waiting: float = 0.0) -> TrainedModel:
-    """A model whose score of a VM is its price, or that below 0, and that of waiting is given."""
+    """A model that scores a VM by its price, or its negative, and waiting by the given value."""
     model = make_model(hidden=1)
     assert isinstance(model.weights, SharedWeights)
     weights = {name: np.zeros_like(array) for name, array in model.weights._asdict().items()}
@@ -52,7 +52,7 @@ def test_what_the_network_likes_counts_as_cheaper() -> None:
 
 
 def test_what_has_no_room_is_not_judged() -> None:
-    """By the network, which counts in whole cpus what is there; a single plan is not judged either."""
+    """The network counts resources in whole cpus and skips plans without room; it skips a single plan too."""
     view = make_view([make_vm("vm", 4, 16384, 0.9)])
     values, firsts = np.array([2.0, 2.2]), np.array([0, NOBODY])
     placements = np.zeros((2, 1), np.int32)
@@ -63,7 +63,7 @@ def test_what_has_no_room_is_not_judged() -> None:
 
 
 def test_the_network_tips_the_balance_and_that_is_said(tmp_path: Path) -> None:
-    """Between two VMs of nearly one price; where one is much dearer, what is known decides."""
+    """Between two VMs of nearly one price; where one is much dearer, the known values decide."""
     folder = make_folder(tmp_path / "model", by_price(1000.0, waiting=300.5))
     options: dict[str, object] = {"base": "reinforce", "model": folder, "beta": 1}
     for price, chosen in ((0.301, "dear"), (0.9, "cheap")):
@@ -132,7 +132,7 @@ def test_other_bases_do_without_networks() -> None:
     ],
 )
 def test_wrong_models_are_explained(options: dict[str, object], message: str) -> None:
-    """The text says what would be right."""
+    """The error includes the correct form."""
     with pytest.raises(PolicyError, match=message):
         create("lookahead", options)
 

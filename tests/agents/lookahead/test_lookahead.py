@@ -1,4 +1,4 @@
-"""Lookahead: what is played is what the simulator does, and known optima are found."""
+"""Lookahead: its play equals the simulator's, and known optima are found."""
 
 import re
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def running(view: ClusterView, *jobs: tuple[PlacementRequest, tuple[int, ...], f
 
 
 def decide(view: ClusterView, *queue: PlacementRequest, **options: object) -> Decision:
-    """What lookahead decides."""
+    """Lookahead's decision with these options."""
     return create("lookahead", options).decide(view, queue)
 
 
@@ -81,7 +81,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
     first: list[tuple[ClusterView, list[PlacementRequest]]] = []
 
     class Spy:
-        """First fit that keeps what it saw first."""
+        """First fit that records the first view and queue it saw."""
 
         policy = create("ff")
 
@@ -102,7 +102,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
 
 
 def test_a_situation_is_what_the_view_shows() -> None:
-    """At every decision of a run, what is free, held, and until when, is that of the view."""
+    """Free and held resources and their ends are those of the view, at every decision of a run."""
     cluster, situations = load_cluster("paper"), Situations(RULES, UNKNOWN_DURATION)
     seen = []
 
@@ -152,7 +152,7 @@ def test_a_spot_vm_costs_what_work_costs_that_lasts() -> None:
 
 @pytest.mark.parametrize("expected", [100.0, None])
 def test_overdue_jobs_last_as_their_spread_lets_expect(expected: float | None) -> None:
-    """Of a job that should have ended, or was assumed to, what is believed of it has moved on."""
+    """The believed end of a job that should have ended, or was assumed to, has moved on."""
     view = make_view(make_vms(1), free_cpus=[3], free_memory_mib=[8192], executors=[1], at=500.0)
     old = replace(make_job("old"), spread=0.5)
     view = view.changed(running=(RunningJob(old, (view.vms[0].id,), 0.0, expected),))
@@ -176,7 +176,7 @@ def test_a_job_alone_is_placed_as_it_prefers_where_time_counts() -> None:
 
 
 def test_room_is_left_for_the_job_behind() -> None:
-    """The head fits on both VMs, the one behind it only on vm-1: what no policy without foresight sees.
+    """The head fits on both VMs, the one behind it only on vm-1: no policy without foresight sees it.
 
     First fit puts the head on vm-1, so the other has to wait for 1000 s.
     """
@@ -215,7 +215,7 @@ def short_of_room() -> tuple[ClusterView, PlacementRequest, PlacementRequest]:
 
 
 def test_a_later_job_goes_first_where_that_is_cheaper() -> None:
-    """What is free beside a running job would be paid for nothing: 200 s of the VM do for what takes 300."""
+    """Free room beside a running job would be paid for nothing: 200 s of the VM do for work of 300."""
     view, large, small = short_of_room()
     decision = decide(view, large, small, beta=1)
     assert isinstance(decision, Place)
@@ -300,7 +300,7 @@ def test_patience_ends() -> None:
 
 
 def test_long_queues_after_short_ones_have_room() -> None:
-    """The arrays grow with the queue, whatever was decided about before."""
+    """The arrays grow with the queue, after decisions about any other queue."""
     policy, view = create("lookahead", {"window": 400, "candidates": 5}), make_view(make_vms(3))
     for length in (1, 300, 2, 380):
         queue = [request_of(f"job-{i}", 1 + i % 2) for i in range(length)]
@@ -316,7 +316,7 @@ def test_long_queues_after_short_ones_have_room() -> None:
 def test_the_best_candidate_is_no_worse_than_the_base(
     lengths: list[float], cpus: list[float], beta: float
 ) -> None:
-    """Whatever is decided has at most the value of what the base policy would have done."""
+    """Any decision has at most the value of the base policy's own."""
     player = CandidatePlayer(RULES, base="ff", beta=beta, candidates=30, time_limit=60.0, unknown=100.0)
     sizes = zip(lengths, cpus, strict=False)
     queue = [request_of(f"j{i}", 2, "spread", length, size) for i, (length, size) in enumerate(sizes)]
@@ -397,7 +397,7 @@ def test_a_thousand_vms_and_waiting_jobs_are_decided_about() -> None:
 
 
 def test_a_plan_is_gone_on_with() -> None:
-    """Searching again begins with what was found before, so it ends at least as well."""
+    """A second search begins with the earlier result, so it ends at least as well."""
     player = CandidatePlayer(RULES, base="near_ilp", beta=0.5, candidates=40, time_limit=60.0, unknown=100.0)
     likes: tuple[Prefers, ...] = ("spread", "consolidate")
     queue = [
@@ -431,7 +431,7 @@ def test_a_decision_that_takes_too_long_is_cut_short() -> None:
 
 
 def test_jobs_of_unknown_duration_are_placed() -> None:
-    """Nothing is known of the job, nor of what runs."""
+    """Neither the job's duration nor that of the running one is known."""
     view = running(make_view(make_vms(2)), (request_of("x", 1, duration=None), (0,), None))
     assert placed(view, request_of("a", 2, duration=None), beta=1) == ["vm-1", "vm-1"]
 
@@ -469,6 +469,6 @@ def test_what_does_not_fit_waits() -> None:
     ],
 )
 def test_wrong_options_are_explained(options: dict[str, object], message: str) -> None:
-    """Each option says what would be right."""
+    """The error for each option includes the valid values."""
     with pytest.raises(PolicyError, match=message):
         create("lookahead", options)

@@ -1,4 +1,4 @@
-"""OgaSched's formulas written down as they stand, in plain Python: what compiled code is compared with."""
+"""OgaSched's formulas written down as they stand, in plain Python, for comparison with compiled code."""
 
 import math
 
@@ -41,7 +41,7 @@ class Plain:
         self.eta *= self.decay
 
     def overhead(self, port: int, k: int) -> float:
-        """beta_k times what the port gets of k."""
+        """beta_k times the port's allocation of k."""
         return float(self.model.graph.beta[k]) * sum(self.y[port, r, k] for r in self.reach[port])
 
     def dominant(self, port: int) -> int:

@@ -1,4 +1,4 @@
-"""Rewards and gradients are those of the formulas; what cannot be a model is refused."""
+"""Rewards and gradients are those of the formulas; invalid models are refused."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_the_reward_by_hand() -> None:
 
 
 def test_memory_grows_with_edges() -> None:
-    """Twice the ports and instances with the same edges cost what they have themselves, not their product."""
+    """Twice the ports and instances with the same edges cost their own size, not their product."""
     edges = [(i, i) for i in range(1000)]
     small, large = (
         build_model(edges, np.ones((n, 2)), np.ones((n, 2)), utilities=1, alphas=1.0, beta=0.4)
@@ -89,7 +89,7 @@ def test_memory_grows_with_edges() -> None:
     ],
 )
 def test_what_cannot_be_a_model_is_refused(change: dict[str, object], complaint: str) -> None:
-    """The message names what is wrong."""
+    """The message names the fault."""
     good: dict[str, object] = {
         "edges": [(0, 0), (0, 1)],
         "requests": [[1.0, 1.0]],

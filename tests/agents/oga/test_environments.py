@@ -1,4 +1,4 @@
-"""Environments have what was asked for, are the same again, and survive a file."""
+"""Environments have the requested properties, are the same again, and survive a file."""
 
 from dataclasses import replace
 from pathlib import Path

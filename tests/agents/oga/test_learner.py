@@ -1,4 +1,4 @@
-"""The learner does what Algorithm 1 says, its variants what they are for, and nothing is forgotten."""
+"""The learner follows Algorithm 1, its variants serve their purposes, and nothing is forgotten."""
 
 import io
 import threading
@@ -37,7 +37,7 @@ def test_the_same_as_algorithm_1_in_plain_python() -> None:
 
 
 def test_when_a_variant_decides() -> None:
-    """`oga` plays what it had before it saw x(t), `oga-reactive` what it has after a step on x(t)."""
+    """`oga` plays the allocation from before it saw x(t), `oga-reactive` the one after a step on x(t)."""
     model = random_model()
     x = random_arrivals(model, 1)[0]
     plain, reactive = (
@@ -66,7 +66,7 @@ def test_allocations_are_feasible_and_repeatable(variant: Variant, request_: Req
 
 
 def test_conserving_leaves_nothing_to_absent_ports() -> None:
-    """Whoever is not there gets nothing, and a port alone may have all that pays."""
+    """An absent port gets nothing, and a port alone may have everything that pays."""
     model = random_model(3, utility=0)
     learner = AllocationLearner(model)
     for port in range(len(model.ports)):
@@ -149,7 +149,7 @@ def test_what_is_known_moves_to_another_model() -> None:
 
 
 def test_surprises_move_the_gain() -> None:
-    """A port whose jobs achieve twice what f promises comes to count twice, a wonder ten times at most."""
+    """A port with jobs that achieve twice f's promise comes to count twice, a wonder ten times at most."""
     learner = AllocationLearner(random_model(), LearnerOptions(gain_rate=0.5))
     for _ in range(40):
         learner.observe(0, 3.0, 6.0)

@@ -68,7 +68,7 @@ def test_the_order_that_theory_says(request_: Request, utility: str) -> None:
 
 
 def test_the_ceiling_as_a_policy() -> None:
-    """`optimum` allocates what `maximise` finds."""
+    """`optimum` allocates the result of `maximise`."""
     model = random_model()
     x = random_arrivals(model, 1)[0]
     with allocator("optimum", model, x[None], LearnerOptions()) as decide:

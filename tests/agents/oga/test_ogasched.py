@@ -1,4 +1,4 @@
-"""OgaSched as a policy: what is cut out of an allocation, by hand; what it learns, keeps and says."""
+"""OgaSched as a policy: executors cut from an allocation, by hand; learning, state and reasons."""
 
 from dataclasses import replace
 from io import BytesIO
@@ -150,7 +150,7 @@ def test_no_job_is_overtaken_for_ever() -> None:
 
 
 def gain(policy: OgaSched) -> float:
-    """What the only type is worth by now."""
+    """Present gain of the only type."""
     learner = policy._slots.learner
     assert learner is not None
     return float(learner.gains[0])
@@ -169,7 +169,7 @@ def test_what_jobs_achieved_is_learned(seconds: float, expected: float) -> None:
 
 
 def same(one: OgaSched, other: OgaSched) -> bool:
-    """Whether two have learned the same, but for what a projection leaves."""
+    """Whether two have learned the same, up to a projection's tolerance."""
     files = [np.load(BytesIO(policy.state())) for policy in (one, other)]
     assert files[0].files == files[1].files
     texts = ("ports", "instances", "resources", "types")
@@ -230,7 +230,7 @@ def test_vms_with_one_name_are_told_apart() -> None:
     ],
 )
 def test_bad_options_are_told(options: dict[str, object], complaint: str) -> None:
-    """The option, what is right, and what was found."""
+    """The option, the valid values, and the value found."""
     with pytest.raises(ValueError, match=complaint):
         create("ogasched", options)
 
@@ -259,7 +259,7 @@ def shared_out(policy: OgaSched) -> tuple[str, ...]:
 
 
 def test_a_third_resource_is_cut_once_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two executors share what one asks for of the network, as they do of cpus; a gpu is cut for nobody."""
+    """Two executors share one's network request, as with cpus; a gpu is never cut."""
     least = LEAST + Resources.named({"network_mbps": 10})
     for module in ("environment.decisions.feasibility", "agents.oga.cutting"):
         monkeypatch.setattr(f"{module}.LEAST", least)

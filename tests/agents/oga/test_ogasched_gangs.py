@@ -1,4 +1,4 @@
-"""What OgaSched places as a policy keeps the rule by which the bench settles gangs (Zhao 2023, 3.5)."""
+"""OgaSched's placements as a policy follow the bench's rule for settling gangs (Zhao 2023, 3.5)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def on_the_bench(
 def placed_by_policy(
     vms: Sequence[Vm], queue: Sequence[PlacementRequest], options: OgaSchedOptions
 ) -> tuple[dict[str, list[tuple[int, float, float]]], FloatArray]:
-    """VM, cpus and GiB of each executor, by job, of a round on empty VMs; and what is free then, [N, 2]."""
+    """VM, cpus and GiB of each executor, by job, of a round on empty VMs; and the rest left free, [N, 2]."""
     policy, waiting = OgaSched(options), list(queue)
     free = np.array([[vm.cpus, vm.memory_mib / GIB] for vm in vms])
     found: dict[str, list[tuple[int, float, float]]] = {}
@@ -68,7 +68,7 @@ def placed_by_policy(
 def test_a_gang_that_cannot_start_leaves_its_share_in_both(
     fewest: int | None, floor: float, beside: bool, cpus: list[float]
 ) -> None:
-    """Two executors of 6 cpus, and one of 3, on 10: what is cut is what is settled."""
+    """Two executors of 6 cpus, and one of 3, on 10: cut sizes equal settled ones."""
     queue = [ask("first", 2, 6.0, 2, fewest), ask("second", 1, 3.0, 2, None)][: 1 + beside]
     found, _ = placed_by_policy((make_vm("vm-1", 10.0),), queue, OgaSchedOptions(floor=floor))
     had = [[size for _, size, _ in found.get(request.job.id, [])] for request in queue]
@@ -83,7 +83,7 @@ def test_a_gang_that_cannot_start_leaves_its_share_in_both(
 
 
 def some_jobs(draw: np.random.Generator) -> list[PlacementRequest]:
-    """Jobs of one to five executors, gangs and elastic ones; sizes whose halves are whole steps."""
+    """Jobs of one to five executors, gangs and elastic ones; half of each size is in whole steps."""
     queue = []
     for number in range(int(draw.integers(2, 6))):
         executors = int(draw.integers(1, 6))

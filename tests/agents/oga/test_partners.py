@@ -1,4 +1,4 @@
-"""The comparison partners allocate what the paper says, in both readings of a request."""
+"""The comparison policies allocate as in the paper, in both readings of a request."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def two_by_two(request: Request, requests: list[list[float]]) -> Model:
 
 
 def allocate(name: str, model: Model, x: list[float]) -> list[float]:
-    """What the policy gives each edge of the only resource."""
+    """The policy's allocation to each edge of the only resource."""
     arrivals = np.array(x)
     with allocator(name, model, arrivals[None], LearnerOptions()) as decide:
         y = decide(arrivals)
@@ -25,7 +25,7 @@ def allocate(name: str, model: Model, x: list[float]) -> list[float]:
 
 
 def test_fairness_shares_in_proportion_to_requests() -> None:
-    """Each instance by itself; what an absent port would have goes to who is there, up to its request."""
+    """Each instance by itself; an absent port's share goes to those present, up to their request."""
     model = two_by_two("per_channel", [[9.0], [3.0]])
     assert allocate("fairness", model, [1, 1]) == [7.5, 2.5, 3.0, 1.0]
     assert allocate("fairness", model, [0, 1]) == [0, 3, 0, 3]

@@ -63,7 +63,7 @@ def test_what_fits_is_only_moved_as_far_as_it_must() -> None:
 
 
 def test_whole_requests_are_floors_without_a_warning() -> None:
-    """At a floor of 1 nothing is left to ask for, or by rounding less: no division by what is not there."""
+    """The request's rest at a floor of 1 is 0, or less by rounding, and never a divisor."""
     for seed in (64, 89, 101):
         made = some_gangs(seed, "total", floor=1.0)
         learner, x = AllocationLearner(made.model), np.ones(len(made.model.ports))

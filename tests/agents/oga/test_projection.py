@@ -1,4 +1,4 @@
-"""The projection is the nearest point of the feasible set, whatever the bounds."""
+"""The projection is the nearest point of the feasible set, for any bounds."""
 
 import highspy
 import numpy as np

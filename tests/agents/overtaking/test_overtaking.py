@@ -1,4 +1,4 @@
-"""Overtaking: who goes before the head of the queue, whom that delays, and what is said of it."""
+"""Overtaking: jobs that go before the head of the queue, jobs they delay, and the reasons."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ def scene(*ends: float, vms: int = 2) -> ClusterView:
 
 
 def decide(view: ClusterView, queue: Sequence[PlacementRequest], **options: Any) -> Place | Wait:
-    """What first fit decides with these options."""
+    """First fit's decision with these options."""
     return create("ff", options).decide(view, queue)
 
 
@@ -55,7 +55,7 @@ def test_by_default_nobody_overtakes() -> None:
 
 
 def test_who_ends_before_the_head_starts_delays_nobody() -> None:
-    """The head starts when both jobs have ended; who takes longer than that would delay it."""
+    """The head starts when both jobs have ended; a longer job would delay it."""
     view, wide = scene(50.0, 90.0), asks("wide", 6)
     place = decide(view, [wide, asks("short", 1, 90.0)], overtake="easy")
     assert isinstance(place, Place)
@@ -76,7 +76,7 @@ def test_who_ends_before_the_head_starts_delays_nobody() -> None:
 
 
 def test_what_is_not_known_is_not_said() -> None:
-    """Where what ends makes no room for the head, nobody goes before it, and no time is given."""
+    """If ending jobs make no room for the head, no job goes before it, and no time is given."""
     wait = decide(scene(50.0), [asks("huge", 9), asks("short", 1)], overtake="easy")
     assert isinstance(wait, Wait)
     assert wait.reason.endswith("when it will start is not known, so nobody goes before it")
@@ -95,7 +95,7 @@ def test_first_fit_takes_whoever_fits() -> None:
 
 
 def test_best_takes_the_best_of_all_that_fit() -> None:
-    """The one whose time its VM is held for anyway, though the head fits too."""
+    """The one with a VM that is held for its time anyway, though the head fits too."""
     view = scene(300.0)
     place = decide(view, [asks("two", 2, 900.0), asks("one", 1, 300.0)], overtake="best", beta=0.9)
     assert isinstance(place, Place)
@@ -162,7 +162,7 @@ def test_a_driver_delays_the_head_as_executors_do() -> None:
 
 
 def test_the_turn_moves_on_for_who_is_placed_alone() -> None:
-    """To ask about a job is no turn of it: what is decided next is as if nobody else had been asked."""
+    """Trying a job does not move the turn: the next decision is as if no other job had been tried."""
     view = make_view(make_vms(4, cpus=4))
     for name in ("rr", "rrc", "random"):
         policy = create(name, {"overtake": "best"})
@@ -196,7 +196,7 @@ def test_elastic_jobs_start_on_what_there_is() -> None:
 def test_easy_delays_the_head_by_nothing(
     ends: list[float], head: int, others: list[tuple[int, float]]
 ) -> None:
-    """By what is believed: with those that went before it, it starts no later than without."""
+    """The head's believed start is no later with the jobs that went before it than without."""
     view, first = scene(*ends, vms=4), asks("head", head)
     before = Reservation(view, first, 240.0).starts
     queue = [first, *(asks(f"job-{n}", count, seconds) for n, (count, seconds) in enumerate(others))]
@@ -238,14 +238,14 @@ def test_easy_delays_the_head_by_nothing(
     ],
 )
 def test_wrong_options_are_explained(name: str, options: dict[str, object], message: str) -> None:
-    """What, where, and what would be right."""
+    """The fault, its place, and the valid values."""
     with pytest.raises(PolicyError) as caught:
         create(name, options)
     assert message in str(caught.value)
 
 
 def test_options_of_the_same_name_are_of_both() -> None:
-    """The integer program weighs as what is best is weighed."""
+    """The integer program and the choice of the best use the same weight."""
     assert create("ilp", {"beta": 1.0, "unknown_duration": 10.0}) is not None
     policy = create("ilp", {"overtake": "best", "beta": 0.75})
     assert isinstance(policy, Overtaking)

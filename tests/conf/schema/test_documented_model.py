@@ -1,4 +1,4 @@
-"""Schemas say what stands below fields."""
+"""Schemas contain the text that stands below fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was accepted once is read back, whatever the rules of the door are by now."""
+"""Specifications accepted once are read back, even if the entry rules have changed."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ SPEC = JobSpec(
 
 
 def dumped(**others: Any) -> Any:
-    """What the store keeps of SPEC, but for these keys."""
+    """The stored form of SPEC, but for these keys."""
     return {**json.loads(SPEC.model_dump_json()), **others}
 
 

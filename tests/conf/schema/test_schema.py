@@ -1,4 +1,4 @@
-"""The schemas: what may stand in a file, and what the files that ship with Stoker say."""
+"""The schemas: permitted contents of a file, and the files that ship with Stoker."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def test_every_shipped_cluster_loads(path: Path) -> None:
 
 
 def test_the_default_config_is_the_default() -> None:
-    """default.yaml says what holds without a config file."""
+    """default.yaml equals the defaults without a config file."""
     assert load(SHIPPED / "default.yaml", Config) == Config()
 
 
@@ -109,7 +109,7 @@ def test_the_default_config_has_every_key() -> None:
     ],
 )  # fmt: skip
 def test_errors_of_a_job_file(text: str, says: str) -> None:
-    """Each kind of mistake gets the line, the key, what was found and what would be right."""
+    """Each kind of mistake gets the line, the key, the value found and the correct form."""
     with pytest.raises(ConfigError) as error:
         parse(text, JobSpec, "job.yaml")
     assert str(error.value) == says
@@ -203,7 +203,7 @@ specs = st.builds(
 
 @given(specs)
 def test_a_spec_survives_json_and_yaml(spec: JobSpec) -> None:
-    """What is kept as JSON or written as YAML is read back equal."""
+    """A specification stored as JSON or written as YAML is read back equal."""
     assert JobSpec.model_validate_json(spec.model_dump_json()) == spec
     assert parse(yaml.safe_dump(spec.model_dump(mode="json")), JobSpec, "job.yaml") == spec
 

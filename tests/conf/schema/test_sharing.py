@@ -23,7 +23,7 @@ TREE = {
 
 
 def sharing(**sections: Any) -> Sharing:
-    """What a file with these sections means."""
+    """Sharing as a file with these sections defines it."""
     file = SharingFile.model_validate(sections)
     found = sharing_of(file.sharing, file.queues)
     assert found is not None
@@ -31,7 +31,7 @@ def sharing(**sections: Any) -> Sharing:
 
 
 def test_a_tree_is_known_by_paths() -> None:
-    """What is not said holds as above; jobs that name no queue have one."""
+    """Unset values are inherited from above; jobs that name no queue have one."""
     queues = sharing(queues=TREE).queues
     assert [queue.path for queue in queues] == ["default", "prod", "prod.etl", "prod.adhoc"]
     assert queues.leaves == ("default", "prod.etl", "prod.adhoc")
@@ -49,7 +49,7 @@ def test_a_tree_is_known_by_paths() -> None:
 
 
 def test_without_queues_any_is_there() -> None:
-    """And so it is for a job whose queue went, when there are others."""
+    """Any queue exists without a tree; a job of a removed queue has its queue even beside others."""
     assert not sharing().queues
     for queues in (sharing().queues, sharing(queues=TREE).queues):
         assert queues.line("gone.long") == (Queue("gone.long"),)
@@ -59,7 +59,7 @@ def test_without_queues_any_is_there() -> None:
 
 
 def test_another_tree_has_another_digest() -> None:
-    """Whatever differs."""
+    """Any difference changes the digest."""
     other = {"prod": {**TREE["prod"], "weight": 4}}
     assert sharing(queues=TREE).queues.digest == sharing(queues=TREE).queues.digest
     assert sharing(queues=TREE).queues.digest != sharing(queues=other).queues.digest
@@ -123,14 +123,14 @@ def test_what_is_wrong_is_told(sections: Any, complaint: str) -> None:
     ],
 )
 def test_a_deadline_that_is_none_is_told(deadline: object, complaint: str) -> None:
-    """With what would be right."""
+    """The error includes the correct form."""
     with pytest.raises(ValidationError, match=complaint):
         JobSpec.model_validate({"app": "a.py", "deadline": deadline})
 
 
 @pytest.mark.parametrize("deadline", [7200.0, "2026-11-22T18:00:00Z", "2026-11-22 18:00+01:00"])
 def test_a_deadline_is_kept_as_it_is(deadline: object) -> None:
-    """What was read once is read back the same."""
+    """A deadline read once is read back the same."""
     spec = JobSpec.model_validate({"app": "a.py", "deadline": deadline})
     assert spec.deadline == deadline
     assert JobSpec.model_validate_json(spec.model_dump_json()) == spec

@@ -1,4 +1,4 @@
-"""What is carried from one kind of value to another, and what is not forgotten on the way."""
+"""Fields copied from one kind of value to another, and those not to be forgotten on the way."""
 
 from dataclasses import dataclass, replace
 
@@ -10,20 +10,20 @@ from conf.util.copy_fields import carried, carrier, changed
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What goes in."""
+    """The source value."""
 
     name: str
     kind: str = "plain"
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """The display name."""
         return self.name.title()
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What comes out."""
+    """The target value."""
 
     name: str
     label: str
@@ -31,7 +31,7 @@ class Known:
 
 
 class Shown(BaseModel):
-    """What comes out of that and something else."""
+    """A value made of that and another source."""
 
     name: str
     kind: str
@@ -47,7 +47,7 @@ class Record:
 
 
 def test_what_has_one_name_is_carried() -> None:
-    """Properties too; what is given besides is taken first, and then the first source."""
+    """Properties too; explicit values come first, and then the first source."""
     assert carried(Known, Asked("sort")) == Known("sort", "Sort", "plain")
     assert carried(Known, Asked("sort"), kind="given", label="") == Known("sort", "", "given")
     shown = carried(Shown, Asked("sort"), Record("queued"))
@@ -55,7 +55,7 @@ def test_what_has_one_name_is_carried() -> None:
 
 
 def test_a_field_that_nobody_has_is_an_error() -> None:
-    """Though it has a default: who forgot it is told."""
+    """Though it has a default: the programmer is told of the missing field."""
     with pytest.raises(AttributeError, match="Known has a field label, which"):
         carried(Known, Record("queued"))
     with pytest.raises(TypeError, match="colour"):

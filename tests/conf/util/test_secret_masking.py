@@ -1,4 +1,4 @@
-"""What is masked, and that no text of a job's makes it take long."""
+"""Masked texts, and that no text of a job makes masking slow."""
 
 import signal
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_the_argument_after_a_flag_that_sounds_secret_is_masked() -> None:
 
 @pytest.fixture
 def bounded_work() -> Iterator[None]:
-    """A test that takes 30 s of CPU is ended; that is a hundred times what it should take."""
+    """End a test after 30 s of CPU, a hundred times the time it should take."""
 
     def give_up(*_: object) -> None:
         raise AssertionError("takes more than in proportion to the text")
@@ -68,7 +68,7 @@ def bounded_work() -> Iterator[None]:
 )
 @pytest.mark.usefixtures("bounded_work")
 def test_no_text_takes_long(part: str) -> None:
-    """Whoever submits a job writes it, and while it is matched the daemon does nothing else."""
+    """A submitter writes the text, and while it is matched the daemon does nothing else."""
     text = part * (200_000 // len(part))
     masked_text(f"{text}@")
     masked_arguments((text, f"--{text}", f"--{text}!"))
@@ -76,6 +76,6 @@ def test_no_text_takes_long(part: str) -> None:
 
 
 def test_tokens_of_users_are_masked() -> None:
-    """But for the id, which says whose it is."""
+    """But for the id, which names its user."""
     token = f"stoker_{'0a' * 8}_{'x' * 43}"
     assert masked_text(f"got {token}, and stoker_x") == f"got stoker_{'0a' * 8}_***, and stoker_x"

@@ -1,7 +1,7 @@
 """Bad times for interactive sessions: `python -m tests.doors.soak --rounds 50 --sessions 4 --seed 1`.
 
 A `stoker up` works on an embedded Mesos; in each round users start so many sessions at once, real pyspark
-drivers in client mode whose executors come and go with their work. Meanwhile drivers, executors and the
+drivers in client mode with executors that come and go with their work. Meanwhile drivers, executors and the
 daemon are killed with -9, and agents with all they run. After each round everything is counted: every job has
 a truthful end, no task is open, in the store or in Mesos, no process is left, and the results are right where
 the driver was left alone.
@@ -41,7 +41,7 @@ _STOPS_WITHIN = 2.0
 
 
 def main() -> int:
-    """Run the rounds one after the other, and print what each came to."""
+    """Run the rounds one after the other, and print each outcome."""
     parser = argparse.ArgumentParser(description="Kill everything around interactive sessions, then count.")
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--sessions", type=int, default=4, help="in each round, all at once")
@@ -104,7 +104,7 @@ class Round:
         self._daemon_killed = False
 
     def run(self, made: Counter[str]) -> list[str]:
-        """See it through; the faults that were made are added to `made`. What is not as it must be."""
+        """See it through, add the faults that were made to `made`, and return violations."""
         began, log = time.monotonic(), []
         first: float | None = None
         while not all(session.over for session in self._sessions):
@@ -145,7 +145,7 @@ class Round:
             return [client.job(job["id"]) for job in jobs if job["name"].startswith(self._prefix)]
 
     def _settled(self) -> list[str]:
-        """Wait until nothing of the round is left; what is, when that takes too long."""
+        """Wait until nothing of the round is left; return the leftovers if that takes too long."""
         self._scene.await_ready()
         deadline = time.monotonic() + 60.0
         while (found := self._left()) and time.monotonic() < deadline:
@@ -214,7 +214,7 @@ class Round:
 
 
 def summary(scene: Scene) -> int:
-    """Print how sessions grew and shrank, and what is wrong with the books; how much that is."""
+    """Print how sessions grew and shrank, and faults of the books; return the number of faults."""
     store = Store(scene.database)
     try:
         records = {record.job.id: record for record in store.jobs(limit=100_000)}

@@ -1,4 +1,4 @@
-"""What a user's session does: bursts of work with pauses between them, each result on a line of its own.
+"""The work of a user's session: bursts with pauses between them, each result on a line of its own.
 
 It runs in a driver of real Spark, as a script; its argument is a plan: a name, and bursts of so many tasks
 of so many seconds, whether they shuffle, and the seconds of the pause after them.
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    """Follow the plan, and say what came out."""
+    """Follow the plan, and print the results."""
     plan = json.loads(sys.argv[1])
     spark = SparkSession.builder.appName(plan["name"]).getOrCreate()
     say(began=spark.sparkContext.applicationId)
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def say(**what: object) -> None:
-    """Tell what happened."""
+    """Print an event as a line of JSON."""
     print(json.dumps(what), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Sessions of users: real pyspark drivers in client mode, what each is to print, and whether it did."""
+"""Sessions of users: real pyspark drivers in client mode, their expected output, and its check."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ _SCRIPT = Path(__file__).with_name("notebook.py")
 
 
 def settings_folder(folder: Path, client: Client, most: int) -> Path:
-    """A configuration for Sparks whose executors that daemon places, at most so many for each."""
+    """A configuration for Sparks with executors placed by that daemon, at most so many for each."""
     folder.mkdir()
     command = [sys.executable, "-P", "-m", "daemon.cli", "spark-conf", "-o", "json", "--url", client.url]
     command += ["--jar", str(folder / "stoker-backend.jar")]
@@ -96,7 +96,7 @@ class Session:
         return True
 
     def complaints(self, jobs: list[Mapping[str, Any]], daemon_killed: bool) -> list[str]:
-        """What is not as it must be, now that it is over, with the jobs of its name."""
+        """Violations found after the session's end, with the jobs of its name."""
         said = [json.loads(line) for line in self._out.read_text().splitlines()]
         code, printed = self.process.returncode, self._err.read_text(errors="replace")
         sums = [line["sum"] for line in said if "sum" in line]

@@ -49,7 +49,7 @@ def requests(*executors: int) -> list[PlacementRequest]:
 
 
 def test_a_round_ends_when_the_head_waits() -> None:
-    """Each decision is made on what the last one left, and nobody overtakes."""
+    """Each decision is made on the view that the previous one left, and no job overtakes."""
     verdicts = tuple(decide_in_turn(first_fit, VIEW, requests(3, 2, 1)))
     assert verdicts[0].decision == first_fit(VIEW, requests(3))
     assert [type(verdict.decision) for verdict in verdicts] == [Place, Wait]
@@ -78,7 +78,7 @@ def nothing(view: ClusterView, queue: Requests) -> Decision:
     ],
 )
 def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -> None:
-    """Whatever a policy does, the job waits with the reason, and the fault is kept."""
+    """The job waits with the reason on any fault of the policy, and the verdict records the fault."""
     verdict = decide_once(policy, VIEW, requests(3))  # type: ignore[arg-type]  # plain functions
     (told,) = verdict.faults
     assert told.startswith(fault), "the place of an error follows"
@@ -100,7 +100,7 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
     ],
 )
 def test_a_misshapen_decision_is_not_taken(decision: Decision, fault: str) -> None:
-    """What is no decision in all its parts is refused, with what would be right."""
+    """A decision with a malformed part is refused, with the correct form."""
     verdict = decide_once(lambda *_: decision, VIEW, [make_request()])
     (told,) = verdict.faults
     assert told.startswith(fault), "the place of an error follows"
@@ -113,13 +113,13 @@ def test_a_round_may_begin_in_the_middle() -> None:
 
 
 def last(view: ClusterView, queue: Requests) -> Decision:
-    """Serves whoever came last, and waits once that has no room."""
+    """Place the last job of the queue; wait as soon as the last job has no room."""
     decision = first_fit(view, queue[-1:])
     return decision if isinstance(decision, Place) else Wait("the last has no room")
 
 
 def test_any_job_of_the_queue_may_be_placed() -> None:
-    """Each is decided about once, on what the others left; then the first that is left waits."""
+    """Each job is decided about once, on the room the others left; then the first remaining job waits."""
     verdicts = tuple(decide_in_turn(last, VIEW, requests(1, 3, 2, 1)))
     assert [(verdict.request.job.id, type(verdict.decision)) for verdict in verdicts] == [
         ("d", Place),
@@ -143,7 +143,7 @@ def test_a_later_job_is_checked_as_the_first_is() -> None:
 
 
 def test_a_later_job_whose_driver_has_no_room_is_named() -> None:
-    """The first of the queue waits then, and is told whose driver it was."""
+    """The first job then waits; its reason names the later job and its driver, which has no room."""
     job = make_job("b", 4, driver=Resources.of(1, 1024))
     verdict = decide_once(last, VIEW, [*requests(1), PlacementRequest(job, 4)])
     why = "b was to be placed before it, but beside its executors no VM has room for its driver"
@@ -198,7 +198,7 @@ def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
 
 
 def test_the_driver_takes_its_room_from_the_next_job() -> None:
-    """The second job of the round finds what executors and driver left."""
+    """The second job of the round sees the room that executors and driver left."""
     job = make_job("a", 1, driver=Resources.of(1, 1024))
     queue = [PlacementRequest(job, 1), *requests(1, 1, 1)[1:]]
     verdicts = tuple(decide_in_turn(first_fit, VIEW, queue))
@@ -248,7 +248,7 @@ def test_whoever_leaves_the_queue_leaves_the_others_in_order() -> None:
 
 
 def test_unknown_ends_stay_unknown_under_a_placement() -> None:
-    """A VM whose end nobody knows is not known again by a second job with a known one."""
+    """A VM with an unknown end stays unknown when a second job with a known end is placed there."""
     request = PlacementRequest(make_job(executors=1, expected_duration=60.0), 1)
     after = VIEW.with_placement(make_request(1), (0,))
     assert str(after.busy_until.tolist()) == "[nan, 0.0]"

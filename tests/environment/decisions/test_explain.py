@@ -1,4 +1,4 @@
-"""Explanations: what was looked at, what it lacked, what was chosen and why."""
+"""Explanations: VMs examined, resources they lacked, choices and their reasons."""
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
@@ -69,7 +69,7 @@ def test_large_clusters_are_cut_short_but_the_chosen_vm_is_shown() -> None:
 
 
 def test_a_vm_that_is_chosen_twice_has_less_the_second_time() -> None:
-    """Listed or not, the chosen VM shows what the executors before left of it."""
+    """The chosen VM, listed or not, shows the resources that earlier executors left."""
     view = make_view(make_vms(CANDIDATES_LISTED + 2))
     for index in (0, CANDIDATES_LISTED - 1, CANDIDATES_LISTED + 1):
         verdict = Verdict(make_request(3), view, Place("job-1", (index, index, index)))

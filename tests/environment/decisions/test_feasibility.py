@@ -1,4 +1,4 @@
-"""What may be executed and what fits at all."""
+"""Decisions that may be executed, and jobs that fit at all."""
 
 import pytest
 
@@ -75,11 +75,11 @@ def test_what_could_never_run_is_refused(
 
 
 def test_nothing_is_refused_while_no_vm_is_known() -> None:
-    """Before the first offer nobody can say what fits."""
+    """No job is refused before the first offer, since no VM is known."""
     assert whole_cluster_shortfall([], Resources.of(100, 100), 100) is None
 
 
 def test_shortage_counts_what_is_there() -> None:
-    """Room, demand, and how many VMs lack what."""
+    """Shortage reports room, demand, and how many VMs lack each resource."""
     expected = "room for 2 of 3 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack cpus"
     assert shortage(VIEW, make_request(3)) == expected

@@ -38,7 +38,7 @@ def queue_of(*jobs: Job) -> list[PlacementRequest]:
 
 
 def first(view: ClusterView, queue: Sequence[PlacementRequest], sizes: Sizes | None = None) -> Place:
-    """What first fit makes of the queue, with sizes chosen."""
+    """First fit's placement for the queue, with sizes chosen."""
     decision = decide_once(create("ff").decide, view, queue, sizing=Sizing(sizes or Sizes())).decision
     assert isinstance(decision, Place)
     return decision
@@ -50,7 +50,7 @@ def cores(place: Place, job: Job) -> float:
 
 
 def test_alone_it_gets_what_pays_and_with_others_less() -> None:
-    """Sizes follow who waits."""
+    """Chosen sizes follow the number of waiting jobs."""
     view, job = make_view(make_vms(4)), open_job()
     alone = cores(first(view, queue_of(job), Sizes(beta=0.0)), job)
     crowd = [cores(first(view, queue_of(*(open_job(f"job-{n}") for n in range(many))))  , job)
@@ -215,7 +215,7 @@ def test_what_cannot_be_read_says_why(text: str, found: str) -> None:
 
 
 def test_in_a_burst_it_is_cheaper_and_sooner_for_any_policy() -> None:
-    """What it is for, whoever places."""
+    """Sizing lowers cost and completion time in a burst, for any policy."""
     vms, workload = load_cluster("paper"), load_workload("burst", 700, 60)
     for name in ("ff", "aep"):
         options = SimulationOptions(belief=Belief("sigma", 0.2))

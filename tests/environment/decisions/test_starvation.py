@@ -1,4 +1,4 @@
-"""Who may be held back and overtaken, and how long: what all policies go by."""
+"""Limits on holding back and overtaking jobs, which all policies follow."""
 
 import math
 import random
@@ -36,7 +36,7 @@ def test_no_job_is_passed_too_often(most: int, picks: list[int]) -> None:
 
 
 def test_what_goes_before_a_job_counts_from_when_it_is_the_oldest() -> None:
-    """Who stands in the middle has borne nothing when its turn comes."""
+    """A job in the middle of the queue has borne nothing when it becomes the oldest."""
     patience, queue = StarvationGuard(PatienceLimits(2)), queue_of("a", "b", "c", "d", "e")
     patience.let_pass(queue, 2)
     patience.let_pass(queue_of("a", "b", "d", "e"), 2)
@@ -46,7 +46,7 @@ def test_what_goes_before_a_job_counts_from_when_it_is_the_oldest() -> None:
 
 
 def test_lost_executors_are_not_overtaken_and_nothing_is_forgotten_for_them() -> None:
-    """They end the reach wherever they stand; the oldest job, even if it is theirs, has borne what it had."""
+    """Lost executors end the reach at any position; the oldest job, even their own, retains its count."""
     patience = StarvationGuard(PatienceLimits(5, wait_limit=1))
     patience.hold_back(queue_of("a")[0])
     lost = queue_of("a", "b", again=("a",))
@@ -112,7 +112,7 @@ def test_wrong_limits_are_explained(limits: tuple[int, int, float | str], messag
 
 
 def test_patience_may_be_relative_to_what_a_job_takes() -> None:
-    """By what is expected of it, or what is assumed where nobody knows; rounding gives no moment more."""
+    """Relative patience uses the expected duration, or the assumed one if unknown; rounding adds nothing."""
     limits = PatienceLimits(0, patience="0.5x", unknown=100.0)
     known = make_job(expected_duration=60.1)
     assert limits.patience_with(known) == pytest.approx(30.05)
@@ -125,7 +125,7 @@ def test_patience_may_be_relative_to_what_a_job_takes() -> None:
 
 
 def test_all_are_noticed_as_one_by_one() -> None:
-    """A whole queue at a time, whoever fits, and the same is left to each."""
+    """Noticing a whole queue at once leaves each job the same as one by one, for any set of fitting jobs."""
     draw = random.Random(0)  # noqa: S311  no secrets
     queue = queue_of(*(f"job-{n}" for n in range(WINDOW)), again=("job-2",))
     limits = PatienceLimits(1, patience="2x")

@@ -1,4 +1,4 @@
-"""How compiled code is kept: who imports numba, and when the cache no longer holds."""
+"""Caching of compiled code: modules that import numba, and when the cache expires."""
 
 import importlib
 import shutil
@@ -101,7 +101,7 @@ def test_the_daemon_does_without_numba() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of what compiles, and of the kernel."""
+    """A copy of the compiled modules and the kernel."""
     (tmp_path / "environment").mkdir()
     for part in (ROOT / "environment").glob("*.py"):
         shutil.copy(part, tmp_path / "environment")
@@ -114,7 +114,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def call(caller: Path, project: Path) -> str:
-    """What the script says. Python, too, keeps what it compiled, and sees no change within a second."""
+    """The script's output, run without Python's bytecode cache, which misses changes within a second."""
     command = [sys.executable, "-B", str(caller)]
     return subprocess.run(command, capture_output=True, text=True, cwd=project, check=True).stdout.strip()
 
@@ -179,7 +179,7 @@ def test_a_change_of_the_order_of_fields_reaches_those_who_read_them(project: Pa
 
 
 def test_the_simulator_and_views_change_without_compiling_anew() -> None:
-    """What is compiled stands in folders of its own, and not among files of the environment that are not."""
+    """Compiled modules are in folders of their own, apart from uncompiled files of the environment."""
     for module in COMPILED:
         importlib.import_module(module)
     assert compiled._KERNEL.parent not in frozenset[Path]().union(
@@ -188,7 +188,7 @@ def test_the_simulator_and_views_change_without_compiling_anew() -> None:
 
 
 def test_constants_stand_before_the_functions_that_use_them() -> None:
-    """What is known of a module when a function is defined is all of what is frozen into it."""
+    """All constants that a function freezes are defined before it."""
     for module in COMPILED:
         importlib.import_module(module)
     found = dict(compiled._SOURCES)
@@ -206,7 +206,7 @@ def test_constants_stand_before_the_functions_that_use_them() -> None:
 
 
 def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
-    """The others find what it has compiled; each of two kinds of arguments is compiled once."""
+    """The others load its compiled code; each of two kinds of arguments is compiled once."""
     (project / "caller.py").write_text(TOGETHER)
     command = [sys.executable, "caller.py"]
     pipe = subprocess.PIPE
@@ -224,7 +224,7 @@ def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
 
 
 def test_whole_numbers_of_any_kind_are_compiled_for_once() -> None:
-    """Constants, and what stands in arrays of 32 bits, take the code that is made for any number."""
+    """Constants and elements of 32-bit arrays run the code compiled for any integer."""
 
     @compiled.njit(entry=True)
     def double(number: int) -> int:

@@ -15,14 +15,14 @@ FOLDERS = ("agents", "conf", "daemon", "environment", "framework", "profiles", "
 
 
 class Name(NamedTuple):
-    """What a module calls something."""
+    """A name used in a module."""
 
     module: str
     name: str
 
 
 class Module(NamedTuple):
-    """What is said in one file."""
+    """Declarations and imports of one file."""
 
     #: Whether Python may call it, by name of each compiled function.
     compiled: dict[str, bool]
@@ -74,7 +74,7 @@ def _path_of(module: str) -> Path | None:
 
 @cache
 def module_of(path: Path) -> Module:
-    """What a file says; tests may compile functions within functions, for themselves."""
+    """Read a file's declarations; tests may compile functions within functions, for themselves."""
     tree = ast.parse(path.read_text())
     compiled = {
         node.name: any(ast.unparse(keyword) == "entry=True" for keyword in decorator.keywords)
@@ -85,7 +85,7 @@ def module_of(path: Path) -> Module:
 
 
 def _meant(name: Name) -> Name | None:
-    """The compiled function that is called so, if it is one, also by way of what another module imports."""
+    """The compiled function that the name refers to, if any, also through another module's import."""
     path = _path_of(name.module)
     if path is None or path.relative_to(ROOT).parts[0] not in FOLDERS:
         return None

@@ -17,7 +17,7 @@ from tests.environment.two_worlds.world import World
 
 
 def by_sampling(passed: float, seconds: float, spread: float) -> float:
-    """The mean of those of a million log-normal durations that are longer than what has passed."""
+    """Mean of those of a million log-normal durations that exceed the time passed."""
     normal = np.random.default_rng(1).standard_normal(1_000_000)
     drawn = seconds * np.exp(spread * normal - spread**2 / 2)
     return float(drawn[drawn > passed].mean())
@@ -35,7 +35,7 @@ def test_a_running_job_ends_when_those_that_lasted_as_long_do(share: float, spre
 def test_no_end_is_in_the_past_and_none_comes_nearer_by_waiting(
     passed: float, seconds: float, spread: float, later: float
 ) -> None:
-    """Whatever happens, and however long a job has outlasted what was expected."""
+    """No case breaks this, however long a job has outlasted its expected duration."""
     end = expected_end(1e9 + passed, 1e9, seconds, spread)
     assert math.isfinite(end)
     assert end >= 1e9 + passed
@@ -67,7 +67,7 @@ def test_good_placements(prefers: str | None, executors: int, vms: int, good: bo
 
 
 def test_views_tell_until_when_vms_are_held() -> None:
-    """By the last of a VM's jobs; not at all where one is not known, or nobody knows who is there."""
+    """The end is that of the VM's last job; it is missing if one end, or the job itself, is unknown."""
     known = replace(make_job("known", 2, expected_duration=60.0), spread=0.0)
     view = make_view(make_vms(4), executors=[2, 1, 1, 0], at=10.0)
     ids = [vm.id for vm in view.vms]
@@ -93,7 +93,7 @@ def test_views_tell_until_when_vms_are_held() -> None:
 
 
 def test_the_daemon_knows_what_a_bad_placement_costs() -> None:
-    """What is believed of a job is of the placement that it got, and of all its executors, lost ones too."""
+    """A job's expected end is that of its actual placement and of all its executors, lost ones too."""
     vms = make_vms(3)
     world = World(vms)
     job = replace(make_job("a", 2, expected_duration=100.0), prefers="consolidate")

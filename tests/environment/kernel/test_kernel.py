@@ -145,7 +145,7 @@ def test_time_alone_is_scored_between_its_bounds(actions: list[int], reward: flo
 
 
 def test_the_clock_moves_to_the_next_arrival() -> None:
-    """Rule 2: with all placed, the next job is shown at its arrival, and who ends on the way ends."""
+    """Rule 2: with all placed, the next job is shown at its arrival; jobs due to end before it end."""
     jobs = ((5.0, 1000, 512, 1, "", 10.0), (5.0, 1000, 512, 1, "", 100.0), (50.0, 1000, 512, 1, "", 10.0))
     batch, _ = run(replace(ONE_JOB, jobs=jobs), [1, 2])
     assert batch.state.clock[0] == 50
@@ -234,7 +234,7 @@ CONSTANTS = st.sampled_from(
 @given(case=CONSTANTS.flatmap(lambda both: cases(*both)), seed=st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
 def test_kernel_and_plain_python_agree_step_by_step(case: Case, seed: int) -> None:
-    """Whatever is done, legal or not, and whoever overtakes: rewards, masks, observations and the state."""
+    """Rewards, masks, observations and state agree for any action, legal or not, and any overtaking."""
     batch, reference, chance = begin(case), case.reference(), random.Random(seed)  # noqa: S311  no secrets
     compare(batch, 0, reference)
     while not reference.over:
@@ -291,6 +291,6 @@ def test_episodes_of_a_batch_know_nothing_of_each_other(data: st.DataObject, see
     ],
 )
 def test_bad_constants_are_told(options: type, values: dict[str, object], complaint: str) -> None:
-    """The option, what is right and what was found."""
+    """The error names the option, the valid values and the value found."""
     with pytest.raises(ValueError, match=complaint):
         options(**values)

@@ -73,7 +73,7 @@ def test_fewer_executors_take_longer() -> None:
 
 @pytest.mark.parametrize("partial", ["profile", "proportional"])
 def test_a_profile_knows_how_much_longer(partial: str) -> None:
-    """Amdahl: what is serial takes as long on one core as on four; the bound knows that it costs less."""
+    """Amdahl: serial work takes as long on one core as on four; the bound knows that it costs less."""
     profile = load_profiles()["pagerank"]
     decide = giving((0, 1.0, 2048), (0, 1.0, 2048))
     result = run(FunctionPolicy(decide), work("a", 0, 2, kind="pagerank"), partial=partial)
@@ -84,7 +84,7 @@ def test_a_profile_knows_how_much_longer(partial: str) -> None:
 
 
 def test_ends_are_told_in_order() -> None:
-    """A policy that observes hears of each job that ended before it decides again, with what it took."""
+    """An observing policy receives each job that ended before its next decision, with sizes and duration."""
     heard: list[tuple[str, float, tuple[Resources, ...], float]] = []
 
     class Learner:
@@ -136,7 +136,7 @@ def elastic(workload: Workload, chance: random.Random) -> Workload:
 
 
 def reference_of(result: Result, workload: Workload) -> Reference:
-    """The run once more in plain Python, from what was decided alone."""
+    """Replay the run in plain Python from the decisions alone."""
     jobs = {job.name: job for job in workload.jobs if job.name not in result.refused}
     profiles = load_profiles()
     machines = [Machine(round(vm.cpus * 1000), vm.memory_mib, vm.price_per_hour) for vm in result.vms]

@@ -1,4 +1,4 @@
-"""The cluster model, told as short timelines: what happens, and what is to be done about it."""
+"""The cluster model in short timelines: events, and the commands that follow."""
 
 import math
 from dataclasses import replace
@@ -145,7 +145,7 @@ def test_offers_are_declined_when_the_head_waits_and_asked_for_when_a_task_ends(
 
 
 def test_the_reason_to_wait_is_kept_while_no_offers_are_held(world: World) -> None:
-    """What the policy said is not replaced by the lack of offers that were declined for it."""
+    """The policy's reason stays when there are no offers because they were declined for it."""
     world.subscribe()
     world.submit(make_job("a", 13))
     world.offer()
@@ -188,7 +188,7 @@ def test_a_job_that_runs_for_too_long_fails(world: World) -> None:
 
 
 def test_silence_of_the_master_is_no_loss(world: World) -> None:
-    """What could not be reached when it went away is waited for anew when it is back."""
+    """Tasks unreachable when the master disconnected are awaited anew when it is back."""
     world.run(make_job(executors=2))
     world.tell("unreachable", "job-1.0")
     world.send(ev.Disconnected(world.now))
@@ -263,7 +263,7 @@ def test_an_error_comes_before_how_its_driver_ended(world: World) -> None:
 
 
 def test_a_lost_executor_is_placed_again_under_a_new_number(world: World) -> None:
-    """After a pause the lost one alone is asked for, with what is still there; the driver goes on."""
+    """Only the lost one is requested after a pause, beside those still there; the driver goes on."""
     world.run(make_job(executors=2))
     assert world.tell("failed", "job-1.1", message="exit code 137") == []
     assert world.job().state == "relaunching"
@@ -485,7 +485,7 @@ def test_what_was_placed_behind_a_refused_job_is_decided_again(world: World) -> 
 
 
 def test_two_jobs_of_one_round_share_a_vm_only_as_far_as_it_goes(world: World) -> None:
-    """What the first takes of an offer the second cannot have."""
+    """Resources that the first job uses of an offer are gone for the second."""
     world.subscribe()
     world.submit(make_job("a", 3), make_job("b", 2))
     world.offer(ONE)
@@ -696,7 +696,7 @@ def test_a_launch_whose_agent_the_master_does_not_know_may_still_run(world: Worl
 
 
 def test_all_that_the_master_knows_is_asked_about_now_and_then() -> None:
-    """After each subscription, and every few minutes: so what was forgotten here turns up, and is killed."""
+    """Tasks are reconciled after each subscription and every few minutes; forgotten ones are killed."""
     world = World(VMS)
     asked = [cmd.Reconcile(1, ())]
     assert [c for c in world.subscribe() if isinstance(c, cmd.Reconcile)] == asked
@@ -803,7 +803,7 @@ def test_the_capacity_of_a_vm_is_learned_and_not_overrated(world: World) -> None
 
 
 def test_the_master_knows_better_how_large_vms_are() -> None:
-    """What it tells holds at once, after a restart among tasks too, whatever is offered twice."""
+    """The master's sizes replace those learned from offers at once, also after a restart among tasks."""
     world = World(VMS)
     world.run(make_job(executors=4))
     other = World(VMS)
@@ -908,7 +908,7 @@ def test_executors_that_are_killed_say_what_they_were_killed_for(world: World) -
 
 @pytest.mark.parametrize("state", ["dropped", "failed"])
 def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: task_states.TaskState) -> None:
-    """The driver on the cluster, launched with the executors, runs once: only what is lost is replaced."""
+    """A driver on the cluster, launched with the executors, runs once: only lost ones are replaced."""
     world.subscribe()
     world.submit(make_job(executors=2, driver=Resources.of(1, 2048)))
     world.offer()
@@ -945,7 +945,7 @@ def test_a_driver_that_was_seen_and_is_gone_is_not_started_again(world: World) -
 
 
 def test_executors_that_fail_are_placed_again_after_pauses_that_grow(world: World) -> None:
-    """What fails by itself may fail again; what went with its VM is placed again soon, however often."""
+    """Own failures lengthen the pause; executors lost with a VM are placed again soon every time."""
     for state, pauses in (("failed", [2, 4, 8, 16, 30, 30]), ("lost", [2] * 6)):
         own = World(VMS)
         own.run(make_job(executors=3))
@@ -1050,7 +1050,7 @@ def test_questions_after_a_restart_grow_apart_and_end_with_the_answer(
 
 
 def test_the_view_shows_what_is_offered_and_until_when_vms_are_held(world: World) -> None:
-    """Free is what is offered; a VM is held until its last job's expected end, if all are known."""
+    """Offered resources are free; a VM is held until its last job's expected end, if all are known."""
     world.run(make_job("a", 4, expected_duration=60.0), make_job("b", 4), make_job("c", 1))
     world.submit(make_job("d", 1))
     world.offer()
@@ -1066,7 +1066,7 @@ def test_the_view_shows_what_is_offered_and_until_when_vms_are_held(world: World
 
 @pytest.mark.parametrize("seconds", [600.0, None])
 def test_what_is_over_and_not_yet_gone_is_expected_to_end_now(world: World, seconds: float | None) -> None:
-    """A killed job, and one whose launch is undone, hold their VMs until their executors have ended."""
+    """A killed job and one with an undone launch hold their VMs until their executors have ended."""
     world.run(make_job("a", 4, expected_duration=seconds), make_job("b", 4, expected_duration=seconds))
     world.submit(make_job("c", 2, expected_duration=seconds))
     world.offer()
@@ -1084,7 +1084,7 @@ def test_what_is_over_and_not_yet_gone_is_expected_to_end_now(world: World, seco
 
 
 def test_a_running_jobs_cost_is_told_up_to_now(world: World) -> None:
-    """It grows between events, with what was charged before, and reading it changes no record."""
+    """The cost grows between events, on top of earlier charges; reading it changes no record."""
     world.run(make_job("a", 2), make_job("b", 2))
     assert costs(world.model, world.now) == {"a": 0.0, "b": 0.0}
     world.now += 60
@@ -1122,7 +1122,7 @@ def test_the_clock_never_goes_back(world: World) -> None:
 
 
 def test_vms_are_shown_by_name_in_natural_order() -> None:
-    """vm-10 comes after vm-9, whatever order they were offered in."""
+    """vm-10 comes after vm-9, in any order of offers."""
     vms = [make_vm(f"vm-{number}") for number in (10, 9, 2, 1)]
     world = World(vms)
     world.subscribe()

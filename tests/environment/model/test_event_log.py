@@ -71,7 +71,7 @@ def test_logs_of_the_first_stoker_replay() -> None:
 
 
 def _as_at_first(state: ev.Restored) -> ev.Restored:
-    """A state without what the first Stoker did not write down."""
+    """A state without the fields that the first Stoker version did not record."""
     tasks = tuple(replace(task, share=1.0) for task in state.tasks)
     assert state.moment is not None
     moment = replace(state.moment, book=replace(state.moment.book, counted=False))
@@ -80,7 +80,7 @@ def _as_at_first(state: ev.Restored) -> ev.Restored:
 
 @pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])
 def test_lines_that_are_no_entries_are_refused(line: str) -> None:
-    """A ValueError, whatever the line holds."""
+    """Any such line raises ValueError."""
     with pytest.raises(ValueError, match=r".+"):
         decode(line)
 
@@ -137,7 +137,7 @@ def test_a_log_may_begin_anywhere(seed: int) -> None:
 
 
 def test_a_log_that_spans_a_restart_replays() -> None:
-    """What a daemon takes up at its start is in the log: there the model begins anew."""
+    """The log contains the state that a daemon starts from: there the model begins anew."""
     world = World(make_vms(2), ModelOptions(host="here", launch_timeout=7.0))
     world.run(make_job("a", 2))
     world.submit(make_job("b", 20))

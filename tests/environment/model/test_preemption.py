@@ -1,4 +1,4 @@
-"""Jobs that give way in the cluster model: drained or stopped, what is kept for whom, and what is said."""
+"""Preempted jobs in the cluster model: drained or stopped, with reservations and reasons."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +45,7 @@ def urgent(executors: int = 2, **more: Any) -> Job:
 
 
 def test_an_elastic_job_gives_executors_and_both_say_so() -> None:
-    """They are drained; what they had is kept for who takes it, and launched when it is offered."""
+    """Its executors are drained; their resources are reserved for the taker, which launches once offered."""
     world = shared(job("job-1", 4, min_executors=1))
     world.submit(urgent())
     world.now += HOLD
@@ -179,7 +179,7 @@ def test_not_before_it_has_waited_nor_where_it_is_off(seconds: float, when: str)
 
 
 def test_nobody_gives_twice_within_the_pause() -> None:
-    """After it, to another; and never to whom it would take from in turn."""
+    """A job yields again only after the pause, to another, and never to one that would yield to it."""
     world = shared(job("job-1", 4, min_executors=1))
     world.submit(urgent(1), job("job-10", 1, priority=11))
     world.now += HOLD
@@ -191,7 +191,7 @@ def test_nobody_gives_twice_within_the_pause() -> None:
 
 
 def test_what_is_not_given_in_time_is_not_waited_for() -> None:
-    """The taker waits in its place as before, and says why; what comes free then is anybody's."""
+    """The taker waits in its place as before, with the reason; resources freed later are for any job."""
     world = shared(job("job-1", 4, min_executors=1))
     world.submit(urgent())
     world.now += HOLD
@@ -207,7 +207,7 @@ def test_what_is_not_given_in_time_is_not_waited_for() -> None:
 
 
 def test_a_taker_that_is_killed_takes_nothing() -> None:
-    """What was to be given is free for others."""
+    """The resources to be freed are available to others."""
     world = shared(job("job-1", 4, min_executors=1))
     world.submit(urgent())
     world.now += HOLD
@@ -221,7 +221,7 @@ def test_a_taker_that_is_killed_takes_nothing() -> None:
 
 
 def test_a_daemon_that_starts_anew_goes_on() -> None:
-    """Who was to stop is told again; who was to take waits in its place, and takes again if it must."""
+    """Victims are stopped again; the taker waits in its place, and preempts again if it must."""
     world = shared(job("job-1", 4))
     world.submit(urgent(4))
     world.now += HOLD
@@ -261,9 +261,9 @@ def test_who_was_to_stop_is_told_again_though_executors_went_before_their_driver
 
 
 def test_what_is_lent_comes_back_in_a_stated_time() -> None:
-    """A queue's guarantee is used by others as long as it has no use for it, and then is its own again.
+    """Others use a queue's guarantee as long as it has no use for it, and then it is its own again.
 
-    Within the hold, a look, and the time that executors are drained; what gave it is left alone for a pause.
+    It comes back within the hold, a look, and the drain time; the giver is left alone for a pause.
     """
     queues = [guaranteed("prod", 3.0), Queue("lab")]
     world = shared(job("job-1", 4, min_executors=1, queue="lab"), terms=sharing("guarantee", queues=queues))
@@ -281,7 +281,7 @@ def test_what_is_lent_comes_back_in_a_stated_time() -> None:
 
 @pytest.mark.parametrize("ahead", [0, 1, 2, 3])
 def test_what_is_lent_comes_back_whoever_is_ahead(ahead: int) -> None:
-    """Jobs of another queue, that has more than is guaranteed to it, do not hide who is short of its own."""
+    """Jobs of another queue above its guarantee do not hide a job of a queue below its own."""
     terms = sharing("guarantee", queues=[guaranteed("prod", 2.0), guaranteed("etl", 2.0), Queue("lab")])
     lent = job("job-1", 4, min_executors=1, queue="lab")
     world = shared(lent, job("job-2", 4, queue="prod"), vms=2, terms=replace(terms, order=("priority",)))
@@ -294,7 +294,7 @@ def test_what_is_lent_comes_back_whoever_is_ahead(ahead: int) -> None:
 
 
 def test_who_was_stopped_says_so_as_long_as_it_waits() -> None:
-    """Behind what it waits for now; and no more when it runs."""
+    """A stopped job reports it after its current reason to wait, until it runs."""
     world = shared(job("job-1", 4))
     world.submit(urgent(4))
     world.now += HOLD
@@ -312,7 +312,7 @@ def test_who_was_stopped_says_so_as_long_as_it_waits() -> None:
 
 
 def test_who_waits_says_why_nothing_is_taken_for_it() -> None:
-    """Behind what its policy says, as long as that is so."""
+    """The waiting job reports it after its policy's reason, as long as that is so."""
     world = shared(job("job-1", 4, priority=10))
     world.submit(urgent(4))
     world.now += HOLD
@@ -381,7 +381,7 @@ def test_who_is_to_stop_asks_for_no_more_and_says_why() -> None:
 
 
 def test_what_comes_free_in_parts_goes_to_nobody_else_until_all_is_there() -> None:
-    """As in twosigma/Cook#412: those who were stopped are smaller than who takes; none begins in a part."""
+    """The stopped jobs are smaller than the taker, and none starts in a freed part (twosigma/Cook#412)."""
     small = [f"job-{n}" for n in range(1, 5)]
     world = shared(*(job(one) for one in small))
     world.submit(job("job-9", 1, 4.0, priority=10, queue="prod"))

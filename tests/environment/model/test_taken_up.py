@@ -1,4 +1,4 @@
-"""Who waits for VMs to boot, and which pools are left alone, when a daemon takes up what one before knew."""
+"""Jobs waiting for VMs to boot, and pools in back-off, when a daemon restores an earlier state."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
 """Every number in a reason is true, with other frameworks, few ports and launches that never run.
 
-The truth is kept here, by what the master told and nothing else: sizes, offers, launches and ends of tasks.
+The truth here comes from the master's messages and nothing else: sizes, offers, launches and ends of tasks.
 """
 
 import re
@@ -39,7 +39,7 @@ _TOLERANCE = 0.0005
 
 @dataclass
 class Known:
-    """What the master told of a VM: what others hold of it."""
+    """The VM's state as the master reported it: resources held by others."""
 
     others_cpus: float = 0.0
     others_memory_mib: int = 0
@@ -49,7 +49,7 @@ class Known:
 
 
 class Walk(Chaos):
-    """A master with other frameworks, whose offers are whole but late, and VMs without ports."""
+    """A master with other frameworks, late but whole offers, and VMs without ports."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(VMS, seed, "ff")
@@ -81,11 +81,11 @@ class Walk(Chaos):
         getattr(self, action)()
 
     def breaks(self) -> None:
-        """A VM begins to drop what is launched there, or another does."""
+        """Make a VM drop its launches, or move the fault to another VM, or to none."""
         self.broken = self.random.choice(["", *self.vms])
 
     def drop(self) -> None:
-        """What was launched on the broken VM, and did not start, never will."""
+        """Drop the tasks launched on the broken VM that have not started; they never will."""
         for task_id in [i for i, (vm_id, _) in self.tasks.items() if vm_id == self.broken]:
             if self.states.get(task_id) == "staging":
                 self.end(task_id, "dropped")
@@ -118,7 +118,7 @@ class Walk(Chaos):
         return offer
 
     def send(self, event: ev.Event) -> None:
-        """Keep the books; what is said is looked at when all that follows is done."""
+        """Record the event; check the reported words once all that follows is done."""
         if isinstance(event, ev.TaskChanged) and event.task_id in self.launched_at:
             self.learn_of_launch(event)
         self.depth += 1
@@ -145,7 +145,7 @@ class Walk(Chaos):
         self.launched_at.update((task.task_id, (vm.id, self.model.now)) for task in tasks)
 
     def check(self) -> None:
-        """The promises, and that what is said is true."""
+        """Check the model's promises, and that its reported numbers are true."""
         super().check()
         event = self.log[-1][0]
         if isinstance(event, ev.OffersReceived):
@@ -155,7 +155,7 @@ class Walk(Chaos):
             self.known[event.vm_id].others_cpus, self.known[event.vm_id].others_memory_mib = 0.0, 0
 
     def learn_of_others(self, vm: Vm) -> None:
-        """What is neither offered nor ours is held by others."""
+        """Book resources that are neither offered nor ours as held by others."""
         offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
         cpus, memory_mib = self.held(vm)
         known = self.known[vm.id]
@@ -165,7 +165,7 @@ class Walk(Chaos):
         )
 
     def held(self, vm: Vm) -> tuple[float, int]:
-        """What our tasks hold of a VM."""
+        """Cpus and memory in MiB that our tasks hold on a VM."""
         tasks = [task for vm_id, task in self.tasks.values() if vm_id == vm.id]
         held = total(task.resources for task in tasks)
         return held.cpus, held.memory_mib
@@ -173,7 +173,7 @@ class Walk(Chaos):
     # ---- what is said ---------------------------------------------------------------------------------
 
     def check_words(self, request: PlacementRequest) -> None:
-        """The reason to wait with these executors, and what explanations list, number by number."""
+        """Check the reason to wait with these executors and the explanations' lists, number by number."""
         view = self.model.view()
         if not view.vms:
             return
@@ -198,7 +198,7 @@ class Walk(Chaos):
             self.check_left_out(vm_id, why)
 
     def truth(self, vm: Vm, request: PlacementRequest) -> dict[str, Any]:
-        """From first principles: free, room, and in words what is lacking of a VM."""
+        """From first principles: free resources, room, and in words the resources that a VM lacks."""
         offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
         known = self.known[vm.id]
         offered = (
@@ -260,7 +260,7 @@ def _impatient() -> Iterator[None]:
 @example(seed=4111)
 @settings(max_examples=15, deadline=None)
 def test_every_number_in_a_reason_is_true(seed: int) -> None:
-    """What is free, offered, lacking; how many VMs; and how often launches never ran."""
+    """Reasons have true numbers: free, offered and lacking resources, VMs, and failed launches."""
     walk = Walk(seed)
     walk.begin()
     for _ in range(120):

@@ -1,4 +1,4 @@
-"""Clusters on which jobs hold executors, in a line each, for tests of who gives way."""
+"""Clusters with jobs that hold executors, in a line each, for tests of preemption."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def holder(
 
 
 def view_of(vms: Sequence[Vm], holders: Sequence[Holder], now: float = 100.0) -> ClusterView:
-    """The cluster with what these hold taken away."""
+    """The cluster minus the resources that these jobs hold."""
     taken: dict[int, list[Resources]] = {}
     for each in holders:
         for held in each.held:

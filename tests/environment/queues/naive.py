@@ -1,6 +1,6 @@
 """The order of jobs as its text has it, found anew each time, without regard to how long that takes.
 
-It keeps a history of who held what from when to when, and nothing else.
+Its only state is a history of the resources that jobs held, with start and end.
 """
 
 import math
@@ -15,7 +15,7 @@ from environment.types import Job, PlacementRequest
 
 @dataclass
 class Held:
-    """What a job held, from when to when."""
+    """Resources that a job held, with start and end."""
 
     job: Job
     amount: Resources
@@ -25,7 +25,7 @@ class Held:
 
 @dataclass
 class Naive:
-    """Who waits, by number, and who held what."""
+    """Waiting jobs, by number, and the history of held resources."""
 
     sharing: Sharing
     whole: Resources

@@ -117,7 +117,7 @@ class Walk:
         self.ordering.leave(job_id)
 
     def hold(self, job: Job) -> None:
-        """A job holds what it asks for."""
+        """Make a job hold its requested resources."""
         amount = job.size * job.executors
         self.held[job.id] = Held(job, amount, self.now)
         self.naive.history.append(self.held[job.id])
@@ -143,7 +143,7 @@ def test_the_order_is_that_of_its_text(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_round_is_not_touched_by_what_comes_after(seed: int) -> None:
-    """Its order is that of when it began, whoever joins and leaves before it is looked at."""
+    """A round has its first order, even if jobs join and leave before it is read."""
     walk = Walk(seed)
     for _ in range(40):
         walk.step()
@@ -158,7 +158,7 @@ VIEW = make_view(make_vms(1, cpus=1e6, memory_mib=2**34))
 
 @pytest.mark.parametrize("seed", range(120))
 def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
-    """However far was looked before, and whatever is known: whom limits keep back then is not among them."""
+    """Equal at any depth and for any cached state: jobs that limits then hold back are left out."""
     walk = Walk(seed)
     for _ in range(60):
         walk.step()
@@ -180,7 +180,7 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [1, 14, 18, 23, 104, 126])
 def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
-    """Placed one after the other: who is never let, or waits for another who starves, keeps nothing back."""
+    """Placed one by one: a job never admitted, or waiting for another starving job, reserves nothing."""
     walk = Walk(seed)
     walk.sharing = replace(walk.sharing, starves_after=100.0)
     walk.ordering, walk.naive = Ordering(walk.sharing), Naive(walk.sharing, WHOLE)
@@ -197,7 +197,7 @@ def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
 
 
 def test_limits_are_looked_at_where_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each queue once, whoever asks, until the queue holds something else."""
+    """Limits are computed once per queue for all callers, until the queue's holdings change."""
     asked: list[str] = []
     rooms = ShareLimits.rooms
 

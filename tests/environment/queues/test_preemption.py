@@ -1,4 +1,4 @@
-"""Who gives way to whom: the three questions, whose loss is least, and what is never taken."""
+"""Preemption: the three questions, the least loss, and jobs that are never preempted."""
 
 from typing import Any
 
@@ -86,9 +86,9 @@ def test_who_is_left_alone(of: dict[str, Any], change: dict[str, Any], why: str)
 
 
 def test_a_gang_gets_all_or_nothing_is_taken() -> None:
-    """Two gangs that each need 60 %: the higher stops the lower as a whole, and nobody holds a part.
+    """Two gangs that each need 60 %: the higher stops the lower as a whole, and no gang holds a part.
 
-    Where what it lacks is of somebody who does not give way, it takes nothing at all, and the lower runs on.
+    If its missing room belongs to a job that does not give way, it takes nothing, and the lower runs on.
     """
     lower = holder(job("lower", 5), [0, 0, 0, 0, 1])
     other = holder(job("other", 3, priority=9), [1, 1, 1])
@@ -103,7 +103,7 @@ def test_a_gang_gets_all_or_nothing_is_taken() -> None:
 
 
 def test_nothing_is_taken_for_whom_there_is_room() -> None:
-    """Nor by who gave way a moment ago, from whom it gave to, or with preemption off."""
+    """A job that just gave way takes nothing, nor from a job that it gave to, nor with preemption off."""
     view, holders = cluster([holder(job("victim", 4), [0] * 4)])
     found = plan(view, Taker(asks(job("urgent", 4, priority=5))), holders, PRIORITY)
     assert found == "there is room for it"
@@ -130,7 +130,7 @@ def test_a_driver_on_the_cluster_needs_its_place_too() -> None:
 
 
 def test_what_is_guaranteed_is_taken_back_whatever_the_priorities() -> None:
-    """From who has more than is guaranteed to him, as far as he has more."""
+    """It is taken from queues above their guarantee, down to the guarantee."""
     queues = [guaranteed("prod", 4.0), guaranteed("lab", 2.0), guaranteed("idle", 2.0)]
     lab = holder(job("lab-1", 6, min_executors=1, queue="lab", priority=9), [0] * 4 + [1] * 2)
     prod = holder(job("prod-1", 2, queue="prod"), [1, 1])
@@ -150,7 +150,7 @@ def test_what_is_guaranteed_is_taken_back_whatever_the_priorities() -> None:
 
 
 def test_a_higher_priority_does_not_push_a_queue_below_its_guarantee() -> None:
-    """Within its own queue it takes; from another only what that has beyond."""
+    """It takes within its own queue; from another only resources above the guarantee."""
     queues = [guaranteed("lab", 5.0), guaranteed("prod", 1.0)]
     lab = holder(job("lab-1", 8, min_executors=1, queue="lab"), [0] * 4 + [1] * 4)
     view, holders = cluster([lab])
@@ -221,7 +221,7 @@ def random_case(rng: np.random.Generator) -> tuple[Any, Holders, list[Holder], P
 
 
 def test_random_plans_hold_what_they_promise() -> None:
-    """They fit, take from nobody who is not to be taken from, leave guarantees, and nobody gives in vain."""
+    """Plans fit, take only from eligible jobs, respect guarantees, and no job gives in vain."""
     plans = 0
     for seed in range(600):
         view, arrays, holders, request, terms = random_case(np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""What queues hold, beside a sum over all that jobs hold."""
+"""Queues' held resources, compared with a sum over all running jobs."""
 
 import random
 from dataclasses import replace
@@ -14,7 +14,7 @@ PATHS = ("a", "a.b", "a.b.c", "a.bc", "ab", "default", "gone.x")
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_queues_hold(seed: int) -> None:
-    """Those below count with those above, whoever is told to go does not, and names are compared whole."""
+    """Child queues count with their parents, executors told to stop do not, and names are compared whole."""
     chance = random.Random(seed)  # noqa: S311
     given = []
     for number in range(chance.choice([0, 1, 12])):

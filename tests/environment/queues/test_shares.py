@@ -1,4 +1,4 @@
-"""What queues hold, and at what price, is the same in whatever order it is found again."""
+"""Queues' resources and prices, the same in any order of discovery."""
 
 from itertools import permutations
 

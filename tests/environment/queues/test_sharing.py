@@ -1,4 +1,4 @@
-"""What sharing means for who waits how long: in simulations, by the words of those who asked for it."""
+"""Effects of sharing on waits: in simulations, by the words of users' requests."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from tests.environment.two_worlds.world import World
 
 
 def shared(queues: dict[str, Any] | None = None, **sharing: Any) -> Sharing:
-    """What a file with these sections means."""
+    """Sharing as a file with these sections defines it."""
     file = SharingFile.model_validate({"queues": queues or {}, "sharing": sharing})
     found = sharing_of(file.sharing, file.queues)
     assert found is not None
@@ -52,7 +52,7 @@ def starts(result: Result) -> dict[str, float]:
 
 
 def test_nobody_starves_under_a_constant_load_of_higher_priority() -> None:
-    """He runs when he has waited for `starves_after`, and whoever ran then has ended; never without that."""
+    """A job runs after `starves_after`, once the jobs then running end; if far off, after the load."""
     load = [job(f"urgent-{i}", 90.0 * i, 4, priority=9) for i in range(40)]
     low = job("low", 10.0, 4)
     started = starts(run(shared(order="priority", starves_after=500.0), low, *load))["low"]
@@ -77,7 +77,7 @@ def test_of_two_gangs_that_need_three_fifths_each_one_runs_after_the_other(order
     """Two gangs that each need 60 %: neither ever holds a part that the other waits for.
 
     Executors of a job are launched together or not at all, so there is no deadlock of two halves: the first
-    of the order runs, the other waits whole until it has ended, and what is small runs beside them.
+    of the order runs, the other waits whole until it has ended, and small jobs run beside them.
     """
     gangs = [job("first", 0.0, 6, queue="a"), job("second", 0.0, 6, queue="b")]
     beside = [job(f"small-{i}", 1.0, 1, 30.0, queue="c") for i in range(4)]
@@ -109,7 +109,7 @@ def test_who_is_over_his_quota_keeps_nobody_waiting() -> None:
 
 
 def test_what_is_idle_of_a_guarantee_is_lent_and_comes_back() -> None:
-    """As soon as who borrowed it has ended, whoever has less for his weight."""
+    """It comes back when the borrower ends; the queue with less for its weight takes it."""
     lent = [job(f"lent-{i}", 0.0, 1, queue="b") for i in range(20)]
     own = [job(f"own-{i}", 150.0, 1, queue="a") for i in range(3)]
     queues = {"a": {"guaranteed": {"cpus": 3}, "weight": 0.01}, "b": {}}
@@ -126,7 +126,7 @@ def test_a_day_may_cost_so_much() -> None:
 
 
 def test_deadlines_are_met_by_those_who_can() -> None:
-    """The earliest first; who cannot meet his any more is behind them, and says so."""
+    """Earliest deadline first; a job that can no longer meet its own is behind the others and reports it."""
     jobs = [
         job("late", 1.0, 4, 100.0, deadline=60.0),
         job("soon", 2.0, 4, 100.0, deadline=320.0),
@@ -142,7 +142,7 @@ def test_deadlines_are_met_by_those_who_can() -> None:
 
 
 def test_why_somebody_waits_is_told() -> None:
-    """Which limit it is, how many are before him, and who had more than his share."""
+    """The reason names the limit, the number of jobs ahead, and the queue above its share."""
     ordering = Ordering(shared({"a": {"most": {"cpus": 3}}, "b": {}, "c": {}}, order="fair"))
     whole = Resources.of(10.0, 10240)
     for number, (queue, cpus) in enumerate((("a", 4.0), ("b", 1.0), ("c", 1.0), ("c", 1.0)), 1):
@@ -164,7 +164,7 @@ def test_why_somebody_waits_is_told() -> None:
 
 
 def test_the_model_keeps_to_limits_and_says_so() -> None:
-    """A decision that would cross one is not executed, and who waits for one has it in his record."""
+    """A decision over a limit is not executed; jobs that wait for one have it in their record."""
     vms = make_vms(2)
     model = World(vms)
     model.subscribe()

@@ -1,6 +1,6 @@
-"""Why jobs waited in a run, found again from what was held and when, and from nothing that the order found.
+"""Reasons why jobs waited in a run, found again from held resources and times, without the order's findings.
 
-`unexplained` looks at every moment at which a policy was asked and nothing more was placed.
+`unexplained` checks every moment at which a policy was asked and placed nothing more.
 """
 
 import re
@@ -25,7 +25,7 @@ _DELAY = re.compile(r"(\d+) jobs? behind it that fit would delay it")
 
 @dataclass
 class Moment:
-    """What a policy was shown, and what it said."""
+    """The queue shown to a policy, and its decision."""
 
     at: float
     shown: tuple[PlacementRequest, ...]
@@ -34,7 +34,7 @@ class Moment:
 
 @dataclass
 class Watched:
-    """A policy whose every decision is remembered."""
+    """A policy that records its every decision."""
 
     policy: Policy
     moments: list[Moment] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Watched:
 
 @dataclass
 class Reasons:
-    """The reasons of a run: `found` counts them, by what they are."""
+    """The reasons of a run: `found` counts them by kind."""
 
     jobs: Sequence[WorkloadJob]
     vms: Sequence[Vm]
@@ -66,7 +66,7 @@ class Reasons:
         self._overtaken: Counter[str] = Counter()
 
     def unexplained(self, moments: Sequence[Moment]) -> Iterator[str]:
-        """Who waited at some moment without a reason, or for one that is not so."""
+        """Jobs that waited at some moment without a reason, or for an untrue one."""
         last = {moment.at: number for number, moment in enumerate(moments)}
         for number, moment in enumerate(moments):
             if isinstance(moment.decision, Wait):
@@ -92,7 +92,7 @@ class Reasons:
         yield from self._of_hidden(moment)
 
     def _of_hidden(self, moment: Moment) -> Iterator[str]:
-        """Something is in the way of whoever waits and is not shown."""
+        """Waiting jobs that are not shown, though nothing is in their way."""
         shown = {request.job.id for request in moment.shown}
         for job in self._waiting(moment.at):
             if job.name not in shown:
@@ -131,7 +131,7 @@ class Reasons:
             self.found["behind the head"] += behind
 
     def _room(self, request: PlacementRequest, at: float) -> int:
-        """For how many executors there is room by what was held; as many as are asked for at most."""
+        """Number of executors with room beside the held resources; at most the request's count."""
         held, room = self.result.held, 0
         now = (held.start <= at) & (at < held.end)
         for number, vm in enumerate(self.vms):
@@ -155,7 +155,7 @@ class Reasons:
         ]
 
     def _why_not_shown(self, job: WorkloadJob, moment: Moment) -> str:
-        """What is really in its way; empty when nothing is."""
+        """The true obstacle; empty when there is none."""
         if self._limits(job, moment.at):
             return "a limit"
         head, sharing = moment.shown[0].job if moment.shown else None, self.sharing
@@ -201,7 +201,7 @@ class Reasons:
         return all(self._least(job) <= most.resources.get("cpus", 1e9) for _, most in self._bounds(job))
 
     def _limits(self, job: WorkloadJob, at: float) -> list[tuple[tuple[str, str | None], str]]:
-        """Which limits a job would cross, by what was held at that time."""
+        """Limits that a job would cross, by the resources held at that time."""
         held = self.result.held
         now = np.flatnonzero((held.start <= at) & (at < held.end))
         cpus = [

@@ -10,7 +10,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions
 
 @dataclass
 class Machine:
-    """A VM: its capacity, and what runs on it."""
+    """A VM: its capacity, and the executors that run on it."""
 
     milli_cpus: int
     memory_mib: int
@@ -51,20 +51,20 @@ class Reference:
         self.over = False
 
     def free_milli_cpus(self, vm: int) -> int:
-        """What no executor has taken."""
+        """Thousandths of cpus that no executor has taken."""
         return self.machines[vm].milli_cpus - sum(milli_cpus for milli_cpus, _ in self.taken(vm))
 
     def free_memory_mib(self, vm: int) -> int:
-        """What no executor has taken."""
+        """MiB that no executor has taken."""
         return self.machines[vm].memory_mib - sum(memory_mib for _, memory_mib in self.taken(vm))
 
     def taken(self, vm: int) -> list[tuple[int, int]]:
-        """What each executor on the VM has taken."""
+        """Cpu thousandths and MiB taken by each executor on the VM."""
         held = [self.jobs[number] for number in set(self.machines[vm].executors)]
         return [size for job in held for at, size in zip(job.placement, job.sizes, strict=True) if at == vm]
 
     def fits(self, vm: int) -> bool:
-        """Whether the VM has what an executor of the head needs."""
+        """Whether the VM has the resources that an executor of the head needs."""
         job = self.jobs[self.head]
         return self.free_milli_cpus(vm) >= job.milli_cpus and self.free_memory_mib(vm) >= job.memory_mib
 

@@ -1,4 +1,4 @@
-"""Decisions of a simulated run, read back from what was written of them, and taken again."""
+"""Decisions of a simulated run, read back from its records, and taken again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

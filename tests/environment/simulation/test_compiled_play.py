@@ -59,7 +59,7 @@ def told(result: Result) -> object:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_same_comes_out(policy: str, seed: int) -> None:
-    """Random clusters and loads, from idle to overloaded, whatever is believed: nothing differs."""
+    """Random clusters and loads, from idle to overloaded, under any belief: nothing differs."""
     chance = random.Random(seed)  # noqa: S311  no secrets
     cluster = load_cluster("paper") if seed % 2 else load_cluster("hundred")
     rate = chance.choice([0.3, 1.0, 3.0]) * (10.0 if seed % 2 else 700.0)
@@ -124,7 +124,7 @@ def test_what_runs_already_is_played_on_with(policy: str, jvms: int | None) -> N
 
 @pytest.mark.parametrize("options", [{"overtaken_at_most": 2}, {"overtaken_at_most": 0}, {"patience": 30.0}])
 def test_greedy_bears_alike(options: dict[str, object]) -> None:
-    """Who may be overtaken, and held back, for how long: as the policy counts it, so the player does."""
+    """Overtaking and holding back, and their limits: the player counts as the policy does."""
     jobs, cluster = workload(120, 30.0, 2), load_cluster("paper")
     asked, compiled = (
         simulate(create("greedy", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
@@ -143,7 +143,7 @@ def test_greedy_bears_alike(options: dict[str, object]) -> None:
     ],
 )
 def test_learned_policies_and_their_guard_bear_alike(options: dict[str, object]) -> None:
-    """Whom the guard places, after how long, and who is passed over: the same in both, and told alike."""
+    """The guard's placements and delays, and passed-over jobs: the same in both, and reported alike."""
     jobs, cluster = workload(90, 30.0, 4), load_cluster("paper")
     asked, compiled = (
         simulate(create("dqn", options), jobs, cluster, compiled=compiled) for compiled in (False, True)
@@ -187,7 +187,7 @@ def test_progress_is_told_alike(policy: str) -> None:
     ids=["sharing", "scores", "sizes", "losses"],
 )
 def test_what_the_kernel_does_not_know_is_asked_for(options: SimulationOptions) -> None:
-    """Whatever is asked for, policies are asked one by one where anything else decides too."""
+    """Policies are asked one by one if anything else decides too, even when compiled play is requested."""
     result = simulate(
         create("ff"), workload(20, 20.0, 1), load_cluster("paper"), options=options, compiled=True
     )
@@ -208,7 +208,7 @@ def test_pools_and_what_jobs_ask_for_besides_are_not_played_there() -> None:
 
 
 def test_very_many_jobs_are_played_there_by_themselves() -> None:
-    """Nobody has to ask for it; and what a result sums up is known without making a value of each job."""
+    """No request is needed; a result's sums are known without making a value of each job."""
     few = simulate(create("ff"), workload(100, 20.0, 1), load_cluster("paper"))
     many = simulate(create("ff"), workload(MANY, 700.0, 1), load_cluster("hundred"))
     assert (type(few.decisions), type(many.decisions)) == (KeptDecisions, ToldDecisions)
@@ -256,7 +256,7 @@ def test_greedy_looks_as_far_ahead_for_the_first_as_it_takes() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_greedy_is_the_same_on_whatever_vms(seed: int) -> None:
-    """VMs of several sizes and prices, some of them alike, and options that bear on what is looked at."""
+    """VMs of several sizes and prices, some of them alike, and options that affect the search."""
     chance = random.Random(seed)  # noqa: S311  no secrets
     kinds = [
         (

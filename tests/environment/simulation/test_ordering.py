@@ -1,4 +1,4 @@
-"""Simulations in an order of their own: whose turn it is, which limits hold, and who is told never to run."""
+"""Simulations with an order: jobs' order, limits that hold, and jobs reported never to run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def work(name: str, at: float, seconds: float, executors: int = 4, **more: objec
 
 
 def sharing(queues: Mapping[str, Mapping[str, object]] | None = None, **said: object) -> Sharing:
-    """What a config says."""
+    """Sharing as a config defines it."""
     specs = {name: QueueSpec.model_validate(spec) for name, spec in (queues or {}).items()}
     found = sharing_of(SharingSpec.model_validate(said), specs)
     assert found is not None
@@ -48,7 +48,7 @@ def started(result: Result) -> dict[str, float]:
     [("fifo", "old"), ("priority", "urgent"), ("deadline", "due"), ("shortest", "short"), ("fair", "others")],
 )
 def test_who_goes_first_when_there_is_room(order: str, first: str) -> None:
-    """One job runs while five come, which differ in what an order looks at; without an order, the oldest."""
+    """One job runs while five come that differ in ordering fields; without an order, the oldest is first."""
     jobs = [
         work("there", 0, 100, owner="ann"),
         work("old", 1, 50, owner="ann"),
@@ -65,7 +65,7 @@ def test_who_goes_first_when_there_is_room(order: str, first: str) -> None:
 @pytest.mark.parametrize("after", [{"start_at": 150.0}, {"after": ("first",)}])
 @pytest.mark.parametrize("order", ["fifo", "priority"])
 def test_who_was_held_waits_since_it_was_let_go(order: str, after: dict[str, Any]) -> None:
-    """What came meanwhile is before it, and it does not starve yet when what is urgent comes."""
+    """Jobs that came meanwhile are before it; it does not starve yet when urgent jobs come."""
     jobs = [
         work("first", 0, 150, 2),
         work("there", 0, 200, 2),
@@ -90,7 +90,7 @@ def test_limits_hold_and_nobody_waits_behind_who_is_over_one() -> None:
 
 
 def test_what_never_may_run_is_told_with_its_limit() -> None:
-    """It is left aside with what is in its way, and the others run."""
+    """It is left aside with its obstacle as the reason, and the others run."""
     jobs = [work("large", 0, 10, 4, queue="small"), work("fits", 0, 10, 2, queue="small")]
     result = run(jobs, sharing({"small": {"most": {"cpus": 2}}}))
     assert started(result) == {"fits": 0}
@@ -116,7 +116,7 @@ def test_an_elastic_job_is_cut_to_what_its_limit_leaves() -> None:
 
 
 def test_lost_executors_come_back_first_and_count() -> None:
-    """What is missing is placed again before anybody else, though the order would have others first."""
+    """Lost executors are placed again before all others, even against the order."""
     jobs = [work("one", 0, 100, owner="ann"), work("two", 1, 100, 2, owner="bob", priority=9)]
     result = run(jobs, sharing(order="priority"), losses=(Loss(10.0, job="one"),))
     assert started(result)["two"] == 100

@@ -1,4 +1,4 @@
-"""VMs that come and go in a simulation: when jobs start, what is charged, and eq. 4 as a special case."""
+"""VMs that come and go in a simulation: starts of jobs, charges, and eq. 4 as a special case."""
 
 import math
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def test_an_idle_vm_is_used_again_until_it_closes() -> None:
 
 
 def test_break_even_keeps_as_long_as_a_boot_takes_and_as_is_charged_anyway() -> None:
-    """What is charged for anyway is never closed early."""
+    """A VM is never closed within time that is charged anyway."""
     keeping = IdleTimeout("break_even")
     short = run("ff", [work("a", 0.0, 1, 10.0)], pooled(1, Terms("pool", boot=5.0, minimum=60.0)), keeping)
     assert (short.bill.idle, short.bill.rounding, short.bill.total) == (45.0, 0.0, 60.0)
@@ -146,7 +146,7 @@ def test_without_boots_units_and_keeping_the_bill_is_eq_4(policy: str) -> None:
 
 @dataclass
 class Ledger:
-    """What one VM is charged, told of every use in order: plain Python, nothing lazy."""
+    """Charges of one VM, from every use in order: plain Python, nothing lazy."""
 
     terms: Terms
     keeping: IdleTimeout
@@ -168,7 +168,7 @@ class Ledger:
         return at
 
     def charge(self, seconds: float) -> float:
-        """What of so many seconds is charged."""
+        """Charged seconds for so many seconds of use."""
         unit = self.terms.granularity
         whole = math.ceil(seconds / unit - 1e-9) * unit if unit else seconds
         return max(whole, self.terms.minimum)
@@ -217,7 +217,7 @@ def test_bill_and_starts_are_those_of_a_plain_ledger(
     keeping: IdleTimeout,
     policy: str,
 ) -> None:
-    """Told in order who came to which VM when, it finds the same starts, openings and dollars."""
+    """The ledger finds the same starts, openings and dollars from jobs' VMs and times in order."""
     terms = Terms("pool", boot, minimum, granularity)
     workload = [work(f"j{n}", float(at), count, d) for n, (at, count, d) in enumerate(sorted(jobs))]
     vms = pooled(3, terms)
@@ -243,7 +243,7 @@ def test_bill_and_starts_are_those_of_a_plain_ledger(
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_finishes_all_jobs_on_pools(policy: str) -> None:
-    """Whatever it knows of pools."""
+    """Policies with and without knowledge of pools finish all jobs."""
     workload = load_workload("burst", 1, 12)
     vms = pooled(4, Terms("pool", 30.0, 60.0, 1.0), cpus=12.0)
     result = simulate(create(policy), workload, vms)

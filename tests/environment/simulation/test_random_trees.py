@@ -1,6 +1,6 @@
-"""Random trees of queues under random loads: no limit is ever crossed, and whoever could ever run does.
+"""Random trees of queues under random loads: no limit is ever crossed, and every job that could run does.
 
-Who waits does so for a reason that is so. STOKER_TREES=500 tries more trees than the few of every run.
+Waiting jobs have true reasons. STOKER_TREES=500 tries more trees than the few of every run.
 """
 
 import os
@@ -118,7 +118,7 @@ def crossed(result: Result, queues: Queues) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(TREES))
 def test_limits_hold_and_nobody_is_left_who_could_run(seed: int) -> None:
-    """Of those who wait to the end, each alone is more than a limit lets; who has to wait is told why."""
+    """Each job left waiting at the end alone exceeds a limit; waiting jobs have the reason."""
     chance = random.Random(seed)  # noqa: S311
     sharing, jobs = some_sharing(chance), workload_of(some_jobs(chance))
     policy, options = chance.choice(POLICIES)
@@ -147,7 +147,7 @@ def test_limits_hold_and_nobody_is_left_who_could_run(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(TREES // 5))
 def test_the_longest_wait_is_bounded(seed: int) -> None:
-    """Who starves waits on for what ran then and for those older than him: nobody younger goes before him."""
+    """A starving job waits for jobs running then and for older ones: no younger job goes before it."""
     chance = random.Random(seed)  # noqa: S311
     drawn = some_sharing(chance)
     free = (replace(queue, most=Most(), most_per_user=Most()) for queue in drawn.queues)

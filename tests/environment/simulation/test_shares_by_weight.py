@@ -1,6 +1,6 @@
-"""Ten users with weights of 1 to 4, and always more work than room: they get what their weights say.
+"""Ten users with weights of 1 to 4, and always more work than room: they get shares by weight.
 
-With policies that place the first alone, and with such that look for what fits best among many.
+The policies include those that place the first job alone, and those that choose the best fit among many.
 """
 
 import random

@@ -117,7 +117,7 @@ def shortest(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
 
 
 def test_a_later_job_may_be_placed_first() -> None:
-    """Whoever is overtaken keeps its place; results are in order of arrival, costs go with their jobs."""
+    """An overtaken job stays in place; results are in order of arrival, costs go with their jobs."""
     jobs = [
         work("a", 0, 4, 100),
         work("b", 10, 3, 60),
@@ -212,7 +212,7 @@ def test_a_policy_that_waits_for_nothing_is_stopped() -> None:
 
 
 def test_policies_see_what_the_daemon_shows() -> None:
-    """Free resources, executors, until when VMs are held, what runs, and what is known of jobs."""
+    """Free resources, executors, ends of VMs' use, running jobs, and jobs' known fields."""
     views: list[tuple[ClusterView, list[PlacementRequest]]] = []
 
     def look(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -317,7 +317,7 @@ def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
 @given(world=worlds())
 @settings(max_examples=25, deadline=None)
 def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple[Vm, ...]]) -> None:
-    """Whatever the policy: capacity, clock, whole executors, gangs, order, cost, repetition and replay."""
+    """Any policy respects capacity, clock, whole executors, gangs, order, cost, repetition and replay."""
     workload, vms = world
     result = simulate(create(name), workload, vms)
     assert {job.name for job in result.jobs} | set(result.refused) == {job.name for job in workload.jobs}
@@ -410,7 +410,7 @@ def test_gpus_are_taken_and_given_back() -> None:
 
 
 def test_training_refuses_what_its_kernel_does_not_know() -> None:
-    """By the job's name, and what it asks for."""
+    """The error names the job and the resources it asks for."""
     job = dataclasses.replace(work("a", 0, 1, 10), resources={"gpus": 1.0})
     with pytest.raises(ValueError, match="a asks for gpus; episodes for training know cpus and memory alone"):
         episodes(Workload((job,)), (make_vm(gpus=1),))(0)

@@ -109,7 +109,7 @@ def test_rewards_by_hand(play: Play, world: World, actions: list[int], rewards: 
 
 
 def test_masks_and_the_end_are_in_the_info() -> None:
-    """Before each action what is legal, at the end what it came to; then it has to be reset."""
+    """The legal actions before each action, the outcome at the end; then a reset is required."""
     env = gymnasium.make(ID, workload=FIGURE_2[0], cluster=FIGURE_2[1], disable_env_checker=True)
     observation, info = env.reset()
     assert observation == pytest.approx([4, 8, 0.24, 8, 16, 0.48, 1, 4, 8, 2])
@@ -209,7 +209,7 @@ def test_a_seed_gives_the_same_again() -> None:
 
 
 def test_a_workload_can_be_chosen() -> None:
-    """The one of a seed for evaluation, whatever was played before; then training goes on where it was."""
+    """A seed's workload for evaluation, after any play; then training goes on where it was."""
     envs, plain = vector(2), vector(2)
     chosen, _ = envs.reset(options={"workload_seed": 7})
     env = gymnasium.make(ID)
@@ -267,13 +267,13 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     ],
 )
 def test_bad_names_are_told(options: dict[str, Any], complaint: str) -> None:
-    """What there is not, and what there is."""
+    """The error names the missing item and the available ones."""
     with pytest.raises((ConfigError, ValueError), match=complaint):
         gymnasium.make(ID, **options)
 
 
 def test_belief_is_all_that_an_agent_sees() -> None:
-    """The same actions cost the same whatever is believed; what is seen of ends differs."""
+    """Actions cost the same under any belief; the observed ends differ."""
     seen, costs = {}, {}
     for belief in ("exact", "spread", 0.5, "constant"):
         options = {"workload": "burst", "observation": "rich", "belief": belief, "seed": 3}
@@ -298,7 +298,7 @@ def test_other_types_are_told() -> None:
 
 
 def test_bad_resets_are_told() -> None:
-    """Which option is not known, and what a seed is."""
+    """The error names the unknown option, and explains seeds."""
     env = gymnasium.make(ID)
     with pytest.raises(ValueError, match="speed: no such option of reset; known is workload_seed"):
         env.reset(options={"speed": 1})

@@ -1,4 +1,4 @@
-"""What an agent sees: worked by hand, and the same of a view of a cluster as of the kernel's episode."""
+"""Agents' observations: worked by hand, and the same from a cluster view as from the kernel's episode."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -88,7 +88,7 @@ def test_nothing_is_seen_of_a_head_that_is_not_there() -> None:
 
 
 class Recorder:
-    """A policy that keeps what it was asked and how it answered when it placed a job."""
+    """A policy that records its inputs and decisions when it placed a job."""
 
     def __init__(self, name: str) -> None:
         self.policy = create(name)
@@ -108,7 +108,7 @@ class Recorder:
 def test_a_view_looks_like_the_episode(
     name: str, seed: int, belief: str | float, options: ObservationOptions
 ) -> None:
-    """Bit by bit, before every executor of a run over a burst; masks too; whatever is believed of ends."""
+    """Bit by bit, before every executor of a run over a burst; masks too; for any belief about ends."""
     drawn, vms = load_workload("burst", seed, jobs=40).jobs, load_cluster("paper")
     # Of some types nobody knows anything, and the jobs outlast what is assumed of them.
     new = tuple(replace(job, type="new", duration=3 * job.duration) for job in drawn)

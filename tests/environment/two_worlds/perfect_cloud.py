@@ -1,4 +1,4 @@
-"""A perfect master whose VMs come and go: a provider opens and closes them at once, boots take their time."""
+"""A perfect master with VMs that come and go: a provider opens and closes them at once, boots take time."""
 
 from dataclasses import dataclass, replace
 

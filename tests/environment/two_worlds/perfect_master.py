@@ -1,7 +1,7 @@
 """A cluster model as the daemon drives it, with a master that does everything at once, in virtual time.
 
-All that is free is offered at every instant, tasks run as soon as they are launched, and drivers end when
-they are told to by who knows what is true. Nothing is asked of a real clock.
+All free resources are offered at every instant, tasks run as soon as they are launched, and drivers end when
+the caller, which knows the truth, ends them. Nothing is asked of a real clock.
 """
 
 import heapq
@@ -90,7 +90,7 @@ class PerfectMaster:
         """All is there, and nothing has happened."""
 
     def _let_decide(self, _: set[int]) -> None:
-        """What of these kinds could happen at this instant has happened."""
+        """Decide, once all events of these kinds at this instant have happened."""
         self._decide()
 
     def _push(self, at: float, kind: int, what: object) -> None:

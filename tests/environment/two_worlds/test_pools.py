@@ -73,7 +73,7 @@ CASES = (
 
 
 class Recorder:
-    """A policy whose decisions are written down, with what it was shown; VMs by their names."""
+    """A policy that records its decisions and the views it was shown; VMs by their names."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

@@ -34,7 +34,7 @@ _WAITS = 4
 
 @dataclass
 class SharingMaster(PerfectMaster):
-    """Looks whether somebody gives way whenever somebody waits; what gives way does so at once."""
+    """Checks for preemption whenever a job waits; victims yield at once."""
 
     sharing: Sharing | None = None
 
@@ -63,7 +63,7 @@ class SharingMaster(PerfectMaster):
                 return
 
     def _offer(self) -> None:
-        """And once more: what was taken is launched as it is offered, and the rest comes back."""
+        """Offer twice: reserved resources are launched when offered, and the rest comes back."""
         super()._offer()
         super()._offer()
 
@@ -78,7 +78,7 @@ class SharingMaster(PerfectMaster):
 
 
 def workload(seed: int, jobs: int = 30) -> Workload:
-    """Jobs of three queues and four priorities, of which many are elastic, on what is too small for them."""
+    """Jobs of three queues and four priorities, many of them elastic, for a cluster too small for them."""
     rng, at, drawn = np.random.default_rng(seed), 0.0, []
     for number in range(jobs):
         at += float(rng.exponential(25.0))
@@ -97,7 +97,7 @@ def workload(seed: int, jobs: int = 30) -> Workload:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", CASES)
 def test_jobs_give_way_alike_in_both_worlds(case: str, seed: int) -> None:
-    """The same placements at the same times, the same ends and costs, and the same is taken from whom."""
+    """The same placements at the same times, the same ends and costs, and the same preemptions."""
     _, records = compare(workload(seed), make_vms(3, cpus=6.0), CASES[case], seed)
     assert any(record.gave for record in records.values()), "nobody gave way"
     check_that_nobody_takes_back(records)
@@ -151,7 +151,7 @@ def compare(
 
 
 def check_that_nobody_takes_back(records: dict[str, JobRecord]) -> None:
-    """No two jobs take from each other; who gave is left alone for the pause, and what was taken was had."""
+    """No two jobs preempt each other; victims rest for the pause, and taken resources were theirs."""
     given = {(record.job.id, gave.to) for record in records.values() for gave in record.gave}
     assert not {(to, of) for of, to in given} & given
     for record in records.values():

@@ -53,7 +53,7 @@ def shared(name: str, jobs: int) -> Workload:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", ["ff", "aep, first_fit", "greedy", "lookahead"])
 def test_jobs_are_placed_in_one_order_in_both_worlds(case: str, order: str) -> None:
-    """Whatever the policy makes of it, and with executors that are lost on the way."""
+    """Orders agree for any policy, and with executors that are lost on the way."""
     sharing = Sharing(
         ORDERS[order],
         half_life=300.0 if case != "greedy" else 0.0,
@@ -92,7 +92,7 @@ def test_who_was_held_stands_by_when_it_was_let_go_in_both_worlds(order: str, st
 
 
 def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
-    """Not even where there are more of them than the window has, in the line of a user who has others."""
+    """Such jobs hide none, even if they outnumber the window in the line of a user with other jobs."""
     queues = Queues((Queue("default"), Queue("lab", most=Most({"cpus": 2.0}))))
     jobs = [WorkloadJob(f"wide-{n}", float(n), "sort", 1.0, 1024, 4, 100.0, queue="lab") for n in range(4)]
     jobs.append(WorkloadJob("narrow", 10.0, "sort", 1.0, 1024, 1, 100.0, queue="lab"))

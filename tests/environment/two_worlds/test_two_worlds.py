@@ -1,9 +1,9 @@
 """Every policy decides the same in a simulation and in the daemon's model, where the same things happen.
 
 Once through the cluster model as the daemon drives it, under a master that does everything at once, and once
-through the simulator: with errors in what is believed of durations, types that nobody knows, jobs that run on
-fewer executors than they ask for, executors that are lost, and VMs. Truth is that of profiles, of a fitted
-model, or drawn; of a fitted model a simulation believes here what a daemon does, who knows of none.
+through the simulator: with errors in beliefs about durations, unknown types, jobs that run on fewer executors
+than they ask for, executors that are lost, and VMs. Truth is that of profiles, of a fitted model, or drawn;
+with a fitted model a simulation believes here the same as a daemon, which has none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ class Cuts:
 
 
 class Recorder:
-    """A policy whose decisions are written down, with what it was shown."""
+    """A policy that records its decisions and the views it was shown."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -162,7 +162,7 @@ class Both:
         return losses
 
     def played(self, result: Result, losses: Sequence[Loss]) -> tuple[Recorder, PerfectMaster]:
-        """Through the model; jobs end when they did in the simulation, whatever is believed of them."""
+        """Play through the model; jobs end as in the simulation, under any belief."""
         made, options = CASES[self.case]
         there, ends = Recorder(create(made, options)), {job.name: job.ended_at for job in result.jobs}
         sizes = self.options.sizes
@@ -238,7 +238,7 @@ def test_they_do_when_jobs_last_as_a_fitted_model_says(case: str, draw: Literal[
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("case", ["ff", "greedy"])
 def test_one_machine_carries_so_many_jvms_in_both_worlds(case: str, *, shared: bool) -> None:
-    """Jobs are let in alike, and lost executors keep their room, whoever orders the queue."""
+    """Jobs are admitted alike, and lost executors retain their room, under any order of the queue."""
     sharing = Sharing(("priority",), window=8) if shared else None
     options = SimulationOptions(belief=Belief("spread"), seed=2, sharing=sharing, jvms=14)
     both = Both(case, workload("burst", 40), options)
@@ -263,7 +263,7 @@ def test_one_machine_carries_a_part_of_who_also_runs_on_fewer(case: str) -> None
 
 
 def test_who_fits_no_more_waits_aside_in_both_worlds() -> None:
-    """The large VM is lost: what needs it waits to the end and says so, and nobody waits for it."""
+    """The large VM is lost: jobs that need it wait to the end with the reason, and block none."""
     vms = (make_vm("large", cpus=16.0), *make_vms(2, cpus=4.0))
     jobs = Workload(
         tuple(
@@ -296,7 +296,7 @@ def test_without_a_vm_everybody_waits_aside() -> None:
 
 @pytest.mark.parametrize("case", ["ff", "aep, first_fit", "lookahead", "rr, best"])
 def test_jobs_that_come_after_others_in_both_worlds(case: str) -> None:
-    """They arrive when what they come after has ended, or at their time, and then in the same order."""
+    """They arrive when their predecessors have ended, or at their time, and then in the same order."""
     jobs = list(workload("burst", 24).jobs)
     for number, others in ((5, (0, 3)), (6, (5,)), (9, (0,)), (14, (6, 9)), (20, (19,))):
         jobs[number] = replace(jobs[number], after=tuple(jobs[other].name for other in others))

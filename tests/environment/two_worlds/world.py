@@ -1,4 +1,4 @@
-"""A cluster model with a hand on it: tests tell it what happens, in the words of the field."""
+"""A hand-driven cluster model: tests send it events, in the words of the field."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ class World:
         return commands
 
     def lines(self, begin: int = 0) -> list[str]:
-        """The log of all that happened, or of what came from an entry on, as text."""
+        """The log of all events and commands, or of those from an entry on, as text."""
         return [line for event, told in self.log[begin:] for line in (encode(event), *map(encode, told))]
 
     def wait(self, seconds: float) -> list[cmd.Command]:
@@ -44,13 +44,13 @@ class World:
         return self.send(ev.Tick(self.now))
 
     def kept(self) -> Changes:
-        """What the store holds by now: what was submitted, as it was submitted or has changed since."""
+        """The store's contents so far: submitted jobs, as submitted or changed since."""
         changes = self.model.take_changes()
         self._stored |= {record.job.id: record for record in changes.jobs}
         return replace(changes, jobs=tuple(self._stored.values()))
 
     def restore(self, kept: Changes) -> list[cmd.Command]:
-        """A daemon takes up what another one kept."""
+        """Start another daemon from the stored state."""
         return self.send(ev.Restored(self.now, kept.jobs, kept.executors, self.model.options))
 
     def subscribe(self) -> list[cmd.Command]:
@@ -63,7 +63,7 @@ class World:
         return [command for job in jobs for command in self.send(ev.JobSubmitted(self.now, job))]
 
     def offer(self, *vms: Vm, cpus: float | None = None, memory_mib: int | None = None) -> list[cmd.Command]:
-        """The master offers what our tasks leave on these VMs (all VMs, when none is named), or so much."""
+        """Offer the resources that our tasks leave on these VMs (all VMs, when none is named), or so much."""
         offers = []
         for vm in vms or self.vms:
             left = (vm.resources - self.model.ledger.held(vm.id)).positive
@@ -125,7 +125,7 @@ class World:
 
 
 def names(commands: Sequence[cmd.Command]) -> list[str]:
-    """What kinds of commands these are."""
+    """Class names of these commands."""
     return [type(command).__name__ for command in commands]
 
 
@@ -142,6 +142,6 @@ def launched(commands: Sequence[cmd.Command]) -> dict[str, list[str]]:
 
 
 def costs(model: ClusterModel, at: float) -> dict[str, float]:
-    """What each job that holds a VM has cost up to that time, dollars by job id."""
+    """Dollars by job id that each job holding a VM has cost up to that time."""
     due = model.due(at)
     return {job_id: job.cost + sum(due[job_id].values()) for job_id in due if (job := model.job(job_id))}

@@ -72,7 +72,7 @@ class Mesos:
         self._signal_worker(signal.SIGCONT)
 
     def _signal_worker(self, number: signal.Signals) -> None:
-        """Signal the process that serves, whose parent is only its keeper."""
+        """Signal the process that serves, a child of its supervisor."""
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
             for pid in children.split():
@@ -190,7 +190,7 @@ class Subscription:
         return event
 
     def wait(self, kind: str, suits: Callable[[Json], bool] = lambda _: True) -> Json:
-        """The body of the next event of a kind that suits; what comes before it is passed over."""
+        """Body of the next event of a kind that suits; earlier events are skipped."""
         deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
         try:
             while (event := self._next(max(deadline - time.monotonic(), 0.0))) is not None:

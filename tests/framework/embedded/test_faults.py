@@ -111,7 +111,7 @@ def test_agent_without_checkpointing_takes_its_tasks_along(tmp_path: Path) -> No
 
 
 def pid_of(mesos: Mesos) -> str:
-    """What the task `t` wrote into its file `pid`."""
+    """The process id that task `t` wrote into its file `pid`; empty if there is no such file."""
     file = mesos.sandbox("t") / "pid"
     return file.read_text().strip() if file.exists() else ""
 
@@ -153,7 +153,7 @@ def answers(mesos: Mesos) -> bool:
     ],
 )
 def test_wrong_wishes_are_explained(tmp_path: Path, body: object, complaint: str) -> None:
-    """A wish that cannot be granted says what is wrong."""
+    """The answer to an invalid fault request explains the error."""
     with running(tmp_path) as mesos:
         status, text = mesos.request("POST", "/stoker/faults", body)
         assert status == 400

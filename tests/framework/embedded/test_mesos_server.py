@@ -1,4 +1,4 @@
-"""The embedded master's socket, by itself: what becomes of connections when it ends."""
+"""The embedded master's socket, by itself: the fate of connections when it ends."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ from tests.framework.embedded.running import small_cluster
 def test_a_connection_of_the_last_moment_is_cut(tmp_path: Path) -> None:
     """However far asyncio has come with accepting it when the master ends, its socket is closed.
 
-    In a process of its own: at its end a cluster kills whatever runs below the process that it is in.
+    The check runs in a process of its own: at its end a cluster kills all processes below its own.
     """
     command = [sys.executable, "-W", "always", "-m", __name__, str(tmp_path)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -50,7 +50,7 @@ def provider(mesos: Mesos) -> EmbeddedMesosProvider:
 
 
 def agents(mesos: Mesos) -> dict[str, Any]:
-    """What the master knows of agents, by name."""
+    """The master's records of agents, by name."""
     return {agent["hostname"]: agent for agent in mesos.get("/slaves")["slaves"]}
 
 
@@ -84,7 +84,7 @@ def test_a_vm_is_opened_once_boots_and_is_closed(mesos: Mesos, provider: Embedde
 
 
 def test_what_runs_on_a_vm_ends_with_it(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
-    """As on a VM that is terminated, whatever its agent did before; the framework is told."""
+    """Tasks end as on a terminated VM, for any earlier fate of its agent; the framework is told."""
     info = framework_info(failover_timeout=60.0, checkpoint=True)
     with Subscription(mesos, info) as scheduler:
         for number, before in enumerate(("", "kill_agent", "stop_agent")):
@@ -115,7 +115,7 @@ def test_one_that_boots_is_closed_before_it_comes(mesos: Mesos, provider: Embedd
 
 
 def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
-    """Each refusal has the kind by which a daemon knows what to do."""
+    """Each refusal has the kind by which a daemon decides its reaction."""
     refusals = {
         "no pool has a VM fixed-1": VmRequest("l", replace(wanted(1, "").vm, name="fixed-1")),
         "general-1 has cpus 4 here, and not 8.0": VmRequest(
@@ -143,7 +143,7 @@ def test_what_cannot_be_opened_is_refused_in_words(mesos: Mesos, provider: Embed
 
 
 def test_a_vm_is_taken_away_after_its_notice(mesos: Mesos, provider: EmbeddedMesosProvider) -> None:
-    """First everybody who asks is told, then it is gone."""
+    """First all that ask receive the notice, then the VM is gone."""
     provider.open(wanted(1, "general-1.1"))
     assert provider.notices() == []
     before = time.time()

@@ -1,4 +1,4 @@
-"""What a guard knows of addresses."""
+"""A guard's knowledge of addresses."""
 
 import pytest
 
@@ -15,5 +15,5 @@ def test_loopback_is_known_in_every_form(host: str) -> None:
     "host", ["localhost", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "", "127.0.0.1.example"]
 )
 def test_nothing_else_is_loopback(host: str) -> None:
-    """A name least of all: whoever answers for it could say what he likes."""
+    """A name least of all: any host may answer for it, with any content."""
     assert not is_loopback(host)

@@ -1,4 +1,4 @@
-"""Who sends a signal that ends a process, and what it starts."""
+"""Senders of a signal that ends a process, and the program that it starts."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ with told_of(lambda sender: print(*sender, sep="|", flush=True)):
 
 
 def start(*arguments: str) -> "subprocess.Popen[str]":
-    """A process that tells who sends it signals, once it is ready."""
+    """A process that reports the senders of its signals; returned once it is ready."""
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "[]\n"  # what it starts has none of them blocked
@@ -85,7 +85,7 @@ def test_a_process_may_send_it_to_itself() -> None:
 
 @pytest.mark.parametrize("number", sorted(STOPS - {signal.SIGTERM, signal.SIGINT}))
 def test_what_has_no_handler_ends_the_process(number: signal.Signals) -> None:
-    """By the signal itself, which whoever waits for it sees."""
+    """The signal itself ends it, as a waiting parent sees."""
     with start() as process:
         process.send_signal(number)
         told, _ = process.communicate(timeout=PATIENCE)

@@ -38,7 +38,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def environment(folder: Path) -> Mapping[str, str]:
-    """Variables by which a job may have code of its own run in whatever process has them."""
+    """Variables by which a job may run code of its own in any process that has them."""
     obeyed = folder / "obeyed"
     return {
         "LD_DEBUG": "libs",

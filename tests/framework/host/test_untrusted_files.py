@@ -10,7 +10,7 @@ from framework.host.untrusted_files import UntrustedFileError, open_beneath, rea
 
 
 def test_a_file_is_read_in_parts(tmp_path: Path) -> None:
-    """Parts, the end, all of it; what is not there, or lies beyond the end, is empty."""
+    """Parts, the end, the whole file; a missing file, or a part beyond the end, is empty."""
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver/stdout").write_bytes(b"0123456789")
     assert read_part(tmp_path, "driver/stdout", 2, 3) == b"234"
@@ -71,7 +71,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    """Neither by what works nor by what is refused."""
+    """Neither successful reads nor refused ones leave one open."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "folder/fifo")
     (tmp_path / "folder/file").write_text("x")

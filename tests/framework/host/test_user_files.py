@@ -138,7 +138,7 @@ def test_what_is_exchanged_meanwhile_loses_no_thread(folder: Path) -> None:
 
 
 def test_what_hangs_is_written_off(folder: Path) -> None:
-    """Its user is refused at once after a few; others are not; what ends after all is forgotten."""
+    """Its user is refused at once after a few; others are not; a call that ends after all is forgotten."""
     (folder / "file").write_text("text")
     files, over = UserFiles(patience=0.2), threading.Event()
     ann, bob = UnixAccount("ann", os.geteuid(), os.getegid()), UnixAccount("bob", os.geteuid(), os.getegid())
@@ -161,7 +161,7 @@ def test_what_hangs_is_written_off(folder: Path) -> None:
 
 
 def read_in_time(files: UserFiles, path: Path, account: UnixAccount) -> bytes:
-    """As `read`; what is said where a busy machine took too long for so little patience."""
+    """As `read`; on a timeout, return its message, as a busy machine may take too long."""
     try:
         return read(files, path, account)
     except TimeoutError as error:
@@ -206,7 +206,7 @@ def test_the_many_looks_of_two_submitters_close_the_door_for_no_third() -> None:
 
 
 def test_a_path_that_is_not_there_is_placed_by_the_kernel(folder: Path) -> None:
-    """By its nearest parent that is there, whatever links lead to that."""
+    """The nearest existing parent decides, through any links."""
     (folder / "real").mkdir()
     (folder / "way").symlink_to("real")
     assert placed(folder / "way/nothing/x") == folder.resolve() / "real/nothing/x"

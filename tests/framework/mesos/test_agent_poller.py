@@ -18,7 +18,7 @@ VM = make_vm("vm-1", cpus=8)
 
 
 class Master:
-    """What a census reads, and what it tells."""
+    """A fake master that a census reads, with its answers."""
 
     def __init__(self, cpus: float) -> None:
         self.asked = 0

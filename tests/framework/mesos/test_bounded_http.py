@@ -1,4 +1,4 @@
-"""Reading what masters and agents answer: bounded, whoever answers; and what is made of it."""
+"""Reading answers of masters and agents: bounded for any sender; and their use."""
 
 import contextlib
 import socket
@@ -22,7 +22,7 @@ from tests.waiting import until
 
 @contextlib.contextmanager
 def answering(*parts: bytes, pause: float = 0.0) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers each request with these parts, and what it was asked."""
+    """A server that answers each request with these parts, and the requests it received."""
     asked: list[bytes] = []
     ending = threading.Event()
 
@@ -59,7 +59,7 @@ def test_credentials_are_sent() -> None:
 
 
 def test_a_refusal_is_told_and_no_redirect_followed() -> None:
-    """A redirect would carry the credentials to whoever it names."""
+    """A redirect would carry the credentials to any host it names."""
     with answering(b"HTTP/1.1 307 Elsewhere\r\nLocation: http://localhost/\r\n\r\n") as (url, asked):
         with pytest.raises(RefusedAnswerError, match="answers 307") as refused:
             read_json(url, NOBODY, seconds=5, most=99)
@@ -113,13 +113,13 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
     "told", [[], {}, {"slaves": 5}, {"slaves": [{}]}, {"slaves": [{**AGENT, "unreserved_resources": [1]}]}]
 )
 def test_what_is_no_answer_of_a_master_is_a_value_error(told: Any) -> None:
-    """Whatever it is."""
+    """Any such answer raises ValueError."""
     with pytest.raises(ValueError, match="not what a Mesos master answers"):
         measured(told, ("stoker",), gpus=True)
 
 
 def test_quotas_of_our_roles_are_told() -> None:
-    """With what is taken of each part that has a limit."""
+    """Each part with a limit has its consumed amount."""
     quota = {"limit": {"cpus": 4.0, "mem": 2048.0}, "consumed": {"cpus": 3.5}}
     roles = {"roles": [{"name": "stoker", "quota": quota}, {"name": "other", "quota": quota}, {"name": "a"}]}
     assert quotas(roles, ("stoker", "a")) == (
@@ -130,7 +130,7 @@ def test_quotas_of_our_roles_are_told() -> None:
 
 
 def test_the_most_that_our_roles_may_have_is_told() -> None:
-    """All of them together, and all below a role no more than it; what has no limit for one is left out."""
+    """All roles together, and all below a role at most its limit; parts unlimited for one are left out."""
 
     def role(name: str, **limit: float) -> dict[str, Any]:
         return {"name": name, "quota": {"limit": limit, "consumed": {}}}
@@ -164,7 +164,7 @@ def test_the_most_that_our_roles_may_have_is_told() -> None:
     ],
 )
 def test_a_price_that_is_none_is_told(text: object, price: float, noted: bool) -> None:
-    """What is wrong, what would be right, and what it counts as."""
+    """The note states the fault, the correct form, and the price used instead."""
     found, note = price_of(text)
     assert found == price
     assert note == (

@@ -109,7 +109,7 @@ class Deaf:
         self.heard = 0
 
     def take(self, event: ev.Event, status: Any) -> None:
-        """An event; to be stored, it must be what it says."""
+        """Take an event; to be stored, it must be of its type."""
         assert isinstance(event, ev.Event)
         self.heard += 1
 
@@ -171,7 +171,7 @@ quick = settings(
 @quick
 @given(parts=st.lists(records, min_size=1, max_size=4), subscribed=st.booleans())
 def test_garbage_in_the_stream_ends_the_session(master: Master, parts: list[bytes], subscribed: bool) -> None:
-    """Whatever the records hold, the session ends with a reason, and no thread dies of it unseen."""
+    """The session ends with a reason for any records, and no thread dies of it unseen."""
     first = [record(GOOD)] if subscribed else []
     assert ends(master, HEAD + b"".join(map(chunk, [*first, *parts])))
 
@@ -179,7 +179,7 @@ def test_garbage_in_the_stream_ends_the_session(master: Master, parts: list[byte
 @quick
 @given(answer=st.binary(max_size=200))
 def test_garbage_instead_of_http_ends_the_session(master: Master, answer: bytes) -> None:
-    """Whatever comes instead of an answer, the session ends with a reason."""
+    """The session ends with a reason for anything but an answer."""
     assert ends(master, answer)
 
 
@@ -195,7 +195,7 @@ def test_garbage_instead_of_http_ends_the_session(master: Master, answer: bytes)
     ids=["nothing", "half a line", "no length", "a length without end", "a chunk without end"],
 )
 def test_a_stream_that_says_nothing_more_ends_by_its_silence(master: Master, stuck: bytes) -> None:
-    """What is neither wrong nor whole is waited for as long as for missing heartbeats."""
+    """Records neither wrong nor whole are awaited as long as missing heartbeats."""
     assert "nothing heard" in ends(master, stuck, closes=False, heartbeat_seconds=0.1)
 
 
@@ -213,7 +213,7 @@ def test_a_stream_that_says_nothing_more_ends_by_its_silence(master: Master, stu
     ids=["no JSON", "no number", "nested", "not chunked", "nowhere", "500", "TLS"],
 )
 def test_garbage_is_told_in_words(master: Master, answer: bytes, complaint: str) -> None:
-    """The reason, which /readyz shows, says what was wrong."""
+    """The reason, which /readyz shows, states the fault."""
     assert complaint in ends(master, answer, closes=False)
 
 
@@ -276,7 +276,7 @@ def test_an_inverse_offer_is_heard(master: Master) -> None:
 
 
 def test_inverse_offers_are_answered_as_the_api_wants_it() -> None:
-    """Byte for byte what v1/scheduler.proto has: a master must understand what is never seen elsewhere."""
+    """Byte for byte as in v1/scheduler.proto: a master must understand calls never seen elsewhere."""
     told = {
         "id": {"value": "O15"},
         "framework_id": {"value": "framework-1"},

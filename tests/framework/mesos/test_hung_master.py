@@ -39,7 +39,7 @@ def stopped(mesos: Mesos) -> Iterator[None]:
 
 
 def test_nobody_waits_for_a_master_that_hangs(tmp_path: Path) -> None:
-    """Calls return at once; then the hang is told, what was never sent is dropped, and the rest is found."""
+    """Calls return at once; then the hang is reported, unsent calls are dropped, and the rest is found."""
     with mesos_and_framework(tmp_path, call_timeout=1.0) as (mesos, framework):
         first, second, third = framework.wait(ev.OffersReceived).offers
         framework.launch(first, task("job-1.0", first.ports[0][0]), script="sleep 600")
@@ -65,7 +65,7 @@ def test_nobody_waits_for_a_master_that_hangs(tmp_path: Path) -> None:
 
 
 def test_a_link_ends_while_its_master_hangs(tmp_path: Path) -> None:
-    """Whatever waits for an answer is left behind, and ends by itself."""
+    """Calls that wait for an answer are left behind, and end by themselves."""
     with running(tmp_path / "work") as mesos:
         framework = Framework(mesos.address, call_timeout=3600.0)
         with framework:
@@ -114,7 +114,7 @@ class Mute:
 
 
 def test_a_master_that_accepts_and_never_answers_is_left() -> None:
-    """Long before heartbeats would be missed; it is tried again, and what was given up is gone."""
+    """The link retries long before heartbeats would be missed; abandoned sessions end."""
     with Mute() as mute, Framework(mute.address, call_timeout=0.2) as framework:
         until(lambda: len(mute.connections) > 2, "it is tried again")
         assert "nothing heard" in framework.link.state
@@ -158,7 +158,7 @@ def test_too_many_connections_that_hang_are_not_added_to(monkeypatch: pytest.Mon
 
 
 def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
-    """What is not made is told so; more than may wait is not taken."""
+    """Calls not made are reported as such; calls beyond the limit are refused."""
     leads, made, unsent = [True], list[int](), list[tuple[int, str]]()
 
     def call(number: int) -> QueuedCall:
@@ -255,7 +255,7 @@ def test_a_call_that_waits_for_the_lease_is_drained_too() -> None:
 
 
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no room is told at once; what waits is told at the end."""
+    """Calls without room are reported at once; waiting calls are reported at the end."""
     monkeypatch.setattr("framework.mesos.call_queue.MOST_WAITING", 2)
     unsent: list[str] = []
     calls = Calls(lambda: True, lambda _: None)
@@ -275,7 +275,7 @@ def ip(arguments: str) -> None:
 
 
 def listen_inside(namespace: str, address: str) -> socket.socket:
-    """A listener in another network namespace: what a thread opens there stays there."""
+    """A listener in another network namespace: sockets that a thread opens there stay there."""
     found: list[socket.socket] = []
 
     def listen() -> None:
@@ -372,7 +372,7 @@ def announcer(zookeeper: ZooKeeper) -> Iterator[Announcer]:
 def test_a_new_leader_is_followed_at_once(
     tmp_path: Path, zookeeper: ZooKeeper, announcer: Announcer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Whatever the old one does with its connections, and however long the pause between attempts is."""
+    """The old leader's connections and the pause between attempts cause no delay."""
     monkeypatch.setattr(link_module, "FIRST_PAUSE", 3600.0)
     monkeypatch.setattr(link_module, "LONGEST_PAUSE", 3600.0)
     with running(tmp_path / "a") as one, running(tmp_path / "b") as other:
@@ -404,7 +404,7 @@ def test_a_new_leader_is_followed_at_once(
 def test_without_zookeeper_the_leader_is_kept(
     tmp_path: Path, zookeeper: ZooKeeper, announcer: Announcer
 ) -> None:
-    """It may well lead on; and who was elected meanwhile is found when ZooKeeper is back."""
+    """It may well lead on; a leader elected meanwhile is found when ZooKeeper is back."""
     with running(tmp_path / "a") as one, Framework(f"zk://{zookeeper.address}/mesos") as framework:
         until(lambda: "no master is announced" in framework.link.state, "it waits for one")
         announcer.announce(one.address)
@@ -420,7 +420,7 @@ def test_without_zookeeper_the_leader_is_kept(
 
 
 def test_what_is_no_master_is_told(zookeeper: ZooKeeper, announcer: Announcer) -> None:
-    """Whatever stands in ZooKeeper, the link says what is wrong with it and goes on."""
+    """The link reports the fault of any data in ZooKeeper and goes on."""
     with Framework(f"zk://someone:hush@{zookeeper.address}/mesos") as framework:
         wrong = (b"", b"[]", b'{"address": {"ip": 7, "port": 1}}', b'{"address": {"ip": "a", "port": 0}}')
         for data in wrong:

@@ -30,7 +30,7 @@ from tests.waiting import PATIENCE, until
 
 
 class Framework:
-    """A link, and what came of it."""
+    """A link, and its recorded events."""
 
     def __init__(self, master: str, framework_id: str | None = None, **options: Any) -> None:
         self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
@@ -118,7 +118,7 @@ def test_a_task_is_launched_runs_and_ends(tmp_path: Path) -> None:
 
 
 def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
-    """Whatever is free of them; each time that the framework is accepted."""
+    """The master reports total sizes, however much is free, each time that it accepts the framework."""
     with mesos_and_framework(tmp_path) as (mesos, framework):
         offers = {offer.vm.name: offer for offer in framework.wait(ev.OffersReceived).offers}
         first = offers["host1.example"]
@@ -131,7 +131,7 @@ def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
 
 
 def test_what_is_reserved_for_others_is_not_ours() -> None:
-    """Of an agent counts what is reserved for nobody and for our roles."""
+    """Only an agent's unreserved resources and those reserved for our roles count."""
     agent = {
         "id": "S1",
         "unreserved_resources": {"cpus": 1.5, "mem": 1024.0, "gpus": 0.0, "fpgas": 2.0, "ports": "[1-2]"},
@@ -167,7 +167,7 @@ def test_a_task_is_killed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_launched_is_reported_as_never_run(tmp_path: Path) -> None:
-    """An offer that is gone, or lacks what a task needs, gives a dropped task and no exception."""
+    """An offer that is gone, or lacks a task's resources, causes a dropped task and no exception."""
     with mesos_and_framework(tmp_path) as (_, framework):
         first, second, *_ = framework.wait(ev.OffersReceived).offers
         framework.launch(first, task("job-1.0", 1))
@@ -282,7 +282,7 @@ def test_two_with_one_id_do_not_evict_each_other_in_a_loop(tmp_path: Path) -> No
 
 
 def test_a_launch_without_a_connection_is_reported_as_never_run(tmp_path: Path) -> None:
-    """What was decided before the loss was known is dropped at once, not left to a timeout."""
+    """Launches decided before the loss was known are dropped at once, not left to a timeout."""
     with mesos_and_framework(tmp_path) as (mesos, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         mesos.process.send_signal(signal.SIGKILL)
@@ -301,7 +301,7 @@ def test_the_master_is_told_to_keep_us(tmp_path: Path) -> None:
 
 
 def test_a_master_that_comes_back_finds_our_tasks_running(tmp_path: Path) -> None:
-    """Silence after a failover is no loss: what runs is told when its agent is back, under the same id."""
+    """Silence after a failover is no loss: running tasks are reported with their agent, under the same id."""
     with mesos_and_framework(tmp_path) as (mesos, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
@@ -367,7 +367,7 @@ def test_a_launch_on_an_offer_that_is_no_more_is_dropped(tmp_path: Path) -> None
 
 
 def test_all_that_the_master_knows_is_told_when_asked(tmp_path: Path) -> None:
-    """An empty question is about everything, so that what nobody here remembers turns up."""
+    """An empty question is about all tasks, so that forgotten ones turn up."""
     with mesos_and_framework(tmp_path) as (_, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
@@ -377,7 +377,7 @@ def test_all_that_the_master_knows_is_told_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_call_that_the_master_refuses_raises_nothing(tmp_path: Path) -> None:
-    """A 400 is logged; the link goes on, and what was launched so is found to be gone."""
+    """A 400 is logged; the link goes on, and the launched tasks are found to be gone."""
     with mesos_and_framework(tmp_path) as (_, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         launch = cmd.Launch(1, offer.vm, (offer.id,), ("job-1.0",))

@@ -1,4 +1,4 @@
-"""Who may not speak for the framework any more sends nothing, wherever it was stopped."""
+"""A driver that may no longer speak for the framework sends nothing, wherever it was stopped."""
 
 import contextlib
 import socket

@@ -95,7 +95,7 @@ def test_a_link_in_a_sandbox_leads_nowhere(tmp_path: Path) -> None:
 
 
 def test_an_agent_is_not_asked_for_what_no_file_has() -> None:
-    """An offset near 2 ** 53 is the end of the log, whatever an agent would say to it."""
+    """An offset near 2 ** 53 is the end of the log, without asking the agent."""
     assert RemoteSandbox("http://127.0.0.1:1", "F", "job-1.0").read("stdout", 2**53 - 1, 10) == b""
 
 
@@ -108,7 +108,7 @@ def test_an_agent_is_asked_for_a_part(agent_url: str) -> None:
 
 @pytest.mark.parametrize(("framework_id", "task_id"), [("broken", "job-1.0"), ("F", "secret")])
 def test_an_agent_that_refuses_is_an_oserror(agent_url: str, framework_id: str, task_id: str) -> None:
-    """Whatever is no answer of an agent is told as one kind of error, with its address."""
+    """Anything but an agent's answer raises one kind of error, with the agent's address."""
     with pytest.raises(OSError, match=agent_url):
         RemoteSandbox(agent_url, framework_id, task_id).read("stdout", 0, 10)
 
@@ -120,7 +120,7 @@ def test_an_agent_that_is_gone_is_an_oserror() -> None:
 
 
 def test_an_agent_that_wants_credentials_gets_them(agent_url: str) -> None:
-    """Those of the framework; without them, what is missing is said."""
+    """Those of the framework; without them, the error names the missing ones."""
     us = Credentials("me", "hush")
     assert RemoteSandbox(agent_url, "locked", "job-1.0", us).read("stdout", 6, 4) == b"line"
     with pytest.raises(OSError, match=r"401; it wants mesos\.principal and mesos\.secret_file$"):
@@ -128,7 +128,7 @@ def test_an_agent_that_wants_credentials_gets_them(agent_url: str) -> None:
 
 
 def test_an_agent_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By size, by the time that all of it takes, and to what was asked for."""
+    """Size, total time and the requested part limit the answer."""
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     told = json.dumps({"data": "x" * 50, "offset": 0}).encode()
     with answering(head, told) as (url, _):

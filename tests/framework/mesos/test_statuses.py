@@ -1,4 +1,4 @@
-"""Every state and reason that a real master has been seen to send, and what becomes of executor and job."""
+"""Every state and reason seen from a real master, and the consequences for executor and job."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_an_update_means_one_thing(state: str, reason: str) -> None:
 
 @pytest.mark.parametrize(("state", "reason"), MEANINGS, ids=lambda word: word or "no-reason")
 def test_an_update_about_a_task_that_is_over_only_ever_kills(state: str, reason: str) -> None:
-    """What is over stays over; what turns up alive all the same is ended."""
+    """An ended task stays ended; one that turns up alive all the same is killed."""
     world = World(make_vms(3))
     world.run(make_job(executors=2))
     world.tell("gone", "job-1.0")

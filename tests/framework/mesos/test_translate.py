@@ -1,4 +1,4 @@
-"""Mesos JSON to events and back, on what a real master sent and on hand-made offers."""
+"""Mesos JSON to events and back, on a real master's messages and on hand-made offers."""
 
 import base64
 import json
@@ -113,7 +113,7 @@ def test_an_agent_without_attributes_is_a_vm_all_the_same() -> None:
 
 @pytest.mark.parametrize(("text", "price"), [("0.24", 0.24), ("cheap", 0.0), ("-1", 0.0)])
 def test_a_price_may_be_a_text_attribute(text: str, price: float) -> None:
-    """A number written as text is a price; what is no number, or negative, is none."""
+    """A number written as text is a price; other text, or a negative number, is none."""
     attributes = [{"name": "price", "type": "TEXT", "text": {"value": text}}]
     assert offer_from_json(offer(attributes=attributes)).vm.price_per_hour == price
 
@@ -125,7 +125,7 @@ def test_an_update_of_an_unknown_state_counts_as_unknown() -> None:
 
 
 def test_a_purse_pays_reserved_resources_first_and_as_they_came() -> None:
-    """What is handed out keeps its role and reservations, and is gone from the purse."""
+    """Allocated resources retain their role and reservations, and leave the allocator."""
     reserved = scalar("cpus", 1.0, role="stoker", allocation_info={"role": "stoker"})
     purse = OfferAllocator([offer(scalar("cpus", 4.0, role="*"), reserved, scalar("mem", 1000.0, role="*"))])
     first = purse.pay(Resources.of(1.5, 400), ())

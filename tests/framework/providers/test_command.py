@@ -1,4 +1,4 @@
-"""The provider of the operator's own programs: what they are asked, and whatever they answer."""
+"""The provider of the operator's own programs: their requests, and any answers."""
 
 import json
 import os
@@ -34,7 +34,7 @@ Made = Callable[..., ProgramProvider]
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """A provider, all of whose programs are this shell script."""
+    """A factory of providers with this shell script for all programs."""
 
     def make(script: str, **options: Any) -> ProgramProvider:
         path = tmp_path / "program"
@@ -47,12 +47,12 @@ def made(tmp_path: Path) -> Made:
 
 
 def answering(made: Made, answer: object) -> ProgramProvider:
-    """A provider whose programs answer that, whatever they are asked."""
+    """A provider with programs that give this answer to every request."""
     return made(f"cat <<'end'\n{answer if isinstance(answer, str) else json.dumps(answer)}\nend")
 
 
 def refused(deed: Callable[[], object]) -> tuple[str, str]:
-    """Of what kind the refusal is, and what it says."""
+    """The refusal's kind and message."""
     with pytest.raises(ProviderError) as error:
         deed()
     return error.value.kind, str(error.value)
@@ -69,7 +69,7 @@ def refused(deed: Callable[[], object]) -> tuple[str, str]:
     ],
 )
 def test_what_a_vm_has_cost_is_read_of_who_closed_it(made: Made, answer: object, charged: object) -> None:
-    """Whatever else is said there: it is closed."""
+    """Other content of the answer is ignored: the VM is closed."""
     assert answering(made, answer).close("vm-1") == charged
 
 
@@ -148,7 +148,7 @@ def test_a_wrong_answer_names_program_and_field(made: Made, answer: object, says
 
 
 def test_a_machine_needs_its_lease_in_a_list(made: Made) -> None:
-    """Otherwise nobody could tell whose it is."""
+    """A machine without its lease is an error, as its owner would be unknown."""
     found = refused(answering(made, {"machines": [{"id": "a", "pool": "p"}]}).list)
     assert found[1] == "answer of list (./program): machines.0.lease: missing; it has no default"
 
@@ -200,7 +200,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_program_that_does_not_stop(made: Made) -> None:
-    """Neither what it answers nor what it complains about is kept without end."""
+    """Its answers and complaints are both stored only up to a limit."""
     assert refused(made("exec head -c 20000000 /dev/zero").list) == (
         "unavailable", "answer of list (./program): more than 16 MiB"
     )  # fmt: skip

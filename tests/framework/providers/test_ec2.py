@@ -1,4 +1,4 @@
-"""The provider of EC2's VMs, over HTTP: with moto's server, and with one that answers what it is told."""
+"""The provider of EC2's VMs, over HTTP: with moto's server, and with one that returns set answers."""
 
 import base64
 import contextlib
@@ -75,7 +75,7 @@ def _until_it_answers(port: int) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _credentials() -> Iterator[None]:
-    """Of nobody, and nothing of whoever runs the tests."""
+    """Set credentials of no account, and remove those of the user that runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith("AWS_"):
@@ -116,14 +116,14 @@ def described(url: str, instance_id: str) -> dict[str, Any]:
 
 
 def refused(deed: Callable[[], object]) -> tuple[str, str]:
-    """Of what kind the refusal is, and what it says."""
+    """The refusal's kind and message."""
     with pytest.raises(ProviderError) as error:
         deed()
     return error.value.kind, str(error.value)
 
 
 def test_a_vm_is_opened_listed_and_closed(made: Made, moto: str) -> None:
-    """With its tags, what it runs when it boots, and nothing that others can reach of it."""
+    """The VM has its tags and boot commands, and no part that others can reach."""
     provider = made()
     began = time.time()
     opened = provider.open(WANTED)
@@ -166,7 +166,7 @@ def test_what_was_opened_is_found_again_by_its_tags(made: Made) -> None:
 
 
 def test_spot(made: Made, moto: str) -> None:
-    """It is asked for once, ends when it is taken away, and costs what its zone does."""
+    """It is requested once, ends when it is taken away, and costs its zone's price."""
     provider = made()
     opened = provider.open(VmRequest("cheap-1.1", CHEAP))
     assert described(moto, opened.id)["InstanceLifecycle"] == "spot"
@@ -190,7 +190,7 @@ def test_a_long_list_has_pages(made: Made, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_pool_that_says_more_than_its_type_has(made: Made) -> None:
-    """Its agent would offer what is not there; nothing is opened."""
+    """Its agent would offer resources that do not exist; nothing is opened."""
     provider = made()
     large = replace(WANTED, vm=replace(VM, resources=Resources.of(8, 16_384)))
     assert refused(lambda: provider.open(large)) == (
@@ -242,7 +242,7 @@ def test_a_vm_boots_what_its_pool_says(made: Made, moto: str) -> None:
 
 
 class Told(http.server.BaseHTTPRequestHandler):
-    """Answers each action with what `answers` has for it."""
+    """Answers each action with its entry in `answers`."""
 
     protocol_version = "HTTP/1.1"
     answers: ClassVar[dict[str, tuple[int, str]]] = {}
@@ -327,7 +327,7 @@ def reservations(inner: str) -> str:
     ],
 )
 def test_kinds_of_errors(told: Any, code: str, status: int, kind: str) -> None:
-    """Only what says that nothing was opened is a refusal; the client does not ask for it a second time."""
+    """Only an error proving that nothing was opened is a refusal; the client does not ask a second time."""
     error = f"<Error><Code>{code}</Code><Message>why&#133;so</Message></Error>"
     Told.answers["RunInstances"] = (status, f"<Response><Errors>{error}</Errors></Response>")
     found, says = refused(lambda: told.open(WANTED))
@@ -370,14 +370,14 @@ def test_a_lease_whose_vm_is_closed(told: Any) -> None:
     ],
 )
 def test_an_answer_that_is_none(told: Any, answer: str, says: str) -> None:
-    """Names what is wrong with it."""
+    """The error names its fault."""
     Told.answers["DescribeInstances"] = (200, reservations(answer))
     kind, found = refused(told.list)
     assert (kind, found.startswith(says)) == ("unavailable", True), found
 
 
 def test_notices(told: Any) -> None:
-    """Of spot VMs that are marked, and of those whose host is to be stopped, as far as they are ours."""
+    """Notices concern our marked spot VMs, and our VMs with a host about to be stopped."""
     Told.answers["DescribeInstances"] = (200, reservations(instance(number="i-1")))
     Told.answers["DescribeSpotInstanceRequests"] = (200, "".join((
         "<spotInstanceRequestSet>",
@@ -403,7 +403,7 @@ def test_notices(told: Any) -> None:
 
 
 def test_a_cloud_that_knows_no_filters(told: Any) -> None:
-    """What is not ours is not taken for ours, as that could be closed, nor what is over for what runs."""
+    """Others' VMs are not taken for ours, as those could be closed, nor ended ones for running ones."""
     others = (instance(number="i-2", cluster="other"), instance("terminated", "i-3"), instance(number="i-1"))
     Told.answers["DescribeInstances"] = (200, "".join(
         f"<reservationSet>{''.join(f'<item>{one}</item>' for one in others)}</reservationSet>"
@@ -453,7 +453,7 @@ def test_a_region_that_is_none(made: Made) -> None:
 
 
 def test_boto3_is_missing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever wants EC2 is told what to install; nobody else notices."""
+    """Users of EC2 are told the package to install; all others notice nothing."""
     monkeypatch.setitem(sys.modules, "boto3", None)
     monkeypatch.delitem(sys.modules, "framework.providers.ec2", raising=False)
     with pytest.raises(ConfigError, match="ec2 needs boto3, which is not installed"):

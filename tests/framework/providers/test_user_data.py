@@ -31,13 +31,13 @@ class World(http.server.BaseHTTPRequestHandler):
         self._answer(200, b"a-token")
 
     def do_GET(self) -> None:
-        """Say whether the VM is taken away, to whom has the token."""
+        """Report whether the VM is taken away, to requests with the token."""
         assert self.path == "/meta-data/spot/instance-action"
         assert self.headers["X-aws-ec2-metadata-token"] == "a-token"
         self._answer(*((404, b"") if self.notice is None else (200, self.notice)))
 
     def do_POST(self) -> None:
-        """Send whoever asks the one to the other."""
+        """Redirect requests from one address to the other."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.told.append((self.path, self.headers["Authorization"], body))
         if self.path.startswith("/waits"):
@@ -71,7 +71,7 @@ def world() -> Iterator[str]:
 
 
 def booted(folder: Path, words: dict[str, str]) -> list[list[str]]:
-    """Run the user data on a VM that is a folder; what it ran of the system's commands, by words."""
+    """Run the user data on a VM that is a folder; return the system commands it ran, by words."""
     programs = folder / "bin"
     programs.mkdir()
     for name in ("systemd-run", "iptables"):
@@ -97,7 +97,7 @@ WORDS = {
 
 
 def test_an_agent_is_started(tmp_path: Path) -> None:
-    """With its flags word by word, whatever is in them; the key is nowhere but in a file of root's."""
+    """The agent gets its flags word by word, for any characters; the key is only in a file of root's."""
     watch, walls, agent = booted(tmp_path, WORDS)
     assert agent[-4:] == [
         "--work_dir=/var/lib/mesos",
@@ -114,7 +114,7 @@ def test_an_agent_is_started(tmp_path: Path) -> None:
 
 
 def test_a_notice_is_told_until_it_is_heard(tmp_path: Path, world: str) -> None:
-    """To whoever leads, with the VM's key, and once."""
+    """The leader receives the notice once, with the VM's key."""
     booted(tmp_path, WORDS | {"notice_url": f"{world}/waits"})
     watcher = subprocess.Popen(
         [sys.executable, tmp_path / "etc/watch"], env={"METADATA": world}, stdout=subprocess.PIPE, text=True

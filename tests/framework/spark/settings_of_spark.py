@@ -2,7 +2,7 @@
 
 Each setting that Spark declares registers itself when its class is initialised, and `SparkConf` has tables
 of names that were given up. A Java Virtual Machine of that Spark is asked for both by py4j, which comes
-with pyspark. What is found is stored beside `framework/spark/settings_table.py`, a file for each version,
+with pyspark. The settings are stored beside `framework/spark/settings_table.py`, a file for each version,
 which needs no Java to be read.
 """
 
@@ -90,7 +90,7 @@ class _Spark:
         self._loader = jvm.java.lang.ClassLoader.getSystemClassLoader()
 
     def load(self, name: str) -> Any:
-        """The class, initialised, unless it needs what is not there."""
+        """The class, initialised; None if it needs missing classes."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -115,7 +115,7 @@ class _Spark:
         return {each.key(): each.version() for each in _all(found)}
 
     def alternatives(self) -> dict[str, list[tuple[str, str]]]:
-        """Older names of settings, and what their values become: `{}s` for 30, which becomes 30s."""
+        """Older names of settings, with formats of their values: `{}s` for 30, which becomes 30s."""
         found = {}
         for pair in _all(self._field(_CONF, "configsWithAlternatives").iterator()):
             each = list(_all(pair._2().iterator()))
@@ -123,7 +123,7 @@ class _Spark:
         return found
 
     def kind(self, entry: Any) -> str:
-        """What kind of values a setting has, by what it makes of some texts."""
+        """Kind of a setting's values, by its conversion of some texts."""
         convert = entry.valueConverter()
         if (made := _made(convert, ("#x", "x"))) is not None:
             return "list" if not isinstance(made[1], str) else "text"
@@ -158,7 +158,7 @@ def _each(convert: Any, texts: tuple[str, ...]) -> Iterator[tuple[str, int]]:
 
 
 def _made(convert: Any, texts: tuple[str, ...]) -> tuple[str, Any] | None:
-    """The first of the texts that is taken, and what becomes of it."""
+    """The first of the texts that is accepted, and its converted value."""
     from py4j.protocol import Py4JJavaError
 
     for text in texts:

@@ -1,4 +1,4 @@
-"""What an application may and may not ask for."""
+"""Requests that an application may and may not make."""
 
 import os
 import subprocess
@@ -126,7 +126,7 @@ def test_ordinary_application_is_accepted() -> None:
     ],
 )
 def test_what_spark_would_refuse_later_is_refused_at_once(conf: dict[str, str], message: str) -> None:
-    """With the reason that Spark has for it, and what is right here."""
+    """The error has Spark's reason, and the correct value here."""
     with pytest.raises(ValueError, match=message):
         Application(app="/apps/app.py", conf=conf).check()
 

@@ -105,7 +105,7 @@ def test_archives_and_packages_are_spark_submits() -> None:
 
 @pytest.mark.parametrize("place", ["/data", "file:///data"])
 def test_files_are_called_as_their_jobs_say(place: str) -> None:
-    """Files, jars and what Python imports alike: they are in the driver's folder, by the name behind a #."""
+    """Files, jars and Python's imports alike: they are in the driver's folder, by the name behind a #."""
     named = replace(
         APPLICATION,
         py_files=(f"{place}/a.py#b.py",),
@@ -234,7 +234,7 @@ def test_executors_may_differ() -> None:
 
 
 def test_no_executor_is_given_less_than_spark_starts_with() -> None:
-    """What the check of placements allows at least is what an executor's heap needs."""
+    """The minimum in the check of placements is the minimum for an executor's heap."""
     assert LEAST.memory_mib == SMALLEST_MEMORY_MIB
 
 
@@ -246,7 +246,7 @@ def test_driver_may_listen_elsewhere() -> None:
 
 
 def test_defaults_give_way_to_the_application() -> None:
-    """What is not reserved is the application's to set, and its redaction only adds to ours."""
+    """Unreserved settings are the application's to set, and its redaction only adds to ours."""
     conf = {"spark.app.name": "mine", "spark.redaction.regex": "salary"}
     settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
     assert settings["spark.app.name"] == "mine"
@@ -255,7 +255,7 @@ def test_defaults_give_way_to_the_application() -> None:
 
 
 def test_the_filter_of_the_ui_comes_before_the_applications_classes() -> None:
-    """What an application adds to the driver's class path is added."""
+    """The application's entries of the driver's class path are appended."""
     conf = {"spark.driver.extraClassPath": "/lib/a.jar:/lib/b.jar"}
     settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
     assert settings["spark.driver.extraClassPath"] == "stoker-ui:/lib/a.jar:/lib/b.jar"
@@ -315,7 +315,7 @@ def test_files_of_one_name_cannot_be_fetched() -> None:
 
 
 def test_executor_command_names_driver_and_executor() -> None:
-    """The executor's script is told where the driver is, who it is itself, and how long to wait."""
+    """The executor's script gets the driver's address, its own identity, and the time to wait."""
     arguments = ("10.0.0.1", "7001", "7003", "7", "10.0.0.5", "2", "90", "", "0")
     assert make_executor().argv[3:] == ("spark-executor", *arguments)
 
@@ -362,7 +362,7 @@ def test_secret_is_only_among_the_secrets(process: ProcessSpec) -> None:
 
 
 def test_an_application_can_say_its_overhead() -> None:
-    """What Python workers take is then no heap, whatever the memory is."""
+    """Python workers' memory is then no heap, for any memory size."""
     overheads = {"spark.executor.memoryOverhead": "1g", "spark.driver.memoryOverhead": "500"}
     application = replace(APPLICATION, conf=overheads)
     settings = properties_of(make_driver(application))
@@ -382,7 +382,7 @@ def test_an_executor_that_was_given_less_starts_all_the_same() -> None:
 
 
 def test_too_little_memory_is_told_apart() -> None:
-    """Whose memory is too small is said."""
+    """The error names the driver or the executor."""
     with pytest.raises(ValueError, match="driver memory of 500 MiB"):
         make_driver(endpoint=replace(ENDPOINT, memory_mib=500))
     with pytest.raises(ValueError, match="executor memory of 500 MiB"):

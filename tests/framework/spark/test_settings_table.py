@@ -89,7 +89,7 @@ def families() -> list[tuple[str, list[tuple[str, str]]]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", fetchable())
 def test_settings_are_those_of_sparks_jars(version: str) -> None:
-    """The file of a version says what its Spark says when it is asked."""
+    """The file of a version equals its Spark's own answers."""
     place = fetched_folder() / version
     if not place.exists():
         pytest.skip(f"Spark {version} is not fetched")
@@ -98,7 +98,7 @@ def test_settings_are_those_of_sparks_jars(version: str) -> None:
 
 
 def test_there_is_a_file_for_each_spark_that_can_be_fetched() -> None:
-    """And no other: what is not served is no setting."""
+    """There is no other file: a setting of an unserved version is none."""
     assert {path.stem for path in FOLDER.glob("*.tsv")} == set(fetchable())
 
 
@@ -142,7 +142,7 @@ MEANT_WITH_OTHERS = frozenset({"spark.task.cpus"})
     ("family", "settings"), families(), ids=lambda each: each if isinstance(each, str) else ""
 )
 def test_conf_of_a_job_file_has_what_the_table_says(family: str, settings: list[tuple[str, str]]) -> None:
-    """What has a field of a job is refused with that, what Stoker sets itself with the reason."""
+    """A setting with a job field is refused with that field, one that Stoker sets with the reason."""
     assert family
     for name, value in settings:
         says = treatment(name)
@@ -166,7 +166,7 @@ def test_no_line_of_the_table_is_about_nothing() -> None:
 
 
 def test_older_names_count_as_those_of_today() -> None:
-    """Also an older one of an older one; what became of its unit is done."""
+    """An older name of an older one counts too; unit changes are applied."""
     assert current_name("spark.yarn.executor.memoryOverhead") == "spark.executor.memoryOverhead"
     assert current_name("spark.yarn.max.worker.failures") == "spark.executor.maxNumFailures"
     assert current("spark.yarn.applicationMaster.waitTries", "3") == ("spark.yarn.am.waitTime", "30s")

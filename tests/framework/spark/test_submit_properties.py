@@ -1,4 +1,4 @@
-"""What Spark's properties mean for a job. Sizes and times are what Spark's own JavaUtils makes of them."""
+"""Spark's properties as job fields. Sizes and times equal those of Spark's own JavaUtils."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def fields(**given: Any) -> dict[str, Any]:
     ],
 )
 def test_sizes_are_read_as_by_spark(text: str, mib: int) -> None:
-    """A number alone is one of MiB; units are powers of 1024, and what is no whole MiB is cut off."""
+    """A number alone is one of MiB; units are powers of 1024, and fractions of a MiB are cut off."""
     assert values.size_mib("spark.executor.memory", text) == mib
 
 
@@ -36,7 +36,7 @@ def test_sizes_are_read_as_by_spark(text: str, mib: int) -> None:
     "text", ["1.5g", "1gib", "-1g", "1 g", "g", "+1g", "1e3", "٣g", "4p", "9" * 18 + "p"]
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
-    """The error names the property, and what was found."""
+    """The error names the property, and the value found."""
     with pytest.raises(PropertyError, match=r"^spark\.executor\.memory=.*memory"):
         values.size_mib("spark.executor.memory", text)
 
@@ -82,7 +82,7 @@ def test_nothing_said_is_sparks_default() -> None:
 def test_executors_and_cores_follow_from_what_is_said(
     given: dict[str, str], executors: int, cpus: float
 ) -> None:
-    """cores.max bounds all executors together; without cores each has what is left for it."""
+    """cores.max bounds all executors together; without cores each has an equal part of the rest."""
     found = job_properties(given).fields
     assert (found["executors"], found["cpus"]) == (executors, cpus)
 
@@ -123,14 +123,14 @@ def test_executors_and_cores_follow_from_what_is_said(
     ],
 )
 def test_what_cannot_be_followed_is_refused(given: dict[str, str], words: str) -> None:
-    """The error names the properties, and says what is wrong with them."""
+    """The error names the properties and their fault."""
     with pytest.raises(PropertyError) as error:
         job_properties(given)
     assert words in str(error.value)
 
 
 def test_an_unknown_property_of_ours_is_refused_with_those_there_are() -> None:
-    """A typo in a property of Stoker has no other reader who would notice it."""
+    """A typo in a property of Stoker has no other reader that would notice it."""
     with pytest.raises(PropertyError) as error:
         job_properties({"spark.stoker.typo": "1"})
     assert str(error.value).startswith("spark.stoker.typo does not exist; there are ")
@@ -214,7 +214,7 @@ def test_memory_is_heap_and_overhead(given: dict[str, str], memory: int, overhea
 
 
 def test_a_driver_is_said_as_far_as_it_is() -> None:
-    """What is not said of it is left to the daemon's config."""
+    """Unset fields are left to the daemon's config."""
     assert "driver" not in fields(executor_memory="1g")
     assert fields(driver_memory="2g")["driver"] == {"memory": 2432}
     assert fields(driver_cores=2)["driver"] == {"cpus": 2.0}
@@ -304,7 +304,7 @@ def test_bounds_of_an_allocation_that_is_not_on_are_nothing() -> None:
 
 
 def test_what_is_set_aside_is_told() -> None:
-    """Settings that Stoker makes itself do not go to the application, and whoever gave them can be told."""
+    """Settings that Stoker makes itself do not go to the application, and their author can be told."""
     found = job_properties(
         {
             "spark.master": "mesos://here:1",
@@ -344,7 +344,7 @@ def test_gpus_are_resources() -> None:
 
 
 def test_the_fields_make_a_job() -> None:
-    """What spark-submit sends for its usual flags is a job that can be launched."""
+    """The properties that spark-submit sends for its usual flags make a launchable job."""
     found = job_properties(
         {
             "spark.app.name": "wc",
@@ -478,7 +478,7 @@ def test_gpus_bound_executors_that_are_asked_for() -> None:
     ],
 )
 def test_what_cannot_be_had_of_resources_is_refused(given: dict[str, str], words: str) -> None:
-    """What Spark would find wrong later, or what nobody can be given."""
+    """Requests that Spark would refuse later, or that cannot be granted to any job."""
     with pytest.raises(PropertyError) as error:
         job_properties(given)
     assert words in str(error.value)

@@ -74,14 +74,14 @@ def test_shipped_workloads_have_the_papers_densities(name: str, jobs_per_hour: f
 
 
 def test_durations_come_from_the_profiles() -> None:
-    """Every job takes what its type's profile says of its size."""
+    """Every job takes its type's profile duration for its size."""
     profiles = load_profiles()
     for job in load_workload("burst").jobs:
         assert job.duration == profiles[job.type].duration(job.cpus, job.memory_mib, job.executors)
 
 
 def test_every_shipped_description_loads() -> None:
-    """All of conf/workloads are valid, with a comment that says what they are."""
+    """All of conf/workloads are valid, with a comment that describes them."""
     for path in (Path(__file__).parents[3] / "conf/workloads").glob("*.yaml"):
         assert load(path, WorkloadSpec).jobs >= 50
         assert path.read_text().startswith("# ")
@@ -114,7 +114,7 @@ def test_a_file_is_a_workload_too(tmp_path: Path) -> None:
     ],
 )
 def test_bad_descriptions_are_told(text: str, complaint: str, tmp_path: Path) -> None:
-    """What is wrong is said, with the line where there is one."""
+    """The error states the fault, with the line where there is one."""
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=complaint):

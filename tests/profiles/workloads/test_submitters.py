@@ -1,4 +1,4 @@
-"""Workloads of users: how often each submits, what, to which queue, and which descriptions make no sense."""
+"""Workloads of users: each one's rate, jobs and queue, and descriptions that make no sense."""
 
 from collections import Counter
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_what_one_user_does_changes_nothing_of_the_others() -> None:
 
 
 def test_given_arrivals_are_shared() -> None:
-    """The times stay those of the arrivals; who submits then is drawn by share."""
+    """The times stay those of the arrivals; each one's submitter is drawn by shares."""
     users = {"ann": {"share": 3.0, "queue": "prod"}, "bob": {"mix": {"executors": [1, 1]}}}
     plain, shared = made(arrivals=POISSON).jobs, made(arrivals=POISSON, users=users).jobs
     assert [job.submitted_at for job in shared] == [job.submitted_at for job in plain]
@@ -74,7 +74,7 @@ def test_given_arrivals_are_shared() -> None:
 
 
 def test_a_trace_is_split_by_a_hash_of_names(tmp_path: Path) -> None:
-    """The same job is the same user's, whatever the seed; nothing else of it changes."""
+    """The same job is the same user's, for any seed; nothing else of it changes."""
     path = tmp_path / "recorded.csv"
     write_workload(made(arrivals=POISSON), path)
     source: dict[str, Any] = {"recorded": {"path": str(path)}}

@@ -140,7 +140,7 @@ def test_named_windows_have_the_papers_densities() -> None:
 
 @needs_traces
 def test_facebook_workloads_are_drawn_from_the_window() -> None:
-    """Fifty of the hour's arrivals by seed; the burst takes all hundred whatever the seed."""
+    """Fifty of the hour's arrivals by seed; the burst takes all hundred for any seed."""
     jobs = read_facebook(FACEBOOK)
     normal, again, other = (load_workload("facebook-normal", seed) for seed in (1, 1, 2))
     assert normal == again != other

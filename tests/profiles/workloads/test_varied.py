@@ -38,7 +38,7 @@ def test_durations_are_drawn_around_what_they_are() -> None:
 
 
 def test_arrivals_are_drawn_of_the_gaps_that_there_are() -> None:
-    """Jobs keep their order and their first time; durations stay, whatever else is drawn."""
+    """Jobs keep their order and their first time; durations stay, for any other draws."""
     found = varied(WORKLOAD, 3, ("arrivals",), PROFILES)
     there, drawn = ([job.submitted_at for job in each.jobs] for each in (WORKLOAD, found))
     gaps = {round(later - earlier, 6) for earlier, later in itertools.pairwise(there)}

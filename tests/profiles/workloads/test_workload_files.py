@@ -38,7 +38,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 @given(workload=workloads())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_workload_comes_back_the_same(suffix: str, workload: Workload, tmp_path: Path) -> None:
-    """What is written is read back the same, bit by bit."""
+    """A written workload is read back the same, bit by bit."""
     path = tmp_path / f"workload{suffix}"
     write_workload(workload, path)
     assert read_workload(path) == workload
@@ -109,7 +109,7 @@ def test_jobs_without_names_are_numbered_and_put_in_order(tmp_path: Path) -> Non
     ],
 )
 def test_a_bad_csv_is_told_by_line_and_column(text: str, complaint: str, tmp_path: Path) -> None:
-    """The error names file, line and column, what was found and what would be right."""
+    """The error names file, line and column, the value found and the correct form."""
     path = tmp_path / "mine.csv"
     path.write_text(text)
     with pytest.raises(WorkloadError) as caught:
@@ -143,7 +143,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_what_executors_take_besides_is_a_column(tmp_path: Path, suffix: str) -> None:
-    """gpus=1;disk=100 where a job has them; who has none has an empty cell."""
+    """gpus=1;disk=100 for jobs that have them; other jobs have an empty cell."""
     jobs = (
         WorkloadJob("a", 0.0, "sort", 1.0, 1024, 1, 10.0, resources={"gpus": 1.0, "disk": 100.5}),
         WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0),
@@ -187,7 +187,7 @@ def test_bad_owners_and_queues_are_told(tmp_path: Path, cells: str, complaint: s
 
 
 def test_bad_resources_are_told_with_their_column(tmp_path: Path) -> None:
-    """File, line, column and what is wrong."""
+    """File, line, column and fault."""
     path = tmp_path / "bad.csv"
     path.write_text(f"{HEADER},resources\n0,sort,1,1024,1,10,gpus=0.5\n")
     with pytest.raises(WorkloadError, match=r"bad\.csv:2: resources: gpus: should be a whole number"):
@@ -195,7 +195,7 @@ def test_bad_resources_are_told_with_their_column(tmp_path: Path) -> None:
 
 
 def test_jobs_that_come_after_others(tmp_path: Path) -> None:
-    """Written and read the same; what cannot be is said: nobody of that name, a circle, one that is later."""
+    """Written and read the same; errors name impossible ones: an unknown name, a circle, a later job."""
     text = "submitted_at,type,cpus,memory_mib,executors,duration,name,after,start_at\n"
     cells = "0,sort,1,1024,1,5"
     path, copy = tmp_path / "jobs.csv", tmp_path / "copy.csv"
@@ -245,7 +245,7 @@ def test_whether_a_job_may_be_stopped_is_a_column(tmp_path: Path, suffix: str) -
 
 
 def test_numbers_as_others_write_them(tmp_path: Path) -> None:
-    """Whole numbers with a point, as pandas does, amounts with their units, and what is empty as NaN."""
+    """Whole numbers with a point, as pandas does, amounts with their units, and empty cells as NaN."""
     path = tmp_path / "mine.csv"
     path.write_text(
         f"{HEADER},min_executors,deadline\n0,sort,1,2048.0,4.0,120,,\n1m,sort,1.0,2g,4e0,2m,2.0,nan\n"

@@ -1,4 +1,4 @@
-"""The report on VMs that come and go: whom it compares, and that its words follow its numbers."""
+"""The report on VMs that come and go: policies compared, and that its words follow its numbers."""
 
 import re
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
 
 @needs_traces
 def test_every_scene_has_its_partners_and_jobs_that_fit() -> None:
-    """What is compared with is in each of them; only Alibaba's have tasks that no VM holds."""
+    """Each scene has the comparison policies; only Alibaba's have tasks that no VM holds."""
     assert [scene.name for scene in scenes()] == [
         "normal",
         "burst",
@@ -70,7 +70,7 @@ def test_every_scene_has_its_partners_and_jobs_that_fit() -> None:
 
 
 def test_it_says_what_each_of_those_compared_may_do() -> None:
-    """Who knows, waits and overtakes how much; of the report that is kept, as of one made anew."""
+    """Knowledge, waiting and overtaking of each; in the committed report, as in one made anew."""
     kept = (Path(__file__).parents[4] / "docs/results/elastic.md").read_text(encoding="utf-8")
     said = HEAD[HEAD.index("What each is shown") : HEAD.index("*Completion*")]
     assert said in kept

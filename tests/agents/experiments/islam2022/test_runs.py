@@ -1,4 +1,4 @@
-"""The report on Islam 2022: what it claims follows from the numbers, and it is written whole."""
+"""The report on Islam 2022: its claims follow from the numbers, and it is written whole."""
 
 import json
 from pathlib import Path
@@ -113,7 +113,7 @@ def test_larger_clusters_keep_the_load() -> None:
 
 
 def test_the_report_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two jobs: all tables and the pictures that it names; what training runs had shown stays."""
+    """Two jobs fill all tables and the pictures that it names; earlier findings of training runs stay."""
     shown = f"{RULES}\n\nThey are.\n"
     (tmp_path / "islam2022.md").write_text(f"# As it was\n\n{shown}")
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs

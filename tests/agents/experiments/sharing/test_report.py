@@ -1,4 +1,4 @@
-"""The report on orders of jobs: what it finds, and that it goes on where it was stopped."""
+"""The report on orders of jobs: its findings, and that it goes on where it was stopped."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from agents.experiments.sharing.runs import SharingRun, _Task, play_one
 
 
 def test_a_run_is_played_and_kept(tmp_path: Path) -> None:
-    """What a file of runs has is not played again; a line that was cut off is."""
+    """Runs already in the file are not played again; a line that was cut off is."""
     task = _Task("normal", "fair", "ff", 300, 8)
     run = play_one(task)
     assert 0.0 < run.numbers["jain"] <= 1.0

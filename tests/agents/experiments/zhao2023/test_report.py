@@ -1,4 +1,4 @@
-"""The report on Zhao 2023 has all its parts, and says of claims what its numbers say."""
+"""The report on Zhao 2023 has all its parts, and its claims follow its numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_gangs_are_told_with_who_earns_most_and_what_started(tmp_path: Path) -> 
 
 
 def test_the_section_s_commands_make_its_cells() -> None:
-    """What `stoker oga sweep` is told there is what the cells are."""
+    """The arguments of `stoker oga sweep` there make exactly the cells."""
     by_value = {(cell.experiment, cell.value): cell.environment for cell in job_cells()}
     told = {"instances": 64, "slots": 500, "request": "total", "jobs_per_type": 2, "tasks": 4}
     for experiment, over, value, more in (

@@ -2,7 +2,7 @@
 
 driver.py --properties-file FILE APP SECONDS [EXIT_CODE]
 
-What CHAOS_SCRIPT says is run in its folder before that, by a shell; CHAOS_LOG is where it notes that it runs.
+A shell runs CHAOS_SCRIPT in its folder before that; it notes in CHAOS_LOG that it runs.
 """
 
 import contextlib

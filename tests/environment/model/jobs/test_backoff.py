@@ -24,7 +24,7 @@ def world() -> World:
 
 
 def spin(world: World, *broken: Vm, seconds: int, step: float = 0.5) -> list[str]:
-    """Let the daemon do its work while these VMs drop what is launched there; what was launched."""
+    """Run the daemon while these VMs drop launches; return the launches tried."""
     tried = []
     for _ in range(int(seconds / step)):
         world.wait(step)
@@ -43,7 +43,7 @@ def spin(world: World, *broken: Vm, seconds: int, step: float = 0.5) -> list[str
 
 
 def test_a_launch_that_never_ran_is_tried_elsewhere_at_once(world: World) -> None:
-    """The VM that dropped it is no place for it for a while, whatever a policy would like best."""
+    """The VM that dropped it is left out for a while, even if a policy would prefer it."""
     world.submit(make_job("a", 2))
     world.offer()
     assert launched(world.decide()) == {"vm-1": ["a.0", "a.1"]}
@@ -212,7 +212,7 @@ def test_a_vm_is_not_blamed_for_what_never_reached_it(world: World, reason: str)
 
 
 def test_lost_executors_that_never_run_again_pause_too(world: World) -> None:
-    """The job goes on with what it has, while the one that it lacks is tried less and less often."""
+    """The job goes on with its other executors; the missing one is retried less and less often."""
     world.run(make_job("a", 2))
     world.tell("lost", "a.1")
     tried = spin(world, *VMS, seconds=60)
@@ -224,7 +224,7 @@ def test_lost_executors_that_never_run_again_pause_too(world: World) -> None:
 
 
 def test_all_of_it_is_in_a_snapshot(world: World) -> None:
-    """A model that goes on from one knows who pauses, and which VM is left out."""
+    """A model restored from a snapshot knows which jobs pause and which VM is left out."""
     left_out(world)
     world.submit(make_job("a"))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Jobs that come after others, begin at a time, or share an array's most: who is let go, and when."""
+"""Jobs that follow others, begin at a time, or share an array's limit: which are released, and when."""
 
 import random
 from dataclasses import replace
@@ -39,12 +39,12 @@ def world_of(*jobs: Job) -> World:
 
 
 def waiting(world: World) -> list[str]:
-    """Who may be placed, in order."""
+    """Ids of jobs that may be placed, in order."""
     return [request.job.id for request in world.model.requests()]
 
 
 def go(world: World) -> None:
-    """All who may be placed are, and run."""
+    """Place all jobs that may be placed, and run them."""
     world.offer()
     world.decide()
     for task in world.model.open_tasks():
@@ -77,7 +77,7 @@ def test_a_job_waits_for_what_it_comes_after() -> None:
 
 
 def test_a_job_fails_at_once_with_what_it_comes_after() -> None:
-    """Through others too, each with a reason that names what failed; those that wait for any end go."""
+    """A job fails with its predecessor, also indirectly, and names it; jobs that wait for any end go."""
     world = world_of(
         after(1),
         after(2, After("job-1", name="load")),
@@ -108,7 +108,7 @@ def test_a_killed_job_holds_nobody_any_more() -> None:
 
 
 def test_what_had_ended_before() -> None:
-    """As it was looked up when the job was submitted, or between that and now; what is unknown was fine."""
+    """Ends found at submission or since then count; an unknown end counts as success."""
     done, bad = After("job-1", ended="finished"), After("job-2", ended="failed")
     world = world_of(after(5, done), after(6, done, bad), after(7, replace_when(bad)))
     assert waiting(world) == ["job-5", "job-7"]
@@ -176,7 +176,7 @@ def test_a_job_begins_at_its_time(wakes: str) -> None:
 
 
 def test_another_daemon_goes_on_with_it() -> None:
-    """What is held is worked out again, from jobs that are there and how others have ended."""
+    """Held jobs are recomputed from the present jobs and the recorded ends of others."""
     world = world_of(
         after(1),
         after(2, "job-1"),
@@ -211,9 +211,9 @@ SEEDS = range(12)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs(seed: int) -> None:
-    """Whatever comes after what, and however jobs end: who runs, waits and fails is what a reference says.
+    """Jobs run, wait and fail as in the reference, for any dependencies and ends.
 
-    Every so often the model is made anew, of its snapshot or of what the store has; the log replays.
+    Now and then the model is rebuilt from its snapshot or from the store; the log replays.
     """
     draw = random.Random(seed)  # noqa: S311 - the same for the same seed
     world, known, ends = world_of(), dict[str, Job](), dict[str, str]()
@@ -250,7 +250,7 @@ def step(world: World, draw: random.Random) -> None:
 
 
 def anew(world: World, draw: random.Random, ends: dict[str, str]) -> ev.Restored:
-    """What another model begins with: that of a snapshot, or that of a daemon that starts."""
+    """The state that another model starts from: a snapshot's, or that of a starting daemon."""
     if draw.random() < 0.5:
         return world.model.snapshot()
     kept = world.kept()
@@ -260,7 +260,7 @@ def anew(world: World, draw: random.Random, ends: dict[str, str]) -> ev.Restored
 
 
 def check(world: World, known: dict[str, Job], ends: dict[str, str]) -> None:
-    """Who is held, and who has failed without having begun, is who should."""
+    """Assert that exactly the right jobs are held, and have failed before they began."""
     for job in known.values():
         past = [ends.get(one.job, "") for one in job.after]
         bad = any(

@@ -26,7 +26,7 @@ def fail(world: World, exit_code: int | None = 1) -> None:
 
 
 def start(world: World) -> list[str]:
-    """What waits is placed and runs; the commands that follow."""
+    """Place and run the waiting jobs; return the commands that follow."""
     world.offer()
     world.decide()
     return names(world.tell("running", *world.open_tasks()))
@@ -141,7 +141,7 @@ def test_what_the_infrastructure_does_is_free_but_not_for_ever() -> None:
 
 
 def test_a_job_that_is_not_to_be_tried_again_is_not() -> None:
-    """Whoever is to blame: half of its work may be done."""
+    """No retry for any cause of failure: half of the job's work may be done."""
     world = World(VMS, ModelOptions(host="here"))
     world.run(retried(0))
     fail(world, None)

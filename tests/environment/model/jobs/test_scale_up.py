@@ -1,4 +1,4 @@
-"""Executors that running jobs ask for and give back: how many they get, when, and what is said of it."""
+"""Executors that running jobs request and return: how many are granted, when, and the reported reasons."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ VMS = make_vms(2, 4.0)
 
 
 def dynamic(job_id: str = "job-1", least: int = 0, most: int = 20, initial: int = 1, **fields: object) -> Job:
-    """A job of executors with one core, whose driver asks for more."""
+    """A job of one-core executors with a driver that requests more."""
     bounds = {"dynamic": Dynamic(least, initial), "min_executors": max(least, 1), **fields}
     return replace(make_job(job_id, most), **bounds)  # type: ignore[arg-type]  # of all types
 
@@ -89,7 +89,7 @@ def test_a_job_without_initial_executors_runs_at_once() -> None:
 
 
 def test_a_daemon_that_stopped_before_it_ran_starts_it() -> None:
-    """What was submitted and not yet begun begins then."""
+    """A job that was submitted and not yet begun begins then."""
     world, job = World(VMS), dynamic(initial=0)
     world.submit(job)
     again = World(VMS)
@@ -342,7 +342,7 @@ def test_a_decommissioned_executor_makes_room_for_the_one_that_follows() -> None
 
 
 def test_a_driver_that_does_not_run_asks_for_nothing() -> None:
-    """What comes late of an earlier driver, or from nobody, is void."""
+    """Late requests of an earlier driver, and requests of no job, are void."""
     world = World(VMS)
     world.subscribe()
     world.submit(dynamic())
@@ -370,7 +370,7 @@ def test_a_fixed_job_gets_no_more_than_it_has() -> None:
 
 
 def test_it_is_taken_up_by_another_daemon() -> None:
-    """What was asked for is asked for still, and what is to be given up is not forgotten."""
+    """Pending requests stay pending, and executors to be decommissioned are remembered."""
     world = running()
     ask(world, 3)
     world.send(ev.DecommissionAsked(world.now, "job-1", (0,)))
@@ -411,7 +411,7 @@ def test_a_log_of_it_replays() -> None:
 
 @pytest.mark.parametrize(("asked", "placed"), [(9, 3), (2, 2)])
 def test_a_machine_carries_only_so_many_jvms(asked: int, placed: int) -> None:
-    """Growth takes what is left of them; without room it holds up nobody."""
+    """Growth uses the remaining JVMs; without room it holds up no job."""
     world = World(VMS, ModelOptions(jvms=4))
     world.run(dynamic())
     ask(world, asked)

@@ -12,7 +12,7 @@ def limited(cpus: float) -> Sharing:
 
 
 def test_who_is_over_a_limit_alone_waits_aside_until_it_is_another() -> None:
-    """Whether the limit was there when it came or not; who is behind it runs meanwhile."""
+    """It waits aside with an old or a new limit; jobs behind it run meanwhile."""
     world = World(make_vms(1))
     world.subscribe()
     for number in range(1, 4):

@@ -1,4 +1,4 @@
-"""Who could not run now even alone is found by kinds of jobs: the same as when each is looked at."""
+"""Jobs that could not run now even alone, found by kinds of jobs: the same as when each is examined."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,7 +22,7 @@ def request(name: str, cpus: float, executors: int = 1, queue: str = "") -> Plac
 
 
 def test_one_of_a_kind_speaks_for_all() -> None:
-    """It is asked once for each size, number, queue and owner; who left is not told of any more."""
+    """Each size, number, queue and owner is checked once; departed jobs are not reported."""
     alike, asked = Alike(), list[str]()
     for number in range(6):
         alike.add(request(f"small-{number}", 1.0))

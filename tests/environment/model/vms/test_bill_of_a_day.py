@@ -46,14 +46,14 @@ class Machine:
     ended_at: float | None = None
 
     def charged(self, at: float) -> float:
-        """What it has cost by then, dollars."""
+        """Dollars that it has cost by that time."""
         terms, end = self.lease.vm.terms, at if self.ended_at is None else self.ended_at
         assert terms is not None
         return self.lease.vm.price_per_hour / HOUR * terms.charged(end - self.opened_at)
 
 
 class Day:
-    """The model, the provider and the master, by a queue of what happens when."""
+    """The model, the provider and the master, driven by a queue of timed events."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311  # no secret hangs on it
@@ -129,7 +129,7 @@ class Day:
         self.at(self.random.uniform(600.0, 5000.0), lambda: self.send(ev.KillRequested(self.now, job.id)))
 
     def restart(self) -> None:
-        """Killed after a commit; a daemon takes up what is stored ten minutes later, and asks the master."""
+        """Kill the daemon after a commit; ten minutes later another loads the store and asks the master."""
         self.restarts += 1
         jobs = tuple(record for record in self.jobs.values() if record.state not in ENDED_JOB)
         there = {record.job.id for record in jobs} | {t.job_id for t in self.tasks.values() if not t.ended}
@@ -148,7 +148,7 @@ class Day:
     # ---- the master ------------------------------------------------------------------------------------
 
     def up(self) -> list[Machine]:
-        """The machines whose agents are there."""
+        """Machines with a registered agent that have not ended."""
         return [m for m in self.machines.values() if m.ended_at is None and m.agent.id]
 
     def offer(self) -> None:
@@ -165,7 +165,7 @@ class Day:
             self.send(ev.OffersReceived(self.now, tuple(offers)))
 
     def execute(self, command: cmd.Command) -> None:
-        """What the master and the provider do."""
+        """Do the master's and the provider's part of a command."""
         match command:
             case cmd.Launch(offer_ids=offer_ids, task_ids=task_ids):
                 for offer_id in offer_ids:
@@ -236,7 +236,7 @@ class Day:
             self.send(ev.TaskChanged(self.now, task.task_id, "gone", agent))
 
     def close(self, lease_id: str, machine_id: str) -> None:
-        """It costs nothing more; what it has cost is told of some."""
+        """Stop charging the machine; the final cost is reported for some machines."""
         machine = self.machines.get(machine_id)
         if machine is not None and machine.ended_at is None:
             machine.ended_at = self.now
@@ -249,7 +249,7 @@ class Day:
         self.at(0.5, lambda: self.send(ev.LeaseClosed(self.now, lease_id, charged)))
 
     def list_all(self) -> None:
-        """What is open, every thirty seconds."""
+        """List the open machines, every thirty seconds."""
         machines = tuple(
             ev.Listed(m.lease.id, machine_id, "running", m.opened_at)
             for machine_id, m in self.machines.items()

@@ -1,4 +1,4 @@
-"""VMs that the master offers nothing of, or will take away soon; and what else it keeps from us."""
+"""VMs that the master does not offer or will soon take away, and other limits that it sets."""
 
 from dataclasses import replace
 
@@ -119,7 +119,7 @@ def test_a_job_that_would_outlast_a_vm_goes_elsewhere(world: World) -> None:
 
 
 def test_an_idle_vm_may_go_and_a_busy_one_not_yet(world: World) -> None:
-    """Inverse offers are answered by what runs there, and announce the window."""
+    """Inverse offers are answered by the tasks running there, and announce the window."""
     world.subscribe()
     world.submit(make_job("a", 1))
     world.offer(ONE)
@@ -135,7 +135,7 @@ def test_an_idle_vm_may_go_and_a_busy_one_not_yet(world: World) -> None:
 
 
 def test_a_quota_is_named_where_it_binds(world: World) -> None:
-    """Cpus are free and not offered: what the master keeps from us is said with it."""
+    """Cpus are free but not offered: the reason includes the master's quota."""
     limit = "the master's quota lets role stoker have 4 cpus, of which 4 are taken"
     world.subscribe()
     told(world, (ONE, TWO), limits=(limit,))
@@ -150,7 +150,7 @@ def test_a_quota_is_named_where_it_binds(world: World) -> None:
 
 
 def test_why_there_is_no_master_is_said_on_jobs(world: World) -> None:
-    """A refused secret, a framework that was torn down: whoever waits reads it where they look."""
+    """Waiting jobs show why the master is absent: a refused secret, a framework that was torn down."""
     world.submit(make_job("a", 1))
     world.send(ev.Disconnected(world.now, "Failed with HTTP 401"))
     world.wait(1.0)
@@ -200,7 +200,7 @@ def test_a_quota_that_only_binds_for_now_is_first_come_first_served(world: World
 
 
 def test_lost_executors_that_no_quota_lets_come_back_block_nobody(world: World) -> None:
-    """What the job still has counts with what it lost."""
+    """The job's remaining executors count with its lost ones against the quota."""
     world.run(make_job("a", 4))
     told(world, (ONE, TWO), cpus=3.0)
     world.tell("lost", "a.0")

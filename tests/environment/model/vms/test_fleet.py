@@ -60,7 +60,7 @@ def test_a_vm_from_closed_to_closed() -> None:
 
 
 def test_it_replays_from_its_log_and_from_any_moment() -> None:
-    """A model that goes on from a moment, which was written and read, does what the first one does."""
+    """A model restored from a written and read snapshot does the same as the first model."""
     world = ElasticWorld()
     world.send(ev.Restored(world.now, (), (), world.model.options))
     world.begin()
@@ -89,7 +89,7 @@ def test_it_replays_from_its_log_and_from_any_moment() -> None:
 
 
 def test_openings_are_held_back_until_they_may_be_again() -> None:
-    """What is open goes on; jobs that wait say why; it replays, and goes on from any moment."""
+    """Open VMs go on; waiting jobs have the reason; it replays, and goes on from any moment."""
     world = ElasticWorld()
     world.begin()
     world.submit(make_job("job-1"))
@@ -141,7 +141,7 @@ def test_a_dearer_vm_is_opened_when_the_wait_is_worth_it() -> None:
 
 
 def test_what_is_opened_from_now_on_costs_what_the_provider_says() -> None:
-    """Policies see it at once; what is open keeps its price. It replays, and goes on from any moment."""
+    """Policies see the new price at once, open VMs retain theirs; it replays, and goes on from any moment."""
     world = ElasticWorld()
     world.send(ev.Restored(world.now, (), (), world.model.options))
     world.begin()
@@ -172,7 +172,7 @@ def test_what_is_opened_from_now_on_costs_what_the_provider_says() -> None:
 
 
 def test_what_its_provider_has_charged_so_far_is_in_the_ledger() -> None:
-    """As the difference to what the VM would cost if it were closed now, and again in the end."""
+    """The ledger books it as the difference to the VM's cost if closed now, and again at the end."""
     world = ElasticWorld()
     world.begin()
     world.submit(make_job("job-1"))

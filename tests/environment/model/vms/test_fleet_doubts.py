@@ -1,4 +1,4 @@
-"""VMs of pools of which little is known: no silence closes one; and what jobs say that wait for them."""
+"""VMs of pools in an uncertain state: silence closes none; and the reasons of jobs that wait for them."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def running() -> ElasticWorld:
 
 
 def restarted(world: ElasticWorld) -> None:
-    """Another daemon goes on with what this one stored."""
+    """Start another daemon from the stored state."""
     kept, leases = world.kept(), world.model.leases()
     world.send(ev.Restored(world.now, kept.jobs, kept.executors, world.model.options, None, leases))
 
@@ -89,9 +89,9 @@ def test_an_agent_that_is_back_with_all_of_it_taken_is_there() -> None:
 
 
 def test_what_is_taken_for_lost_is_closed_in_case_it_is_there() -> None:
-    """A provider that looks elsewhere lists nothing: what it has opened would be known to nobody.
+    """A presumed-lost VM is closed: a provider in the wrong place lists nothing, though it opened VMs.
 
-    Nothing is lost while its agent is there.
+    No VM is lost while its agent is there.
     """
     world = running()
     world.wait(options.VANISHED_AFTER + 1.0)
@@ -144,7 +144,7 @@ def test_a_driver_that_wants_no_more_when_its_vm_is_up_has_what_it_wants() -> No
 
 
 def test_a_driver_that_wants_fewer_while_vms_boot_waits_for_fewer() -> None:
-    """What was kept on the others may be another's at once, and they close when nobody is."""
+    """Resources reserved on the others may go to another job at once; they close when there is none."""
     job = replace(make_job("job-1", 4), size=LARGE.size, dynamic=Dynamic(0, 1), min_executors=1)
     world = ElasticWorld(pools=places(4))
     world.begin()

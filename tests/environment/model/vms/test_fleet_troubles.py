@@ -1,4 +1,4 @@
-"""What can go wrong with VMs of pools, and what keeps jobs and bills whole then."""
+"""Failures of VMs in pools, and safeguards that leave jobs and bills whole."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_a_refused_vm_is_left_alone_and_another_pool_is_taken() -> None:
 
 
 def test_what_will_never_be_opened_is_left_alone_for_long() -> None:
-    """The provider does not understand what it is asked for."""
+    """A request that the provider does not understand is not repeated for long."""
     world = ElasticWorld(pools=places(1))
     world.begin()
     world.submit(make_job("job-1"))
@@ -107,7 +107,7 @@ def test_who_is_killed_gives_back_what_was_kept() -> None:
 
 
 def test_a_vm_that_is_given_to_nobody_is_not_closed_while_a_decision_is_due() -> None:
-    """Who waits may take it; after that it goes, as its keeper says."""
+    """Waiting jobs may use it; after that it closes by its idle policy."""
     world = waiting(keeping=IdleTimeout("none"))
     world.submit(make_job("job-2"))
     world.kill("job-1")
@@ -172,7 +172,7 @@ def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
 
 @pytest.mark.parametrize(("told", "booked"), [(-50.0, 0.0), (5.0, 5.0), (1e6, 30.0)])
 def test_a_list_with_a_wrong_clock_does_not_change_what_is_paid(told: float, booked: float) -> None:
-    """What opened unheard is paid for from between when it was asked for and when the list came."""
+    """A VM opened unheard is paid for from a time between the request and the listing."""
     world = ElasticWorld(pools=places(2))
     world.begin()
     world.submit(replace(LARGE, executors=1))
@@ -190,7 +190,7 @@ def test_a_list_with_a_wrong_clock_does_not_change_what_is_paid(told: float, boo
 
 
 def test_an_orphan_is_closed_after_a_while() -> None:
-    """The provider lists what nobody knows: it gets a lease, as it is paid for, and is closed."""
+    """An unknown VM in the provider's list gets a lease, as it is paid for, and is closed."""
     world = ElasticWorld(pools=places(1))
     world.begin()
     orphan = ev.Listed("general-1.7", "i-7", "running", opened_at=90.0)
@@ -271,7 +271,7 @@ def test_a_notice_for_a_vm_that_boots_has_its_job_decided_again() -> None:
 
 
 def test_another_daemon_asks_again_for_what_may_not_have_been_heard() -> None:
-    """Under the same leases; and for what boots or is up, nothing is asked."""
+    """Requests are repeated under the same leases; none is made for booting or running VMs."""
     world = running()
     world.submit(replace(LARGE, id="job-2", executors=1))
     world.offer(*world.agents.values())
@@ -288,7 +288,7 @@ def test_another_daemon_asks_again_for_what_may_not_have_been_heard() -> None:
 
 
 def test_a_job_that_only_pools_could_run_is_not_put_aside() -> None:
-    """Admission counts what pools could bring; a larger one still says that it could never run."""
+    """Admission counts the pools' potential VMs; a larger job still reports that it could never run."""
     world = ElasticWorld((make_vm("vm-1", 1.0),), places(2))
     world.subscribe()
     sizes = tuple(VmSize(vm.id, vm.resources) for vm in world.vms)

@@ -42,14 +42,14 @@ SIZES = (Resources.of(1.5, 1000), Resources.of(0.125, 2048))
 def test_sizes_are_checked(
     placement: tuple[int, ...], sizes: tuple[Resources, ...], faults: tuple[str, ...]
 ) -> None:
-    """At most what is asked for each, at least what runs, and in sum what is free."""
+    """Each size is at most the request, at least the minimum to run, and in sum within free resources."""
     view = make_view(make_vms(2, cpus=8.0), free_cpus=[8.0, 5.0])
     request = PlacementRequest(ELASTIC, 3, first_number=4)
     assert check(view, request, Place("job-1", placement, sizes=sizes)) == faults
 
 
 def test_what_cannot_be_cut_is_given_whole() -> None:
-    """A job that asks for two gpus is not given one, whatever else it does with less of."""
+    """A job that requests two gpus is never granted one, even if it runs with less of other resources."""
     request = PlacementRequest(make_job("job-1", 1, gpus=2), 1)
     view = make_view((make_vm("vm-1", gpus=2),))
     less = request.size - Resources.named({"cpus": 0.5, "gpus": 1})
@@ -59,7 +59,7 @@ def test_what_cannot_be_cut_is_given_whole() -> None:
 
 
 def test_a_small_request_is_its_own_floor() -> None:
-    """What asks for less than Spark starts with may have that."""
+    """A request below Spark's minimum may be granted as it is."""
     request = PlacementRequest(make_job("job-1", 1, 0.05, 100), 1)
     view = make_view(make_vms(1))
     assert check(view, request, Place("job-1", (0,), sizes=(Resources.of(0.05, 100),))) == ()
@@ -83,7 +83,7 @@ HALF: Any = 0.5
     ],
 )
 def test_what_is_no_size_is_told(changes: dict[str, Any], fault: str) -> None:
-    """A policy may return anything; what follows relies on its types."""
+    """A policy may return anything; later code relies on its types."""
 
     def decide(view: ClusterView, queue: object) -> Decision:
         return replace(Place("job-1", (0, 0)), **changes)
@@ -93,7 +93,7 @@ def test_what_is_no_size_is_told(changes: dict[str, Any], fault: str) -> None:
 
 
 def test_the_view_after_knows_sizes() -> None:
-    """What is left, who runs on what, and until when: half the cpus take twice as long."""
+    """It shows free resources, jobs and their VMs, and ends: half the cpus take twice as long."""
     view = make_view(make_vms(2, cpus=4.0), at=10.0)
     after = view.with_placement(
         PlacementRequest(ELASTIC, 3), (0, 0), (Resources.of(2.0, 1000), Resources.of(1.0, 1000))
@@ -152,7 +152,7 @@ def test_a_job_starts_on_what_it_was_given(world: World) -> None:
 
 
 def test_a_lost_executor_keeps_its_size(world: World) -> None:
-    """The smaller one is lost: that is what is asked for, and launched again; also after a restart."""
+    """The smaller one is lost: its size is requested and launched again; also after a restart."""
     world.tell("running", "job-1.0", "job-1.1")
     world.tell("lost", "job-1.1")
     heir = World(world.vms)
@@ -168,7 +168,7 @@ def test_a_lost_executor_keeps_its_size(world: World) -> None:
 
 
 def test_an_outdated_size_is_decided_again(world: World) -> None:
-    """What an elastic job needs at least is known to the model, too."""
+    """The model, too, knows an elastic job's minimum."""
     world.submit(replace(ELASTIC, id="job-2"))
     world.offer()
     for vm_ids in ((), ("id-vm-1",), ("id-vm-1",) * 4):

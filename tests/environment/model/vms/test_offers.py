@@ -1,4 +1,4 @@
-"""What is free is true, whether it is offered or not; and what is not offered cannot be used."""
+"""Free resources are true, offered or not; unoffered resources cannot be used."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def world() -> World:
 
 
 def waiting(world: World, executors: int) -> str:
-    """What a policy is told that has to wait with so many executors."""
+    """The policy's reason to wait with so many executors."""
     return shortage(world.model.view(), make_request(executors))
 
 
@@ -51,7 +51,7 @@ def first_vm(view: ClusterView, queue: Sequence[PlacementRequest]) -> Place:
 
 
 def test_a_vm_whose_offer_is_not_back_is_not_full(world: World) -> None:
-    """What is free of it is shown; that it cannot be used yet is a state of its own, in words of its own."""
+    """Its free resources are shown; a state of its own, with its own words, shows them unusable yet."""
     world.submit(make_job("a", 1), make_job("b", 12))
     world.offer()
     world.decide()
@@ -68,7 +68,7 @@ def test_a_vm_whose_offer_is_not_back_is_not_full(world: World) -> None:
 
 
 def test_what_is_not_offered_is_no_place(world: World) -> None:
-    """Whoever decides so is told why, and explanations list it as what the VM lacks."""
+    """A decision for it is refused with the reason, and explanations list it as lacking on the VM."""
     world.submit(make_job("a", 1))
     world.offer(TWO, THREE)
     world.send(ev.OffersReceived(world.now, (make_offer("whole", ONE),)))
@@ -164,7 +164,7 @@ def test_what_did_not_come_in_time_is_waited_for_once(world: World) -> None:
 
 
 def test_the_end_of_a_task_is_worth_to_wait_for(world: World) -> None:
-    """What it held is free at once, and its offer is waited for, though none came of this VM before."""
+    """The task's resources are free at once, and the VM's offer is awaited, though it sent none before."""
     world.submit(make_job("a", 12))
     world.offer()
     world.decide()
@@ -192,7 +192,7 @@ def test_a_silent_master_is_no_full_cluster(world: World) -> None:
 
 
 def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> None:
-    """After a restart it is unknown what is free there: it is not shown until the master tells its size."""
+    """Its free resources are unknown after a restart: it is hidden until the master reports its size."""
     world.run(make_job("a", 4))
     kept = world.kept()
     world.model = ClusterModel(world.model.options)
@@ -206,7 +206,7 @@ def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> Non
 
 
 def test_all_of_it_is_in_a_snapshot(world: World) -> None:
-    """A model that goes on from one knows what others hold and for what not to wait."""
+    """A model restored from a snapshot knows resources held by others and offers not to wait for."""
     world.submit(make_job("a", 1), make_job("b", 20))
     world.offer(ONE, TWO)
     world.offer(THREE, cpus=1)
@@ -222,7 +222,7 @@ def test_all_of_it_is_in_a_snapshot(world: World) -> None:
 
 
 def test_agents_with_one_hostname_have_names_of_their_own(world: World) -> None:
-    """Each is shown with the end of its id, in views as in what is launched, while the other is there."""
+    """Each shows the end of its id, in views and launches, while the other is there."""
     first, second = (replace(make_vm("host"), id=f"master-{end}") for end in ("S3", "S12"))
     world.submit(make_job("a", 1))
     world.send(ev.OffersReceived(world.now, (make_offer("one", first),)))
@@ -241,7 +241,7 @@ def test_agents_with_one_hostname_have_names_of_their_own(world: World) -> None:
 
 
 def test_ports_are_part_of_a_placement() -> None:
-    """An executor takes one, a driver on the cluster three; who lacks them is told so."""
+    """An executor uses one port, a driver on the cluster three; a lack of ports is reported."""
     view = offered(make_view(make_vms(2, cpus=8)), 0, 1, ports=4)
     assert view.room_for(make_request(9)).tolist() == [4, 4]
     assert check(view, make_request(5), Place("job-1", (0,) * 5)) == ("vm-1 has 4 ports free, 5 needed",)

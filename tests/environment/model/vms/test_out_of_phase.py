@@ -1,7 +1,7 @@
 """A job that needs several VMs at once is placed, whenever the master happens to offer each of them.
 
 The master here is Mesos' allocator in virtual time: an agent is offered whole, not while it is refused, and
-all of them at once after a REVIVE. So what comes of it depends on no machine and on no chance but the seed's.
+all of them at once after a REVIVE. So the result depends on no machine and on no chance but the seed's.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Allocator:
         return None
 
     def allocate(self) -> None:
-        """Offer what nobody holds of each agent, if it is neither refused nor late."""
+        """Offer the unheld resources of each agent, if they are neither refused nor late."""
         offers = []
         now = self.world.now
         for vm in () if self.suppressed else VMS:
@@ -119,7 +119,7 @@ class Allocator:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_agents_out_of_phase_are_decided_on_together(seed: int) -> None:
-    """Each is offered for the first time at a time of its own, and what came before it was declined."""
+    """Each agent is first offered at a time of its own, and earlier offers were declined."""
     master = Allocator(seed)
     master.begin()
     phases = [master.random.uniform(0, 10) for _ in VMS]

@@ -1,4 +1,4 @@
-"""Who pays what for a VM, computed by hand."""
+"""Jobs' shares of a VM's cost, computed by hand."""
 
 import math
 
@@ -62,7 +62,7 @@ def test_who_takes_the_memory_pays_for_it() -> None:
 
 
 def test_what_is_due_is_told_without_charging_it() -> None:
-    """Asked in between, tasks owe what they would be charged then; asking changes nothing."""
+    """Tasks owe the charge that would be due at that time; asking changes nothing."""
     ledger, small, large = Ledger(), make_task(0, 0.0, 1.0), make_task(1, 100.0, 3.0)
     assert list(ledger.due(50.0)) == []
     ledger.open(small)
@@ -115,7 +115,7 @@ def test_a_reopened_task_goes_on_from_where_it_was_charged() -> None:
     )
 )
 def test_shares_add_up_to_price_times_held_time(spans: list[tuple[float, float, float]]) -> None:
-    """Whatever comes and goes, all shares together are the VM's price for the time that it was held."""
+    """All shares together are the VM's price for the time that it was held, for any tasks."""
     ledger = Ledger()
     tasks = [make_task(i, start, cpus) for i, (start, _, cpus) in enumerate(spans)]
     ends = {task.task_id: start + length for task, (start, length, _) in zip(tasks, spans, strict=True)}

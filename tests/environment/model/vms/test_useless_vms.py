@@ -1,4 +1,4 @@
-"""VMs of pools that come up without what a launch needs: they cost little, and jobs say so."""
+"""VMs of pools that come up without the resources that a launch needs: they cost little, and jobs say so."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ class UselessCloud(ElasticWorld):
         self.reasons: set[str] = set()
 
     def play(self, seconds: int) -> None:
-        """Every five seconds what is commanded is done, and first fit decides when it is time."""
+        """Execute commands every five seconds; first fit decides when due."""
         for _ in range(seconds // 5):
             self.obey(self.wait(5.0))
             for name in [name for name, at in self.boots_at.items() if at <= self.now]:
@@ -43,7 +43,7 @@ class UselessCloud(ElasticWorld):
                 self.reasons.add(job.reason)
 
     def offer_all(self) -> None:
-        """The master offers what there is."""
+        """Offer the resources that are there, as the master."""
         for name, vm in [it for it in self.agents.items() if it[0] not in self._offered]:
             offer = make_offer(f"{name}@{self.now:g}", vm, cpus=self.cpus, ports=self.ports)
             self._offered.add(name)
@@ -106,7 +106,7 @@ def test_a_launch_there_ends_the_pauses() -> None:
 
 
 def test_who_was_not_connected_blames_no_vm() -> None:
-    """Nobody could have offered what it has."""
+    """No VM is blamed for missing offers while there is no connection."""
     world = ElasticWorld()
     world.begin()
     world.submit(LARGE)

@@ -1,4 +1,4 @@
-"""What VMs have cost, and for what: computed by hand, and by a plain second account on random days."""
+"""Costs of VMs by purpose: computed by hand, and by a plain second account on random days."""
 
 import math
 from collections import defaultdict
@@ -26,7 +26,7 @@ DAY = 86_400.0
 
 
 def job_of(job_id: str) -> Job:
-    """Whoever asks: a job of ann's."""
+    """A job of ann's, for any id."""
     return replace(make_job(job_id), owner="ann", queue="night")
 
 
@@ -87,7 +87,7 @@ def test_midnight_divides_what_is_charged() -> None:
 
 
 def test_who_decides_is_told_until_another_does() -> None:
-    """What was before belongs to the policy before."""
+    """Earlier costs belong to the earlier policy."""
     world = World(make_vms(1))
     world.subscribe()
     world.send(ev.PolicyChanged(world.now, "ff"))
@@ -347,7 +347,7 @@ class Day:
         self.ledger.accounts.charge_all(self.now)
 
     def crash(self) -> None:
-        """What was not stored is lost: another daemon goes on, and the master tells it who is there."""
+        """Lose the unstored state: another daemon goes on, and the master reports the present tasks."""
         self.ledger.accounts.charge_all(self.now)  # in vain
         self.ledger = Ledger(job_of)
         self.ledger.accounts.resume(self.accounts.values(), "", (), self.now, found=False)

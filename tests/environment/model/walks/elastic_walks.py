@@ -1,7 +1,7 @@
-"""A random walk around a cluster model whose VMs come and go, with a provider that has bad days, too.
+"""A random walk around a cluster model with pools, and a provider that has bad days, too.
 
-It keeps the books that a provider keeps (which machine is open under which lease) and asserts that nothing is
-opened twice or forgotten; daemons die on the way, and others go on with what was stored.
+It books like a provider (which machine is open under which lease) and asserts that nothing is
+opened twice or forgotten; daemons die on the way, and others go on with the stored state.
 """
 
 from collections import Counter
@@ -115,7 +115,7 @@ class ElasticChaos(Chaos):
             self.close(call)
 
     def open(self, lease_id: str) -> Machine | None:
-        """What is open under a lease is not opened again; what was given up before is not opened at all."""
+        """Open a machine under the lease, unless one is open; None if the lease was given up before."""
         if any(isinstance(call, cmd.CloseVm) and call.lease_id == lease_id for call in self.calls):
             return None
         known = [machine for machine in self.machines.values() if machine.lease == lease_id]
@@ -133,7 +133,7 @@ class ElasticChaos(Chaos):
         return machine
 
     def close(self, call: cmd.CloseVm) -> None:
-        """By its own name, or by what is open under the lease."""
+        """Close the machine by its own name, or by the lease under which it is open."""
         ids = (
             [call.machine_id]
             if call.machine_id
@@ -145,7 +145,7 @@ class ElasticChaos(Chaos):
         self.send(ev.LeaseClosed(self.now, call.lease_id, self.random.choice((None, 0.01))))
 
     def leave(self, machine: Machine) -> None:
-        """Its agent is gone, and what ran there."""
+        """Remove the machine's agent and the tasks that ran there."""
         if machine.agent is None:
             return
         vm_id = machine.agent.id
@@ -189,7 +189,7 @@ class ElasticChaos(Chaos):
         self.vms[machine.agent.id] = machine.agent
 
     def listing(self) -> None:
-        """The provider tells what is open."""
+        """Report the open machines to the model."""
         at = self.now
         self.pass_time(self.random.choice((0.0, 1.0)))
         listed = tuple(
@@ -212,7 +212,7 @@ class ElasticChaos(Chaos):
     # ---- daemons die -----------------------------------------------------------------------------------
 
     def restart(self) -> None:
-        """A daemon dies; another one goes on with what was stored, and the provider with what it was told."""
+        """Kill the daemon; another goes on with the stored state, and the provider with the calls it got."""
         kept = self.model.snapshot()
         self.calls = [call for call in self.calls if self.random.random() < 0.5]
         self.model = ClusterModel()
@@ -237,7 +237,7 @@ class ElasticChaos(Chaos):
     # ---- what must always hold -------------------------------------------------------------------------
 
     def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ExecutorRecord, ...]) -> None:
-        """Nothing is launched on what is not up."""
+        """Launch tasks, and assert that their VM is up."""
         if vm.id not in self.fixed:
             lease = self.model.lease(self.vms[vm.id].lease)
             assert lease is not None
@@ -274,7 +274,7 @@ class ElasticChaos(Chaos):
         return {reserved.job_id: reserved.all_vms for reserved in self.moment.fleet.reserved}
 
     def check_leases(self) -> None:
-        """What is stored is what is there; a place has one, and who says that he is idle is."""
+        """Stored leases match the machines; a place has one lease, and leases marked idle are idle."""
         leases = self.model.leases()
         assert {lease.id: lease for lease in leases} == self.open_now
         asked_for = [lease.vm.id for lease in leases if lease.reason not in _ORPHANS]
@@ -300,7 +300,7 @@ class ElasticChaos(Chaos):
             assert not any(not task.ended for task in self.model.tasks(job_id))
 
     def check_view(self) -> None:
-        """Nobody is shown more than there is: of a VM that is there what is offered, of another all of it."""
+        """The view shows no more than there is: offered resources of present VMs, all resources of others."""
         view, moment = self.model.view(), self.moment
         assert view.openings is not None
         names = [vm.name for vm in view.vms]
@@ -340,7 +340,7 @@ class ElasticChaos(Chaos):
         raise AssertionError(f"not drained: {self.reasons()}, {self.machines}, {self.model.leases()}")
 
     def calm(self) -> None:
-        """Everybody does what he has to."""
+        """Let all parts finish their work."""
         self.pass_time(1.0)
         while self.calls:
             self.answer()
@@ -364,13 +364,13 @@ class ElasticChaos(Chaos):
             self.pass_time(10.0)
 
     def all_closed(self) -> bool:
-        """Whether nothing is open but what is always open."""
+        """Whether only the permanent VMs are open."""
         places = {machine.lease.rpartition(".")[0] for machine in self.machines.values()}
         always = {vm.id for vm in self.places.values() if vm.terms is not None and vm.terms.always}
         return places == always and len(self.machines) == len(always)
 
     def reasons(self) -> dict[str, str]:
-        """What is said of the jobs that are not over."""
+        """States and reasons of jobs that are not over, by job id."""
         jobs = (self.model.job(f"job-{number}") for number in range(self.jobs))
         return {job.job.id: f"{job.state}: {job.reason}" for job in jobs if job is not None and not job.ended}
 
@@ -388,7 +388,7 @@ class ElasticChaos(Chaos):
     def replay(model: ClusterModel, log: Sequence[tuple[ev.Event, list[cmd.Command]]]) -> None:
         """A model that is given the same events gives the same commands.
 
-        Ticks that led to nothing are left out, but for those that told who waits that there is no master.
+        Ticks without commands are left out, but for those that told waiting jobs that there is no master.
         """
         there = True
         for event, told in log:

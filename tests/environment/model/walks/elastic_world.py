@@ -26,7 +26,7 @@ def places(number: int = 3, terms: Terms = TERMS, cpus: float = 4.0, price: floa
 
 
 class ElasticWorld(World):
-    """Fixed VMs, places of pools, and what a provider and agents tell."""
+    """Fixed VMs, places of pools, and reports of a provider and agents."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ElasticWorld(World):
         return lease
 
     def send(self, event: ev.Event) -> list[cmd.Command]:
-        """Any event; note who is opened where."""
+        """Send any event; note the opened leases by place."""
         commands = super().send(event)
         self._known |= {lease_id.rpartition(".")[0]: lease_id for lease_id in opens(commands)}
         return commands
@@ -99,10 +99,10 @@ class ElasticWorld(World):
 
 
 def opens(commands: Sequence[cmd.Command]) -> list[str]:
-    """The leases whose VMs are to be opened."""
+    """Ids of leases with a VM to open."""
     return [command.lease_id for command in commands if isinstance(command, cmd.OpenVm)]
 
 
 def closes(commands: Sequence[cmd.Command]) -> list[str]:
-    """The leases whose VMs are to be closed."""
+    """Ids of leases with a VM to close."""
     return [command.lease_id for command in commands if isinstance(command, cmd.CloseVm)]

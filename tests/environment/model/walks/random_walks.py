@@ -1,7 +1,7 @@
 """A master with VMs, tasks and bad days, as a random walk around a cluster model.
 
-It keeps the books that Mesos keeps (what is offered, what runs where) and asserts that the model's commands
-fit them; after each event it checks what must always hold of the model.
+It books like Mesos (offers, and tasks by VM) and asserts that the model's commands fit its books; after
+each event it checks the model's invariants.
 """
 
 import math
@@ -154,7 +154,7 @@ class Chaos:
         self.send(ev.KillRequested(self.now, f"job-{self.random.randrange(self.jobs + 1)}"))
 
     def offer(self) -> None:
-        """Part of what is free, of some VMs."""
+        """Offer part of the free resources of some VMs."""
         if self.model.subscribed and not self.suppressed:
             some = [vm for vm in self.vms.values() if self.random.random() < 0.6]
             offers = [self.new_offer(vm, self.random.choice((1.0, 1.0, 0.5))) for vm in some]
@@ -168,7 +168,7 @@ class Chaos:
                 self.send(ev.OffersReceived(self.now, tuple(offer for offer in offers if offer)))
 
     def new_offer(self, vm: Vm, share: float) -> Offer | None:
-        """An offer of a share of what is neither used nor offered."""
+        """An offer of a share of the resources that are neither used nor offered."""
         cpus, memory_mib = vm.cpus, vm.memory_mib
         for vm_id, task in self.tasks.values():
             if vm_id == vm.id:
@@ -273,7 +273,7 @@ class Chaos:
     # ---- what the commands do -----------------------------------------------------------------------
 
     def send(self, event: ev.Event) -> None:
-        """Give the model an event, check it, and do what it says."""
+        """Send an event to the model, check it, and execute its commands."""
         commands = list(self.model.handle(event))
         self.log.append((event, commands))
         self.check()
@@ -340,7 +340,7 @@ class Chaos:
     # ---- what must always hold ------------------------------------------------------------------------
 
     def pass_time(self, seconds: float) -> None:
-        """VMs that hold tasks cost their price; and, for those who pay them, all that are there."""
+        """Charge the price of VMs that hold tasks, and of all present VMs where those are paid."""
         held = [vm for vm in self.vms.values() if self.model.ledger.count(vm.id)]
         self.bill += sum(vm.price_per_hour for vm in held) * seconds / 3600
         tasks = self.model.open_tasks()
@@ -378,7 +378,7 @@ class Chaos:
         self.check_costs()
 
     def kept_moment(self) -> ModelSnapshot:
-        """What a snapshot keeps of it; taken once for all checks after an event, as it copies all records."""
+        """State that a snapshot stores; taken once for all checks after an event, as it copies records."""
         moment = self.model.snapshot().moment
         assert moment is not None
         return moment
@@ -445,7 +445,7 @@ class Chaos:
             assert int(found[1]) == len(present)
 
     def check_view(self) -> None:
-        """What a policy may use is what the master has offered; free is no more than what nobody holds."""
+        """A policy may use only offered resources; free resources are at most those that no task holds."""
         view = self.model.view()
         for i, vm in enumerate(view.vms):
             offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
@@ -457,13 +457,13 @@ class Chaos:
             assert not view.offered.there[i] or offers
 
     def check_costs(self) -> None:
-        """At every moment, what jobs have cost up to now adds up to what the VMs have cost."""
+        """At every moment, the jobs' costs so far add up to the VMs' cost."""
         live = costs(self.model, self.now)
         over = sum(cost for job_id, cost in self.job_costs.items() if job_id not in live)
         assert math.isclose(over + sum(live.values()), self.bill, abs_tol=1e-9)
 
     def charge(self) -> None:
-        """What is charged is what jobs have used, and what nobody has; together they are the bill."""
+        """Charges are the jobs' use and the unused rest; together they are the bill."""
         self.send(ev.ChargesDue(self.now))
         used: dict[str, float] = {}
         for charge in self.charges:

@@ -33,7 +33,7 @@ KEEPERS = (
 @pytest.mark.parametrize("policy", ["ff", "rr", "greedy"])
 @pytest.mark.parametrize("seed", range(6))
 def test_promises_hold_on_walks_with_pools(seed: int, policy: str) -> None:
-    """Whatever providers, agents, drivers and daemons do."""
+    """They hold for any behaviour of providers, agents, drivers and daemons."""
     chaos = ElasticChaos(FIXED if seed % 2 else [], POOLS, seed, policy, KEEPERS[seed % 3])
     chaos.reconnect()
     for _ in range(300):

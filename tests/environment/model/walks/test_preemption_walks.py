@@ -24,7 +24,7 @@ QUEUES = [guaranteed("prod", 6.0), guaranteed("lab", 3.0), guaranteed("adhoc")]
 
 
 class Walk:
-    """One walk; what is told of tasks comes late, what is to be drained perhaps never."""
+    """One walk; task states arrive late, and drained executors perhaps never end."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ class Walk:
         )
 
     def step(self) -> None:
-        """Something happens, and what is due."""
+        """Apply a random event, and the due ones."""
         world, rng = self.world, self.rng
         world.now += float(rng.exponential(2.0))
         due = [event for at, event in self.later if at <= world.now]
@@ -83,7 +83,7 @@ class Walk:
         self.see()
 
     def see(self) -> None:
-        """Have what was commanded happen later, and note what is kept."""
+        """Schedule the effects of commands for later, and note the reservations."""
         rng, now = self.rng, self.world.now
         while self.seen < len(self.world.log):
             _, commands = self.world.log[self.seen]
@@ -96,7 +96,7 @@ class Walk:
             assert vm.resources.contains(self.world.model.ledger.held(vm.id))
 
     def obey(self, command: cmd.Command, at: float) -> None:
-        """What it leads to, later."""
+        """Schedule the command's effects."""
         if isinstance(command, cmd.Launch):
             for task_id in command.task_ids:
                 self.launched.setdefault(task_id.partition(".")[0], []).append(self.world.now)

@@ -1,4 +1,4 @@
-"""Random walks: whatever happens in whatever order, the model's promises hold."""
+"""Random walks: the model's promises hold for any events in any order."""
 
 import pytest
 

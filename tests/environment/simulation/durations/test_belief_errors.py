@@ -1,4 +1,4 @@
-"""How wrong beliefs are together: held to the normal posterior solved whole, and to what comes."""
+"""Joint errors of beliefs: compared with the exact normal posterior, and with later outcomes."""
 
 import math
 import threading
@@ -26,7 +26,7 @@ def job(kind: str, spread: float = 0.3, believed: float | None = 100.0) -> Job:
 def interval(
     errors: Errors, one: Job, seed: int, running: Sequence[RunningJob] = (), at: float = 0.0
 ) -> Interval:
-    """Of what a job is drawn to take."""
+    """Interval of a job's drawn durations."""
     found = []
     for number in range(DRAWS):
         draw = np.random.default_rng([seed, number])
@@ -102,7 +102,7 @@ def test_who_runs_for_too_long_is_evidence() -> None:
 
 
 def test_of_a_type_that_nobody_knows_it_is_learned_alone() -> None:
-    """Its jobs take a twentieth of what is assumed: others are believed as before, the next of it is not."""
+    """Its jobs take a twentieth of the assumed time: only beliefs about this type change."""
     learned, unknown = LearnedErrors(), job("new", spread=0.0, believed=None)
     for _ in range(20):
         learned.learn(unknown, None, 12.0)

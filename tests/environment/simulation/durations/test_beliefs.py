@@ -1,4 +1,4 @@
-"""What policies may expect in a simulation: how belief errs, and that truth is not changed by it."""
+"""Policies' expectations in a simulation: how belief errs, and that truth is not changed by it."""
 
 import statistics
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ JOBS = jobs_of(WORKLOAD, load_profiles())
 
 
 class Spy:
-    """First fit that keeps what it was shown."""
+    """First fit that records the views it was shown."""
 
     def __init__(self) -> None:
         self.policy = create("ff")
@@ -44,7 +44,7 @@ class Spy:
 
 
 def shown(belief: str | float, **options: object) -> tuple[Spy, Result]:
-    """What was shown of the workload under a belief, and what came of it."""
+    """Views shown of the workload under a belief, and the result."""
     spy = Spy()
     found = SimulationOptions(belief=Belief.read(belief), **options)  # type: ignore[arg-type]
     return spy, simulate(spy, WORKLOAD, load_cluster("paper"), options=found)
@@ -58,7 +58,7 @@ def test_beliefs_are_said_as_they_are_read(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "perfect", "-1", "3", "nan", "inf"])
 def test_other_beliefs_are_refused(text: str) -> None:
-    """With what would be right."""
+    """The error includes the valid beliefs."""
     with pytest.raises(ValueError, match=r"belief: (should be exact, spread|a number should be from 0 to 2)"):
         Belief.read(text)
 
@@ -86,7 +86,7 @@ def test_constant_is_the_mean_for_all() -> None:
 
 
 def test_what_happens_does_not_depend_on_what_is_believed() -> None:
-    """First fit looks at no durations: the same starts, ends and costs; only what it is shown differs."""
+    """First fit ignores durations: the same starts, ends and costs; only the views shown to it differ."""
     exact, result = shown("exact")
     for belief in ("spread", 0.5, "constant"):
         other, same = shown(belief)
@@ -126,7 +126,7 @@ def test_nothing_is_expected_of_a_type_that_nobody_knows() -> None:
 
 @pytest.mark.parametrize("durations", [DurationOptions(penalty=2.0), DurationOptions(model="fixed")])
 def test_bad_placements_are_believed_to_cost_what_a_daemon_believes(durations: DurationOptions) -> None:
-    """Whatever they cost in truth: as a view that a policy moves on within one decision takes them to."""
+    """Beliefs ignore the true cost: they equal those of a view that a policy moves on in one decision."""
     spy, _ = shown("spread", durations=durations)
     running = [job for view in spy.views for job in view.running]
     assert all(job.expected == job.job.expected_on(job.taken, len(set(job.vm_ids))) for job in running)
@@ -134,7 +134,7 @@ def test_bad_placements_are_believed_to_cost_what_a_daemon_believes(durations: D
 
 
 def test_beliefs_around_a_mean_do_not_depend_on_the_draw() -> None:
-    """Until something has ended, to the last bit: luck is no part of what is believed."""
+    """Beliefs are equal to the last bit until something has ended: luck is no part of a belief."""
     model = FittedModel(
         types={
             name: TypeModel(
@@ -160,7 +160,7 @@ def test_beliefs_around_a_mean_do_not_depend_on_the_draw() -> None:
 
 
 def test_what_nobody_knows_is_no_part_of_the_mean() -> None:
-    """`constant` is what those jobs take on average of which something is known."""
+    """`constant` is the mean duration of the jobs with a known type."""
     known, other = make_job("a", expected_duration=60.0), make_job("b", expected_duration=100.0)
     new = replace(make_job("c", expected_duration=1000.0), type="unheard-of")
     found = Belief("constant").of((known, other, new), 0, known={known.type})

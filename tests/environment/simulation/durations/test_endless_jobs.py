@@ -124,7 +124,7 @@ def test_rework_that_is_believed_to_be_less_than_it_is(lost: float) -> None:
 
 
 def test_a_look_ahead_names_it_and_goes_on() -> None:
-    """As what-if and estimates do, by what is believed."""
+    """Beliefs decide, as in hypothetical runs and estimates."""
     vms = pooled(2, spot(20.0))
     jobs = [
         replace(make_job(f"job-{n}", executors=1, expected_duration=d), rework=Rework(1.0, 1.0))
@@ -137,7 +137,7 @@ def test_a_look_ahead_names_it_and_goes_on() -> None:
 
 
 def test_the_check_refuses_a_placement_there() -> None:
-    """Whatever decided."""
+    """The check refuses it under any policy."""
     vms = pooled(1, spot(20.0))
     (job,) = kept_off([replace(make_job(executors=1, expected_duration=36e3), rework=Rework(1.0, 1.0))], vms)
     assert job.unending_on == ("cheap",)
@@ -161,7 +161,7 @@ def test_an_episode_of_training_ends() -> None:
 
 
 def test_a_run_stops_after_so_many_events_and_says_so() -> None:
-    """The error tells when, what runs, and how it may go on."""
+    """The error reports the time, the running jobs, and how the run may go on."""
     vms = pooled(1, spot(600.0, notice=120.0, boot=0.0))
     with pytest.raises(
         EndlessError, match=r"after 100 events, at [\d,]+ s of its clock: 1 of 1 jobs run, such as a;"

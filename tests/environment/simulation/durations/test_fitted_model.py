@@ -1,4 +1,4 @@
-"""Simulations with fitted durations: what a job takes is what the model says of where it was placed."""
+"""Simulations with fitted durations: a job takes the model's time for its placement."""
 
 import math
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def test_types_that_were_not_measured_take_what_the_workload_says() -> None:
 
 
 def test_policies_expect_the_best_of_placements() -> None:
-    """What a policy is told of a job is the shortest that the model says of any number of VMs."""
+    """The expected duration shown to a policy is the model's shortest over all numbers of VMs."""
     seen: list[float | None] = []
 
     class Curious(FirstFit):
@@ -106,7 +106,7 @@ def test_draws_have_the_models_mean_and_spread() -> None:
 
 
 def test_executors_that_get_less_take_longer() -> None:
-    """A job that is given half of its cpus takes what the model says of so many."""
+    """A job with half of its cpus takes the model's time for that many."""
 
     class Half:
         def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -136,7 +136,7 @@ def test_the_rules_hold_with_fitted_durations(policy: Policy, draw: Literal["mea
 
 
 def by_hand(job: JobOutcome, order: Sequence[JobOutcome], fitted: FittedDurations, vm_cpus: float) -> float:
-    """A job's duration from the outcome alone: who was on its VMs when it started."""
+    """A job's duration from the outcome alone: the jobs on its VMs when it started."""
     at = order.index(job)
     used = set(job.placement)
     held = 0.0

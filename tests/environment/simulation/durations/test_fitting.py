@@ -50,7 +50,7 @@ def multiplied(mib: float, executors: int, vms: int) -> float:
 
 @pytest.mark.parametrize(("law", "method"), [(additive, "additive"), (multiplied, "loglinear")])
 def test_a_known_law_is_found_again(law: Law, method: str) -> None:
-    """The kind that the law is of is chosen, and it also holds between what was measured."""
+    """Fitting chooses the law's kind, which also holds between the measured points."""
     model, left_out = fit(runs_of(law, noise=0.02))
     assert not left_out
     found = model.types["sort"]
@@ -82,7 +82,7 @@ def test_company_slows_down() -> None:
 
 
 def test_what_placement_makes_is_told() -> None:
-    """The slowest number of VMs over the quickest, on average over what was placed differently."""
+    """The ratio is the slowest number of VMs over the quickest, averaged over differently placed runs."""
     model, _ = fit(runs_of(lambda mib, executors, vms: 10.0 * vms))
     assert model.types["sort"].placement_ratio == pytest.approx((2 * 3 + 4 * 3) / 6)
 
@@ -116,7 +116,7 @@ def test_a_model_comes_back_as_it_went(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_models_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    """The file, the key, and what would be right."""
+    """The error names the file, the key and the correct form."""
     (tmp_path / MODEL).write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_model(tmp_path)

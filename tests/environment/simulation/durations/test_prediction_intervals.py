@@ -1,4 +1,4 @@
-"""Intervals of 90 %, and how they are mended by what came of earlier ones."""
+"""Intervals of 90 %, and their correction by earlier outcomes."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ def test_who_erred_is_mended() -> None:
 
 
 def test_little_is_known_of_few_and_nothing_of_who_began_at_once() -> None:
-    """Then what was drawn is told; ends never fall below 0, and the mean stays between them."""
+    """Then the drawn interval is reported; ends never fall below 0, and the mean stays between them."""
     calibration, drawn = Calibration(10.0), Interval(20.0, 10.0, 30.0)
     for _ in range(19):
         calibration.learn(drawn, 100.0)
@@ -80,7 +80,7 @@ def test_by_how_much_ends_are_moved_is_worked_out_once(monkeypatch: pytest.Monke
 
 
 def test_an_end_is_mended_by_those_of_whom_about_as_much_was_drawn() -> None:
-    """Who is to wait for long takes three times as long, who starts soon does not, and is not told so."""
+    """Jobs with long waits take three times as long, soon started ones do not, and their forecast stays."""
     draw, calibration = np.random.default_rng(2), Calibration(0.0)
     soon, late = Interval(20.0, 10.0, 30.0), Interval(500.0, 400.0, 600.0)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Spot VMs that are taken away in a simulation: when, what that costs, and that nobody is lost by it."""
+"""Interrupted spot VMs in a simulation: when, at which cost, and that no job is lost by it."""
 
 import math
 from collections import Counter
@@ -81,7 +81,7 @@ def test_an_executor_goes_on_in_another_vm_and_does_part_of_its_work_again(notic
 
 
 def test_interruptions_are_drawn_by_seed_place_and_opening_alone() -> None:
-    """Not by who decides, nor by what else is decided."""
+    """Neither the policy nor its other decisions change an interruption."""
     vms = pooled(3, spot(10.0))
     assert lives(vms, 0, 3) == lives(vms, 0, 3) != lives(vms, 1, 3)
     mean = sum(sum(each) for each in lives(pooled(40, spot(10.0)), 5, 50)) / 2000
@@ -89,7 +89,7 @@ def test_interruptions_are_drawn_by_seed_place_and_opening_alone() -> None:
 
 
 def test_a_job_goes_on_without_those_that_it_misses() -> None:
-    """Half of them do half of the work, and what is lost is shared by all."""
+    """Half of the executors do half of the work, and all share the loss."""
     progress = Progress(2, 10.0, 100.0)
     assert progress.end() == 110.0
     assert progress.lose(60.0, {0: 20.0}) == 10.0
@@ -189,7 +189,7 @@ def test_the_bill_is_that_of_a_plain_account(
     policy: str,
     seed: int,
 ) -> None:
-    """Told who was placed where when, and when jobs ended, it finds the same dollars and interruptions."""
+    """The plain account finds the same dollars and interruptions from placements, times and jobs' ends."""
     terms = spot(per_hour, notice, boot, minimum)
     workload = [work(f"j{n}", float(at), count, d) for n, (at, count, d) in enumerate(sorted(jobs))]
     result = run(policy, workload, pooled(3, terms), keeping, seed)
@@ -204,7 +204,7 @@ def test_the_bill_is_that_of_a_plain_account(
 
 
 def job_seconds(jobs: Sequence[WorkloadJob], name: str) -> float:
-    """What the job takes if nobody disturbs it."""
+    """Undisturbed duration of the job, in seconds."""
     return next(job.duration for job in jobs if job.name == name)
 
 
@@ -253,7 +253,7 @@ def test_greedy_weighs_the_price_against_the_work_that_is_lost(per_hour: float, 
 
 
 def test_a_price_that_changes_is_paid_as_it_is_and_known_when_it_comes() -> None:
-    """Two prices: each second costs what it costs then, to the cloud and to the jobs."""
+    """Two prices: each second costs the price of its time, to the cloud and to the jobs."""
     vms = pooled(2, spot(0.0, boot=10.0))
     history = PriceHistory((0.0, 50.0), (3600.0, 7200.0))
     seen = []
@@ -280,7 +280,7 @@ def test_a_price_that_changes_is_paid_as_it_is_and_known_when_it_comes() -> None
 
 
 def test_policies_believe_what_an_operator_would_of_spot_vms() -> None:
-    """The rate of a pool and the rework of a type err, by seed; what happens does not."""
+    """The believed rate of a pool and rework of a type err, by seed; the true ones do not."""
     vms = (*pooled(2, spot(4.0)), *pooled(1, replace(spot(4.0), pool="other")))
     vms = tuple(replace(vm, id=f"vm-{n}", name=f"vm-{n}") for n, vm in enumerate(vms))
     workload = Workload((work("a", 0.0, 1, 50.0), work("b", 1.0, 1, 50.0)))
@@ -303,7 +303,7 @@ def test_policies_believe_what_an_operator_would_of_spot_vms() -> None:
 
 
 def test_what_is_believed_of_spot_changes_nothing_of_what_happens() -> None:
-    """To who does not look at it."""
+    """Policies that ignore the belief have the same results."""
     jobs = [work(f"j{n}", 60.0 * n, 2, 600.0) for n in range(6)]
     found = [
         simulate(
@@ -320,7 +320,7 @@ def test_what_is_believed_of_spot_changes_nothing_of_what_happens() -> None:
 
 @pytest.mark.parametrize("text", ["2.5", "-1", "spread", "nan"])
 def test_a_belief_of_spot_that_makes_no_sense_is_refused(text: str) -> None:
-    """And what would be right is said."""
+    """The error includes the valid beliefs."""
     with pytest.raises(ValueError, match="should be exact, or a number"):
         SpotBelief.read(text)
     assert [str(SpotBelief.read(good)) for good in ("exact", "0", "0.3")] == ["exact", "exact", "0.3"]

@@ -1,4 +1,4 @@
-"""What is lost in a simulation: where it goes, when, and who pays."""
+"""Losses in a simulation: where lost executors go, when, and which jobs pay."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_a_lost_executor_is_placed_again_and_its_job_goes_on() -> None:
 
 
 def test_a_lost_vm_is_left_and_not_seen_again() -> None:
-    """Its executors move to what is left, which new jobs get too; the bill is of where they were."""
+    """Its executors move to the remaining VMs, as do new jobs; the bill is of where they were."""
     jobs = [job("a", 0, 2, 100), job("b", 10, 3, 50), job("c", 40, 3, 10)]
     result = run(jobs, Loss(30, vm="id-vm-1"))
     placed = [(t.at, t.job, t.decision.placement) for t in result.decisions if isinstance(t.decision, Place)]
@@ -81,6 +81,6 @@ def test_what_is_not_there_is_not_lost() -> None:
     ],
 )
 def test_losses_are_checked(options: dict[str, object], message: str) -> None:
-    """With what would be right."""
+    """The error includes the correct form."""
     with pytest.raises(ValueError, match=message):
         Loss(**options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What comes of a cluster as it is now, held to a simulation of the same from its beginning."""
+"""Forecasts from a cluster's present state, compared with a simulation of the same from its beginning."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ def holding(job: Job, vms: Sequence[str], since: float, at: float) -> ClusterVie
 
 
 def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
-    """Seconds count from now; what runs is believed to have 40 left."""
+    """Seconds count from now; the running job is believed to need 40 more."""
     vms = [vm.id for vm in make_vms(2)]
     view = holding(replace(SURE, id="job-0"), [vms[0], vms[0]], 1000.0, 1060.0)
     first, second = replace(SURE, id="job-1", executors=2), replace(SURE, id="job-2", executors=4)
@@ -59,7 +59,7 @@ def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
 
 
 def test_one_machine_carries_so_many_jvms() -> None:
-    """With its driver each takes two; who finds no room waits until others are over, though VMs are free."""
+    """Each job takes two with its driver; jobs without room wait for ends of others, though VMs are free."""
     vms = [vm.id for vm in make_vms(2)]
     view = holding(replace(SURE, id="job-0", executors=1), [vms[0]], 1000.0, 1060.0)
     queue = asked(*(replace(SURE, id=f"job-{n}", executors=1) for n in (1, 2)))
@@ -84,7 +84,7 @@ def test_what_never_fits_says_so() -> None:
 
 
 def test_draws_spread_around_what_is_believed() -> None:
-    """A seed says what is drawn; what runs is never over before now, however long it has run."""
+    """The seed fixes the draws; running jobs never end before now, however long they have run."""
     vms = [vm.id for vm in make_vms(2)]
     view = holding(replace(ONE, id="job-0", spread=0.3), vms * 2, 0.0, 150.0)
     queue = asked(replace(ONE, id="job-1", spread=0.3))
@@ -101,7 +101,7 @@ def test_draws_spread_around_what_is_believed() -> None:
 
 
 class Pausing:
-    """First fit that shows somebody what it is shown after so many decisions."""
+    """First fit that records the view it is shown after so many decisions."""
 
     def __init__(self, after: int) -> None:
         self._after, self._policy = after, create("ff")
@@ -118,7 +118,7 @@ class Pausing:
 
 @pytest.mark.parametrize("cluster", ["paper", "elastic"])
 def test_it_goes_on_as_the_simulation_it_is_taken_from(cluster: str) -> None:
-    """From the middle of a run, all of whose jobs have come, the rest is as it was."""
+    """The rest of a run is as it was, from its middle, after all arrivals."""
     workload = load_workload("burst", seed=4)
     jobs = tuple(replace(job, submitted_at=0.0) for job in workload.jobs[:40])
     workload = replace(workload, jobs=jobs)
@@ -139,7 +139,7 @@ def test_it_goes_on_as_the_simulation_it_is_taken_from(cluster: str) -> None:
 
 @pytest.mark.parametrize("name", ["ff", "greedy"])
 def test_compiled_code_plays_as_policies_that_are_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """To the bit: beside what runs and holds less than its largest size, with jobs that come later."""
+    """Plays agree to the bit, beside running jobs below their largest size, with jobs that come later."""
     vms, small = [vm.id for vm in make_vms(2)], replace(ONE, id="job-0", spread=0.3)
     view = holding(small, [vms[0], vms[1]], 1000.0, 1060.0)
     queue = asked(

@@ -60,7 +60,7 @@ def test_two_queues_by_hand() -> None:
 
 
 def test_nobody_is_due_more_than_he_asked_for() -> None:
-    """Who asks for a quarter gets it, whatever his weight, and the rest is divided by weight."""
+    """A queue that asks for a quarter gets it at any weight; the rest is divided by weight."""
     jobs = [
         work("small", 0, 10, executors=1, queue="small"),
         work("x", 0, 10, executors=2, queue="x"),
@@ -73,7 +73,7 @@ def test_nobody_is_due_more_than_he_asked_for() -> None:
 
 
 def test_a_tree_divides_between_branches_first() -> None:
-    """Three leaves of a branch share what one leaf beside it gets alone; users share within a leaf."""
+    """Three leaves of a branch share the amount of one leaf beside it; users share within a leaf."""
     queues = tree({"prod": {"queues": {"a": {}, "b": {}, "c": {"user_weights": {"ann": 3}}}}, "science": {}})
     jobs = [
         work(f"{queue}-{user}", 0, 10, executors=12, queue=queue, owner=user)
@@ -137,7 +137,7 @@ def test_bounds_of_queues_hold_for_all_below_them_and_of_users_for_each() -> Non
 
 
 def test_shares_over_time() -> None:
-    """The means of parts of a run: the whole of it adds up to what was held."""
+    """The means of parts of a run: the whole run adds up to the held resources."""
     jobs = [work(f"of {name}", 0, 10, executors=4, queue=name) for name in "ab"]
     result = run(jobs)
     found = shares_over_time(result, parts=3)
@@ -160,7 +160,7 @@ def test_jain() -> None:
 def test_the_division_is_that_of_water_that_rises(
     amount: float, parties: list[tuple[float, float, float]]
 ) -> None:
-    """Who still wants something gets by weight, until there is no more, and nobody less than his floor."""
+    """Unsatisfied parties get amounts by weight until none is left, and none gets less than its floor."""
     wanted, weights, floors = (np.array(column) for column in zip(*parties, strict=True))
     without = divided(np.array([amount]), wanted[None], weights)[0]
     for least, found in (

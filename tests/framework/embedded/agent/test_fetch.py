@@ -137,7 +137,7 @@ def test_a_link_that_is_exchanged_gives_nothing_of_roots(there: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can fetch as another user")
 @pytest.mark.parametrize("name", ["target", "sub/target"])
 def test_a_link_in_the_sandbox_leads_root_nowhere(there: Path, name: str) -> None:
-    """Another task of the user's may have put one there: what is written is written as the user."""
+    """Another task of the user may have put one there: files are written as the user."""
     (there / "sandbox" / name).parent.mkdir(exist_ok=True)
     (there / "sandbox" / name).symlink_to(there / "token")
     code, error = fetched(there, {"value": str(there / "good"), "output_file": name})
@@ -154,7 +154,7 @@ def test_the_target_is_in_the_sandbox(there: Path, name: str) -> None:
 
 
 def test_no_archive_fills_the_disk(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it would become has to fit, with room left for others, before any of it is unpacked."""
+    """The unpacked size has to fit, with room left for others, before any part is unpacked."""
     with (there / "zeros").open("wb") as zeros:
         zeros.truncate(1 << 20)
     with zipfile.ZipFile(there / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as zipped:

@@ -1,7 +1,7 @@
 """Mistakes that frameworks and operators make: the embedded master answers as a real one was recorded to.
 
-The recording has one answer for each labelled call; the calls are made here. What a real master answers about
-what is not embedded (files, logging, its own help) is left out.
+The recording has one answer for each labelled call; the calls are made here. A real master's answers about
+parts that are not embedded (files, logging, its own help) are left out.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ _IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, Any]:
-    """What a real master answered, by label."""
+    """A real master's recorded answers, by label."""
     if not REAL.is_file():
         pytest.skip(f"the recorded answers are not here: {REAL}")
     return dict(json.loads(REAL.read_text()))
@@ -52,7 +52,7 @@ def mesos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesos]:
 
 
 def told(text: str) -> str:
-    """A text without ids, and without what builds of Mesos differ in, as far as the recording kept it."""
+    """A text without ids and without differences of Mesos builds, as far as the recording stored it."""
     text = text.replace("git_branch,", "")
     return _OFFERED.sub(r"\1", _IDS.sub("~", text)[:200])
 
@@ -79,7 +79,7 @@ def _plain(answer: Any) -> Any:
 
 
 def infos() -> dict[str, Json]:
-    """What frameworks say of themselves, right and wrong."""
+    """Framework descriptions, right and wrong."""
     base = {"user": "root", "name": "d", "roles": ["r"], "failover_timeout": 0.0}
     base |= {"capabilities": [{"type": "MULTI_ROLE"}]}
     made = {
@@ -112,7 +112,7 @@ def infos() -> dict[str, Json]:
 
 
 def test_subscriptions(mesos: Mesos, real: dict[str, Any]) -> None:
-    """Who may subscribe, and what those are told who may not."""
+    """Frameworks that may subscribe, and the refusals for those that may not."""
     ours = {}
     for label, info in infos().items():
         body: Json = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
@@ -168,7 +168,7 @@ def plain(mesos: Mesos, method: str, path: str, headers: dict[str, str], body: s
 
 
 class Probe:
-    """A framework that makes calls, and writes down what came of each."""
+    """A framework that makes calls, and records their outcomes."""
 
     def __init__(self, mesos: Mesos, scheduler: Subscription, real: dict[str, Any]) -> None:
         self.mesos = mesos
@@ -345,7 +345,7 @@ def call_all(probe: Probe) -> None:
 
 
 def test_calls(mesos: Mesos, real: dict[str, Any]) -> None:
-    """What a live framework asks for, and what comes of it."""
+    """A live framework's calls, and their outcomes."""
     capabilities = [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}]
     info = framework_info("live", roles=["r", "s"], capabilities=capabilities)
     with Subscription(mesos, info) as scheduler:
@@ -359,7 +359,7 @@ def test_calls(mesos: Mesos, real: dict[str, Any]) -> None:
 
 
 def test_operators(mesos: Mesos, real: dict[str, Any]) -> None:
-    """What an operator can ask for, by the keys of the answers, when no framework is there."""
+    """Operators' requests, by the keys of the answers, when no framework is there."""
     until(lambda: mesos.get("/state")["frameworks"] == [], "the last framework is removed")
     ours: dict[str, Any] = {}
     for label in (label for label in real if label.startswith("GET /") and SCHEDULER not in label):

@@ -77,7 +77,7 @@ def test_uris_are_fetched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["/no/such/file", "http://x/y", "/etc/hostname|../../out"])
 def test_uri_that_cannot_be_fetched(tmp_path: Path, uri: str) -> None:
-    """The task fails with a real agent's words, and its stderr says what was wrong."""
+    """The task fails with a real agent's words, and its stderr shows the fault."""
     value, _, output = uri.partition("|")
     entry = {"value": value} | ({"output_file": output} if output else {})
     with running(tmp_path) as mesos:
@@ -217,7 +217,7 @@ def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str
 
 
 def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
-    """Also what hides whose it is; what a task that goes on has put into the background is left alone."""
+    """Processes that hide their task end too; background processes of a live task are left alone."""
     stays = "(setsid sh -c 'echo $$ > hidden; sleep 600; true' &); sleep 600"
     with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
         offer, other, *_ = scheduler.offers()
@@ -243,7 +243,7 @@ def passable() -> Iterator[Path]:
 
 
 def test_a_sandbox_is_its_users_alone(passable: Path) -> None:
-    """A task that runs as another user owns all of its sandbox, and reads no other, nor what it may not."""
+    """A task of another user owns all of its sandbox, and reads no other sandbox or forbidden file."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a task as another user")
     (passable / "open").write_text("for all")

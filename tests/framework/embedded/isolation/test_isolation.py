@@ -80,14 +80,14 @@ def start(cell: VmCell, container: str, code: str, *arguments: object) -> "subpr
 
 
 def printed(process: "subprocess.Popen[str]") -> str:
-    """What a program printed that ended well."""
+    """Output of a program that ended well."""
     output, complaints = process.communicate()
     assert process.returncode == 0, complaints
     return output.strip()
 
 
 def left_of(run: str) -> list[str]:
-    """Whatever carries this run's id."""
+    """Links and folders with this run's id."""
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     names = [line.split()[1] for line in links.splitlines() if f"stk{run}" in line]
     names += [path.name for path in Path("/run/netns").glob(f"stoker-{run}-*")]
@@ -153,7 +153,7 @@ def test_a_program_that_is_not_there(isolation: Isolation) -> None:
 
 
 def test_nothing_is_left_after_the_end() -> None:
-    """What was made is removed with what runs in it; another under the same name has the same addresses."""
+    """Isolation is removed with its processes; another under the same name has the same addresses."""
     try:
         made = Isolation(agents(), IsolationOptions(0.1, MBIT), "again")
     except IsolationError as error:
@@ -171,7 +171,7 @@ def test_nothing_is_left_after_the_end() -> None:
 
 
 def serve(folder: Path, **environment: str) -> tuple["subprocess.Popen[str]", str, list[str]]:
-    """Run `stoker mesos --isolation vm`; the process, its master's address, and what it said of isolation."""
+    """Run `stoker mesos --isolation vm`; return process, master's address and output about isolation."""
     (folder / "cluster.yaml").write_text(CLUSTER)
     command = [sys.executable, "-m", "daemon.cli", "mesos", "--port", "0", "--isolation", "vm"]
     command += ["--cluster", str(folder / "cluster.yaml"), "--work-dir", str(folder / "work")]
@@ -202,7 +202,7 @@ def test_it_says_what_is_missing_and_runs_without(tmp_path: Path) -> None:
 
 
 def test_only_root_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is not root is told."""
+    """Another user gets an error."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(IsolationError, match="it needs root"):
         Isolation(agents(), IsolationOptions(), "tests")
@@ -211,7 +211,7 @@ def test_only_root_may(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> None:
     """A task sees its VM's address; one that takes more memory than its VM has fails, and for that reason.
 
-    After kill -9 of all that, the next one removes what is left.
+    After kill -9 of all that, the next one removes the leftovers.
     """
     process, address, (host, state) = serve(tmp_path)
     try:
@@ -240,7 +240,7 @@ def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> Non
 
 
 def assert_out_of_memory(status: dict[str, Any]) -> None:
-    """The status says so, and so does what the daemon makes of it."""
+    """Assert that the status, and the daemon's event from it, report a lack of memory."""
     assert (status["reason"], status["source"]) == ("REASON_CONTAINER_LIMITATION_MEMORY", "SOURCE_AGENT")
     change = task_changed_from_json(status, 0.0)
     assert (change.state, change.reason) == ("failed", "container_limitation_memory")
@@ -277,7 +277,7 @@ def test_limits_of_version_1(tmp_path: Path) -> None:
 
 
 def test_limits_of_version_2(tmp_path: Path) -> None:
-    """There is one folder, below the nearest group whose children may have limits."""
+    """There is one folder, below the nearest group that may set limits for its children."""
     own = tmp_path / "unified" / "session"
     own.mkdir(parents=True)
     for folder in (own, own.parent):
@@ -299,7 +299,7 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
-    """The error names what is lacking, and where it was looked for."""
+    """The error names the missing controllers and the searched path."""
     (tmp_path / "unified").mkdir()
     (tmp_path / "unified" / "cgroup.controllers").write_text("hugetlb\n")
     with pytest.raises(

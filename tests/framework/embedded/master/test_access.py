@@ -1,4 +1,4 @@
-"""Who gets in: nobody without the secret, no page of another site; faults only where a test wants them."""
+"""Access: the secret is required, other sites' pages are refused; faults exist only if a test wants them."""
 
 import base64
 import os
@@ -96,7 +96,7 @@ def test_a_foreign_origin_is_refused(mesos: Mesos) -> None:
 
 
 def test_a_script_of_another_page_reads_nothing(tmp_path: Path, mesos: Mesos) -> None:
-    """Answers as scripts (jsonp) are only for those who authenticate, also where nobody has to."""
+    """Answers as scripts (jsonp) need authentication, even where nothing else does."""
     assert mesos.request("GET", "/version?jsonp=leak")[0] == 403
     assert mesos.request("GET", "/state?jsonp=leak")[0] == 401
     status, body = mesos.request("GET", "/state?jsonp=leak", **RIGHT)
@@ -107,13 +107,13 @@ def test_a_script_of_another_page_reads_nothing(tmp_path: Path, mesos: Mesos) ->
 
 
 def test_faults_are_not_there_unless_asked_for(mesos: Mesos) -> None:
-    """Whoever knows the secret cannot make it misbehave either."""
+    """The secret does not enable a client to make the master misbehave."""
     assert mesos.request("POST", "/stoker/faults", {"fault": "drop_stream"}, **RIGHT)[0] == 404
     assert mesos.request("GET", "/stoker/faults", **RIGHT)[0] == 404
 
 
 def test_with_the_secret_all_is_as_ever(mesos: Mesos) -> None:
-    """A framework that authenticates subscribes and is offered what there is."""
+    """A framework that authenticates subscribes and is offered the free resources."""
     info = framework_info(principal="stoker")
     with Subscription(mesos, info, **RIGHT) as scheduler:
         assert len(scheduler.offers()) == 3
@@ -155,7 +155,7 @@ def test_a_secret_is_made_once_and_is_private(tmp_path: Path) -> None:
 
 
 def test_credentials_of_an_operator(tmp_path: Path) -> None:
-    """Both forms of mesos-master are read; whatever else is refused with the file's name."""
+    """Both forms of mesos-master are read; any other is refused with the file's name."""
     file = tmp_path / "credentials"
     file.write_text("spark abc\n\nother def\n")
     assert read_credentials(file) == {"spark": "abc", "other": "def"}

@@ -123,7 +123,7 @@ def test_crumbs_and_absent_agents_are_not_offered() -> None:
 
 
 def test_agents_with_gpus_are_for_those_who_know_of_gpus() -> None:
-    """As Mesos filters by default: without GPU_RESOURCES no offer, whatever else is free there."""
+    """Mesos' default filter makes no offer without GPU_RESOURCES, even of other free resources."""
     with_gpus = AgentRecord("s", Link("s", 4), make(4, 1024, {"gpus": 2}, (1, 2)))  # type: ignore[arg-type]
     message: Json = {"user": "u", "name": "b", "roles": ["y"]}
     message |= {"capabilities": [{"type": "MULTI_ROLE"}, {"type": "GPU_RESOURCES"}]}

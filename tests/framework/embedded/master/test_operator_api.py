@@ -1,4 +1,4 @@
-"""The operator's side of the embedded Mesos: what it tells of its state, and what it can be told."""
+"""The operator's side of the embedded Mesos: its reports of state, and its calls."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ TRANSCRIPTS = Path(__file__).resolve().parents[5] / "shared" / "mesos-wire"
 
 @contextmanager
 def one_running_one_finished(folder: Path) -> Iterator[tuple[Mesos, Subscription]]:
-    """Run what the recordings were made of: a framework, a running task, a finished one, three offers."""
+    """Run the recordings' setup: a framework, a running task, a finished one, three offers."""
     info = framework_info("oper", failover_timeout=60.0)
     with running(folder, allocation_interval=1000.0) as mesos, Subscription(mesos, info) as scheduler:
         offer = next(offer for offer in scheduler.offers() if offer["hostname"] == "host1.example")
@@ -95,7 +95,7 @@ def _recorded_agents(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def test_metrics(tmp_path: Path) -> None:
-    """The gauges tell what there is, what is used, and how many tasks run."""
+    """The gauges report total and used resources, and the number of running tasks."""
     with one_running_one_finished(tmp_path) as (mesos, _):
         told = mesos.get("/metrics/snapshot")
     assert told["master/cpus_total"] == 24.0

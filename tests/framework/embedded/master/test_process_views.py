@@ -1,4 +1,4 @@
-"""What a master answers as any process of Mesos does: help, files, log level, machine."""
+"""A master's answers as a Mesos process: help, files, log level, machine."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def mesos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesos]:
 
 
 def test_help_lists_what_can_be_asked(mesos: Mesos) -> None:
-    """As Markdown for curl, as a page for browsers; what there is no help for is a bad request."""
+    """Help is Markdown for curl, a page for browsers; a page without help is a bad request."""
     page = httpx.get(f"http://{mesos.address}/help")
     assert page.headers["Content-Type"] == "text/html"
     assert page.text.startswith("<html><head><title>Help</title>")
@@ -46,7 +46,7 @@ def test_a_master_without_log_files_shows_none(mesos: Mesos) -> None:
 
 
 def test_the_log_level_is_set_for_a_while(mesos: Mesos) -> None:
-    """And read back; what is missing or wrong is said."""
+    """The level can be read back; missing or wrong values are reported."""
     assert mesos.request("GET", "/logging/toggle") == (200, "0\n")
     assert mesos.request("POST", "/logging/toggle?level=2&duration=10mins") == (200, "")
     assert mesos.request("GET", "/logging/toggle") == (200, "2\n")
@@ -83,7 +83,7 @@ def test_the_machine_is_described(mesos: Mesos) -> None:
     ["teardown", "machine/down", "machine/up", "reserve", "unreserve", "create-volumes", "destroy-volumes"],
 )
 def test_what_is_posted_is_no_page(mesos: Mesos, route: str) -> None:
-    """A GET is told what would be right; it is not that nothing is there."""
+    """The answer to a GET names the correct method, instead of a not found."""
     for path in (f"/{route}", f"/master/{route}"):
         told = "405 Method Not Allowed. Expecting one of { 'POST' }, but received 'GET'."
         assert mesos.request("GET", path) == (405, told)

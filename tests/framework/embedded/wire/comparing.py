@@ -47,7 +47,7 @@ def translate(value: Json, known: dict[str, str]) -> Json:
 
 
 def neutral(value: Json, known_ids: set[str], key: str = "") -> Json:
-    """A value without what differs between any two runs; ids that are not known become `~`."""
+    """The value without differences between any two runs; unknown ids become `~`."""
     if key in _NEUTRAL:
         return f"<{key}>"
     if key == "container_status":
@@ -93,14 +93,14 @@ def _neutral_text(text: str, known_ids: set[str]) -> str:
 
 
 def _container(status: Json) -> Json:
-    """What can be compared of a container: whether it is nested, and where its addresses are."""
+    """Comparable parts of a container: whether it is nested, and where its addresses are."""
     if "parent" in status.get("container_id", {}):
         return {"nested": True}  # which further fields it has is a matter of chance in a real agent
     return {"nested": False, "network_infos": status.get("network_infos"), "pid": "executor_pid" in status}
 
 
 def _name(entry: Json) -> str:
-    """What entries of a list are sorted by."""
+    """Sort key of list entries."""
     if not isinstance(entry, dict):
         return str(entry)
     inner = entry.get("agent_info") or entry.get("framework_info") or entry

@@ -1,7 +1,7 @@
 """Replays a recorded session with a real master against an embedded one, and notes every difference.
 
-What the client sent is sent again, in the recorded order and, scaled, at the recorded pace; what the master
-sent is waited for. Times in calls and commands are scaled too. Updates of one task must come in the
+The client's messages are sent again, in the recorded order and, scaled, at the recorded pace; the master's
+messages are awaited. Times in calls and commands are scaled too. Updates of one task must come in the
 recorded order; which of several tasks comes first, and where one run of the allocator ends, is chance in a
 real cluster and is not compared.
 """
@@ -220,7 +220,7 @@ class Replay:
         return body | {kind.lower(): used | {"offer_ids": [{"value": offer_id} for offer_id in ids]}}
 
     def _exchange(self, raw: str) -> bytes:
-        """Send bytes and return what comes until there is a pause."""
+        """Send bytes and return all bytes received until there is a pause."""
         host, port = self.mesos.address.split(":")
         with socket.create_connection((host, int(port)), timeout=0.3) as connection:
             connection.sendall(raw.encode("latin-1"))

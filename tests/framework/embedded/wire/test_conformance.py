@@ -50,7 +50,7 @@ class Scenario:
 
 
 def agent_signals(replay: Replay, note: str) -> None:
-    """Do to the agents what the recording did with signals."""
+    """Do to the agents the same as the recording's signals."""
     faults = (
         ("SIGKILL mesos-executor", "kill_executor", {"task_id": "sl-ckpt-plain"}),
         ("agent 1 SIGKILL and start at once", "kill_agent", {"agent": "host1.example"}),

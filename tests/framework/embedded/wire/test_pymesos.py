@@ -197,7 +197,7 @@ def test_dropped_stream_is_taken_up_again(tmp_path: Path) -> None:
     "path", ["/version", "/health", "/state", "/slaves", "/master/state", "/metrics/snapshot"]
 )
 def test_read_only_endpoints_answer(tmp_path: Path, path: str) -> None:
-    """What an operator's tools ask for is there."""
+    """The endpoints that an operator's tools ask for are there."""
     with running(tmp_path) as mesos:
         assert mesos.request("GET", path)[0] == 200
         assert len(mesos.get("/slaves")["slaves"]) == 3

@@ -1,4 +1,4 @@
-"""The bytes on the connection are those of a real master: heads, chunks, records, what stays open."""
+"""The bytes on the connection are those of a real master: heads, chunks, records, open connections."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def connected(mesos: Mesos) -> Iterator[socket.socket]:
 
 
 def receive(connection: socket.socket, until: bytes, times: int = 1) -> bytes:
-    """What comes until a piece of text came so many times."""
+    """Bytes received until a piece of text came so many times."""
     received = b""
     while received.count(until) < times:
         data = connection.recv(65536)
@@ -197,7 +197,7 @@ KINDS = st.sampled_from(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=KINDS, body=st.dictionaries(st.sampled_from(NAMES), CALLS, max_size=5))
 def test_no_call_breaks_the_master(mesos: Mesos, kind: str, body: dict[str, Any]) -> None:
-    """Whatever JSON is sent, the answer is one of the API's statuses and the master lives on."""
+    """The answer to any JSON is one of the API's statuses and the master lives on."""
     with connected(mesos) as connection:
         connection.sendall(post(body | {"type": kind}, "Connection: close"))
         status = receive(connection, b"\r\n").split(b" ")[1]
@@ -240,7 +240,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(list(places(RICH_TASK))), new=CALLS | st.text() | st.floats(allow_nan=False))
 def test_no_launch_breaks_the_master(mesos: Mesos, path: tuple[Any, ...], new: Any) -> None:
-    """Whatever stands anywhere in a task, it is refused or ends, and the master lives on."""
+    """A task with any value anywhere is refused or ends, and the master lives on."""
     with Subscription(mesos, framework_info()) as scheduler:
         offer = scheduler.offers()[0]
         info = changed(RICH_TASK, path, new) | {"agent_id": offer["agent_id"]}

@@ -31,7 +31,7 @@ def compiled(servlets: str, folder: Path) -> bytes:
 
 
 def main() -> int:
-    """Store what the source says."""
+    """Store the classes compiled from the source."""
     for servlets in SPARKS:
         with tempfile.TemporaryDirectory() as folder:
             stored(servlets).write_bytes(compiled(servlets, Path(folder)))

@@ -95,7 +95,7 @@ def test_exit_code_and_output_are_kept(tmp_path: Path) -> None:
 
 
 def test_secret_file_and_scratch_are_gone_in_the_end(tmp_path: Path) -> None:
-    """What the driver needed for itself alone is removed when it ends; the rest stays."""
+    """The driver's own temporary files are removed when it ends; the rest stays."""
     start_driver(
         shell("echo x > spark.properties; mkdir tmp events; touch tmp/a events/b"), tmp_path, ENVIRON
     )
@@ -147,7 +147,7 @@ def test_driver_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 def test_driver_without_supervisor_is_lost_and_can_be_killed(tmp_path: Path) -> None:
-    """A driver whose supervisor was killed is lost; stopping it kills what is left of it."""
+    """A driver with a killed supervisor is lost; stopping it kills its remaining processes."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
     driver = kill_supervisor(tmp_path)
     assert driver_status(tmp_path) == DriverStatus("lost")
@@ -300,7 +300,7 @@ def test_records_that_name_another_process_end_nobody(tmp_path: Path) -> None:
 
 
 def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path: Path) -> None:
-    """A library that is a FIFO holds up the driver that asked for it, not who starts it; it can be killed."""
+    """A library that is a FIFO holds up only the driver that asked for it; it can be killed."""
     os.mkfifo(tmp_path / "library")
     folder = tmp_path / "driver"
     environment = {"LD_PRELOAD": str(tmp_path / "library"), "PYTHONPATH": "/x", "SECRET": "word"}
@@ -316,7 +316,7 @@ def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path: Path) -> None:
 def test_a_supervisor_that_does_not_answer_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever starts a driver waits for so long and no longer."""
+    """The caller waits for so long and no longer."""
     (tmp_path / "silent.py").write_text("import time; time.sleep(3)")
     monkeypatch.setattr(supervisor_module, "__file__", str(tmp_path / "silent.py"))
     monkeypatch.setattr(driver_module, "_PATIENCE", 0.2)
@@ -325,7 +325,7 @@ def test_a_supervisor_that_does_not_answer_is_given_up(
 
 
 def test_a_driver_gets_its_port_though_it_is_kept_for_it(tmp_path: Path) -> None:
-    """Whoever asks for the port meanwhile does not get it; when the driver has ended, all can have it."""
+    """Other programs do not get the port meanwhile; when the driver has ended, all can have it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -353,7 +353,7 @@ def test_a_port_that_is_taken_is_the_hosts_fault(tmp_path: Path) -> None:
 
 
 def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path: Path) -> None:
-    """A child in a session of its own, whose parent is gone, is found all the same; so are its children."""
+    """A child in a session of its own, with its parent gone, is found all the same; so are its children."""
     inner = "setsid sleep 1000 & echo $! > inner; sleep 1000"
     script = f"setsid bash -c '{inner}' & echo $! > outer; until [ -s inner ]; do sleep 0.05; done"
     start_driver(shell(script), tmp_path, ENVIRON)

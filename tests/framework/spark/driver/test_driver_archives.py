@@ -35,7 +35,7 @@ def make_archive(path: Path) -> Path:
 
 
 def run(process: ProcessSpec, folder: Path, *folders: str) -> str:
-    """What a driver prints that shows the file of each folder into which an archive was unpacked."""
+    """Output of a driver that shows the file of each folder into which an archive was unpacked."""
     home = folder.with_name("home")
     (home / "bin").mkdir(parents=True)
     (home / "bin/spark-submit").write_text(SUBMIT)

@@ -1,4 +1,4 @@
-"""Why a driver failed, found in what it printed."""
+"""Reasons why a driver failed, found in its output."""
 
 import time
 
@@ -84,7 +84,7 @@ def test_the_last_error_is_found(printed: str, line: str) -> None:
 
 
 def test_a_python_driver_complains_on_stdout() -> None:
-    """There its traceback comes first; what a driver only printed is not taken for an error."""
+    """There its traceback comes first; other output of a driver is not taken for an error."""
     assert last_words(JAVA.encode(), PYTHON.encode()) == LastWords(
         "ZeroDivisionError: division by zero", True
     )
@@ -108,7 +108,7 @@ def test_a_python_driver_complains_on_stdout() -> None:
     ],
 )
 def test_it_is_found_in_time(printed: bytes) -> None:
-    """Whatever a job prints, it is looked at within a part of a second, and a line of it is short."""
+    """Any output of a job is searched within a part of a second, and the found line is short."""
     began = time.process_time()
     assert len(last_words(printed, printed).text) <= 2000
     assert time.process_time() - began < 1.0

@@ -125,7 +125,7 @@ class Cluster:
         return process
 
     def close(self) -> None:
-        """End what is left."""
+        """End the remaining processes."""
         for process in self.processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -169,7 +169,7 @@ def command_lines() -> bytes:
 
 
 def answers_of_ui(port: int, key: str) -> str:
-    """What Spark's UI tells of the application's settings, as data and as a page."""
+    """The application's settings in Spark's UI, as data and as a page."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as ui:
         application = ui.get("/api/v1/applications").json()[0]["id"]
@@ -191,7 +191,7 @@ def answers_to_strangers(log: str) -> dict[str, set[int]]:
 
 @pytest.mark.slow
 def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) -> None:
-    """A job whose executor is killed goes on with a new one, ends well, and shows its secret nowhere."""
+    """A job with a killed executor goes on with a new one, ends well, and shows its secret nowhere."""
     (tmp_path / "app.py").write_text(SUM_APPLICATION)
     (tmp_path / "greeting.py").write_text("WORD = 'hello'\n")
     application = Application(
@@ -252,7 +252,7 @@ pathlib.Path(sys.argv[1], "result.txt").write_text(repr(found[0]))
 
 @pytest.mark.slow
 def test_executors_have_the_resources_that_their_settings_name(cluster: Cluster, tmp_path: Path) -> None:
-    """Of each kind, also without a script that looks for them; what a script finds goes before."""
+    """Executors have each kind, also without a discovery script; a script's findings come first."""
     (tmp_path / "app.py").write_text(RESOURCES_APPLICATION)
     script = tmp_path / "find.sh"
     script.write_text("""echo '{"name": "fpga", "addresses": ["f7"]}'""")
@@ -296,7 +296,7 @@ def test_executor_tells_when_the_application_has_a_local_master(cluster: Cluster
 
 
 def test_executor_gives_up_without_a_driver(cluster: Cluster, tmp_path: Path) -> None:
-    """An executor whose driver never answers ends by itself and says what it waited for."""
+    """An executor without an answer from its driver ends by itself and reports the awaited address."""
     application = Application("/apps/app.py")
     place = ExecutorPlace(1, "127.0.1.1", 0)
     spec = executor_process(
@@ -314,9 +314,9 @@ def test_executor_gives_up_without_a_driver(cluster: Cluster, tmp_path: Path) ->
 def test_executor_of_another_spark_than_its_driver_gives_up(
     cluster: Cluster, tmp_path: Path, core: str, code: int, refusals: int
 ) -> None:
-    """Before it joins; one of which that cannot be told goes on, to what stands for Spark here.
+    """It gives up before it joins; one of unknown version goes on, to the stand-in for Spark here.
 
-    A driver whose filter is of an earlier Stoker refuses what it does not know, and is asked as Spark is.
+    A driver with a filter of an earlier Stoker refuses unknown requests, and is asked as Spark is.
     """
     home = tmp_path / "home"
     (home / "jars").mkdir(parents=True)

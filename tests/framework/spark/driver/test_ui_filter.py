@@ -1,4 +1,4 @@
-"""The filter before drivers' web pages: that it is what its source says, and who is given the key."""
+"""The filter before drivers' web pages: it matches its source, and only some clients get the key."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The jar that makes a Spark know our masters: kept by what it is made from, or else a clear reason."""
+"""The jar that makes a Spark know our masters: cached by its sources, or else a clear reason."""
 
 import os
 import zipfile

@@ -88,11 +88,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def silent(_: str) -> None:
-    """Hear what is done."""
+    """Ignore progress messages."""
 
 
 def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> None:
-    """For all to read, and once only: what is there is left as it is."""
+    """All users can read them; existing files are left as they are."""
     before = os.umask(0o077)
     try:
         assert fetch("9.9", folder, silent)
@@ -116,7 +116,7 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
 
 
 def test_drivers_and_executors_need_not_compile_what_python_has_of_spark(folder: Path) -> None:
-    """It lies in the archive, compiled; what this Python cannot compile, and Spark's tests, as they were."""
+    """The archive has it compiled; files that fail to compile here, and Spark's tests, are unchanged."""
     fetch("9.9", folder, silent)
     archive = folder / "9.9/spark/python/lib/pyspark.zip"
     with zipfile.ZipFile(archive) as found:
@@ -205,7 +205,7 @@ done
 
 
 def test_what_is_not_what_was_locked_is_not_taken(folder: Path, tmp_path: Path) -> None:
-    """Nor what is not there at all: pip's own words say which it is, and nothing is left."""
+    """A changed or missing package is refused: pip's own words name it, and nothing is left."""
     with (tmp_path / "index/pyspark-9.9.1.tar.gz").open("ab") as archive:
         archive.write(b"more")
     with pytest.raises(SparkFetchError, match=r"Spark 9\.9 cannot be fetched by pip: .*HASHES"):
@@ -267,7 +267,7 @@ def test_what_ships_can_be_fetched() -> None:
 
 
 def test_no_member_of_an_archive_leaves_its_home(tmp_path: Path) -> None:
-    """Whatever it is called, and whatever it is."""
+    """Members of any name and kind stay inside."""
     with tarfile.open(tmp_path / "it.tar.gz", "w:gz") as archive:
         for name in ("x/lib/../../../out", "/lib/a", "x/lib/b"):
             archive.addfile(tarfile.TarInfo(name))

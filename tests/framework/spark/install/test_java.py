@@ -23,7 +23,7 @@ def make_java(home: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ["1.8", "11", "17"])
 def test_java_home_comes_first(tmp_path: Path, version: str) -> None:
-    """JAVA_HOME is taken when Spark runs on its Java, whatever is on PATH."""
+    """JAVA_HOME is used when Spark runs on its Java, for any Java on PATH."""
     home = make_java(tmp_path / "home", version)
     other = make_java(tmp_path / "other", "17")
     assert find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")}, (3, 5)) == home
@@ -40,7 +40,7 @@ def test_java_on_path_is_found_behind_a_link(tmp_path: Path) -> None:
 def test_a_spark_gets_a_java_on_which_it_runs(
     tmp_path: Path, line: tuple[int, int], versions: tuple[str, ...]
 ) -> None:
-    """What does not suit it, and what does not run, are passed over for what came along with Sparks."""
+    """Unsuitable and broken Javas are passed over for the one that came along with Spark."""
     unsuitable = make_java(tmp_path / "unsuitable", "21" if line < (4, 0) else "11")
     broken = tmp_path / "java"
     broken.write_text("#!/bin/sh\nexit 1\n")
@@ -52,7 +52,7 @@ def test_a_spark_gets_a_java_on_which_it_runs(
 
 
 def test_no_java_at_all_says_what_was_found(tmp_path: Path) -> None:
-    """Where nothing fits, the error names what was found and what would do."""
+    """The error names the Javas found and those that would do."""
     new = make_java(tmp_path / "new", "21")
     with pytest.raises(FileNotFoundError, match=r"Spark 3\.5 needs Java 8, 11 or 17.*bin/java \(Java 21\)"):
         find_java({"JAVA_HOME": str(new)}, (3, 5))

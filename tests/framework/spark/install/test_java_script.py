@@ -13,7 +13,7 @@ from framework.spark.install.homes import SparkHomes, fetched_folder
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A Spark as it is fetched, whose Java says what it is asked, and another Spark beside it."""
+    """A Spark as it is fetched, with a Java that prints its arguments, and another Spark beside it."""
     for name in ("9.9/java/bin", "9.9/java/runtime/bin", "9.9/spark/jars", "other/jars", "extra"):
         (tmp_path / name).mkdir(parents=True)
     for path, content in (
@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def asked(place: Path, *options: str) -> list[str]:
-    """With what Java itself is run, in the folder of a job."""
+    """Arguments with which Java itself is run, in the folder of a job."""
     command = [str(place / "9.9/java/bin/java"), *options]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
@@ -59,7 +59,7 @@ HOME = "{0}/9.9/spark"
     ],
 )
 def test_the_jars_come_first_where_nothing_else_has_to(place: Path, given: str, taken: str | None) -> None:
-    """What a user has before them stays there, and then Java has its own classes alone."""
+    """A user's entries before them stay there, and then Java has its own classes alone."""
     (place / "stoker-ui").mkdir()
     (place / "way").symlink_to("9.9")
     home = HOME.format(place)
