@@ -181,7 +181,7 @@ accounts = _sealed("accounts")
 reservations = _sealed("reservations")
 #: Pools that are left alone for a while, by name.
 pool_setbacks = _sealed("pool_setbacks")
-#: Users by name (`daemon/store/rows/users.py`), and the day (UTC, 2026-11-22) on which each token was used last.
+#: Users by name (`daemon/store/rows/users.py`), and the day (UTC, 2026-11-22) of the last use of each token.
 users = _sealed("users")
 token_uses = sa.Table(
     "token_uses",

@@ -1,6 +1,7 @@
 """SIGTERM ends a whole daemon in time while what it needs stands still.
 
-`daemon.core.forced_exit` promises 9 s. The tests do not measure: without it, each of these daemons stays for ever.
+`framework.host.forced_exit` promises 9 s. The tests do not measure: without it, each of these daemons stays
+for ever.
 """
 
 import contextlib

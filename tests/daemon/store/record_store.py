@@ -2,8 +2,8 @@
 
     python -m tests.daemon.store.record_store COMMIT
 
-writes `tests/daemon/store/stores/COMMIT.sql`, which `test_takeover.py` finds. The daemon is that of the commit, on
-the embedded Mesos of this tree; its executors and drivers on the cluster only sleep.
+writes `tests/daemon/store/stores/COMMIT.sql`, which `test_takeover.py` finds. The daemon is that of the
+commit, on the embedded Mesos of this tree; its executors and drivers on the cluster only sleep.
 """
 
 import contextlib
