@@ -28,9 +28,9 @@ def waits_in_vain(job: Job, wait: Wait) -> str:
 
 
 def holds_back(job: Job, seconds: float, wait: Wait) -> str:
-    """Say that a policy holds back a job for too long: it has fitted for so many seconds, beside what runs.
+    """Report that a policy holds back a job that has fitted for so many seconds beside running jobs.
 
-    0 after it did so with another, and has placed none itself since then.
+    0 seconds after it held back another job, and has placed none itself since then.
     """
     how = (
         f"has fitted for {seconds:,.0f} s"

@@ -46,7 +46,7 @@ class RunningMark:
 def _left(data_dir: Path) -> tuple[int, float] | None:
     """Process id and start time in a mark whose daemon is gone; None without one.
 
-    After a restart of the machine or container its pid may be another process's, or our own.
+    After a restart of the machine or container its process id may belong to another process, or to this one.
     """
     try:
         said = json.loads(read_whole(data_dir, _NAME, _LARGEST))

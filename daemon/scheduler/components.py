@@ -23,12 +23,12 @@ class Ticks(Protocol):
     """Works a little at every tick of the loop."""
 
     def tick(self) -> None:
-        """Do what is due; never waits."""
+        """Do the work that is due; never waits."""
         ...
 
 
 class Observes(Protocol):
-    """Follows what is stored."""
+    """Follows stored changes."""
 
     def observe(self, changes: Changes) -> None:
         """These records were stored just now."""

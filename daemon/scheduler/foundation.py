@@ -48,7 +48,7 @@ class TermInputs:
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """The cluster model and what every component needs beside it."""
+    """Cluster model, and the values that every component needs beside it."""
 
     store: Store
     session: LeaderSession

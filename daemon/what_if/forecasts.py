@@ -1,4 +1,4 @@
-"""What-if answers and estimates of one term behind one object."""
+"""Forecasts and estimates of one term behind one object."""
 
 from collections.abc import Callable
 from typing import Any

@@ -265,11 +265,11 @@ def decide_once(
     sizing: Sizing | None = None,
     held: HeldBack | None = None,
 ) -> Verdict:
-    """Take one decision about the queue; never raises, whatever the policy does.
+    """Take one decision about the queue; never raises, not even where the policy does.
 
-    Without `sizing`, jobs that leave their size open are shown with all that they ask for. `held` is what
-    watches the policy's waits, the same at each of its decisions; without, it may wait for ever beside what
-    runs.
+    Without `sizing`, jobs that leave their size open are shown with their full request. `held` watches the
+    policy's waits and is the same at each of its decisions; without it, a policy may wait for ever beside
+    running jobs.
     """
     verdict = _ask(decide, view, queue, sizing, held)
     if verdict.faults and fallback is not None:

@@ -1,4 +1,4 @@
-"""What is wrong with a decision as a value, whoever made it: what executes it relies on its types."""
+"""Type check of a decision as a value: its executor relies on these types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ _PARTS: dict[str, tuple[type, ...]] = {
 
 
 def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
-    """What is wrong with the decision as a value: what comes after it relies on its types."""
+    """Faults of the decision as a value; the steps after it rely on its types."""
     if isinstance(decision, Wait):
         reason: object = decision.reason
         return () if isinstance(reason, str) else ("the reason to wait is no text",)

@@ -81,7 +81,7 @@ class HeldBack:
 
 
 def watched(policy: Policy) -> HeldBack | None:
-    """What watches the waits of a policy; None for one that bounds them itself."""
+    """Watch over the waits of a policy; None for one that bounds them itself."""
     return None if bounds_waits(policy) else HeldBack()
 
 

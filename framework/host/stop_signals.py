@@ -1,7 +1,7 @@
-"""Signals that end this process: waited for by one thread, which hears who sent each, and blocked elsewhere.
+"""Signals that end this process: one thread waits for them and identifies the sender; others block them.
 
-A handler of Python's is not told the sender. What is started here would inherit that they are blocked, so it
-is started within `unblocked`; a signal that comes then is not waited for, and its handler tells of it.
+Python's own handlers are not told the sender. Processes started here would inherit the blocked signals, so
+they are started within `unblocked`; a signal during that time is reported by its handler.
 """
 
 import os
@@ -50,7 +50,7 @@ class Hearing:
         telling.join(seconds)  # whoever reads the log may stand still
 
     def handled(self, number: int) -> None:
-        """Tell of a signal whose handler runs, unless that was done; to be called by the handler."""
+        """Report a signal whose handler runs, unless it was reported; to be called by the handler."""
         if number not in self._told:
             self.tell(SignalSender(signal.Signals(number).name, 0, -1, "", _MISSED), 0)
 

@@ -121,7 +121,7 @@ SUBCOMMANDS: dict[str, dict[str, str]] = {
 
 
 class CommandGroup(TyperGroup):
-    """A group whose help lists its commands under titles, each with its short line."""
+    """Command group that lists its commands under titles, each with a short line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their lines, under the titles where `ctx` is of `stoker` itself."""

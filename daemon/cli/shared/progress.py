@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """Takes how much is done, of how much, and what is being done."""
+    """Callback for progress: amount done, total, and the present step."""
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """Say so; with nothing done, what follows is reckoned from now on."""
+        """Report progress; with nothing done, the time left is estimated from now on."""
 
     def begin(self, done: int, total: int, what: str) -> None:
-        """Say so, and reckon what is left from now on: an earlier run had done that much."""
+        """Report the amount done by an earlier run, and estimate the time left from now on."""
 
 
 #: Seconds until the first line, and between two of them; Chosen: a log of an hour has some hundreds of lines.

@@ -101,7 +101,7 @@ class _Server(uvicorn.Server):
         self.started = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End, and say so at once: what follows may hang."""
+        """End, and report it at once: later steps may hang."""
         self._handled(sig)
         super().handle_exit(sig, frame)
 

@@ -10,7 +10,7 @@ _ENDED = re.compile(
 
 
 def error_first(reason: str) -> str:
-    """The reason with its error first, which is what is left where lists, pages and messages cut it."""
+    """Move the error to the front of the reason, as lists, pages and messages cut its end."""
     found = _ENDED.match(reason)
     if found is None:
         return reason

@@ -84,7 +84,7 @@ class Supply:
         self._book.clear()
 
     def take(self, offers: Iterable[Offer]) -> None:
-        """Hold these offers; what was declined before is asked for again, where that helps (`balance`).
+        """Hold these offers, and ask again for declined ones where that helps (`balance`).
 
         Agents come out of phase when one is offered while others are refused. If each of them was decided on
         as it came, a job that needs several would never be shown all of its room.
@@ -197,7 +197,7 @@ class Supply:
 
     @property
     def _pause(self) -> float:
-        """Between two calls for what is kept away, which double in vain: seconds."""
+        """Seconds between two calls for declined offers; doubled after each call in vain."""
         doubled = options.REVIVE_PAUSE * 2.0 ** min(self._asked_for_all, 30)
         return min(doubled, options.ASK_AGAIN)
 

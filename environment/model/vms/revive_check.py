@@ -20,9 +20,10 @@ _PORTS = 10_000
 
 
 def fits_with(view: ClusterView, queue: Sequence[PlacementRequest], away: Collection[str]) -> bool:
-    """Whether the first of the queue would fit if what is free of these VMs, by id, was offered as well.
+    """Check whether the first job would fit if the free resources of these VMs, by id, were offered as well.
 
-    Or one of the next, of which fewer executors fit without. What of a VM others hold is not free.
+    One of the next jobs counts too, if fewer of its executors fit without them. Resources held by others are
+    not free.
     """
     if view.offered is None:
         return False

@@ -1,4 +1,4 @@
-"""Routes of jobs: submitted, tried first, listed, shown, ended, followed; what-if answers."""
+"""Routes of jobs: submission, dry run, lists, details, end, events and forecasts."""
 
 from fastapi import FastAPI
 
