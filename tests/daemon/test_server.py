@@ -182,14 +182,15 @@ _HANGING = """
 import signal
 import threading
 import time
-from daemon import last_resort, server
+from daemon import server
 from daemon.leader_or_standby import Candidate
 from conf.schema import Config
 from pathlib import Path
 import sys
+from framework.host import forced_exit
 from framework.host.stop_signals import unblocked
 
-last_resort.end_within.__defaults__ = (1.0, 0)
+forced_exit.end_within.__defaults__ = (1.0, 0)
 run = Candidate.run
 
 folder = Path(sys.argv[1])

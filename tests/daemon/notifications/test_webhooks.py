@@ -233,11 +233,10 @@ import sys, threading
 from conf.schema import Webhook
 from daemon.store.rows.events import EventRows, Events
 from daemon.store.job_store import Store, StoreError
-from daemon.webhooks import office as office_module
-from daemon.notifications.notification_service import Office
+from daemon.notifications.notification_service import NotificationService
 store = Store(sys.argv[1])
 chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
-Office({"chat": chat}, store).start()
+NotificationService({"chat": chat}, store).start()
 threading.Event().wait()
 """
 

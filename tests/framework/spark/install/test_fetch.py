@@ -237,7 +237,7 @@ def test_what_a_killed_fetch_leaves_is_nothing_and_goes(folder: Path, tmp_path: 
     slow = tmp_path / "slow/pip.py"
     slow.parent.mkdir()
     slow.write_text("import pathlib, time\npathlib.Path('began').touch()\ntime.sleep(3)\n")
-    program = "import sys, pathlib; from framework.spark import fetching as f; "
+    program = "import sys, pathlib; from framework.spark.install import fetch as f; "
     program += "f._LOCKS = pathlib.Path(sys.argv[1]); f.fetch('9.9', pathlib.Path(sys.argv[2]), print)"
     paths = os.pathsep.join([str(slow.parent), str(Path(__file__).parents[4])])
     process = subprocess.Popen(
