@@ -9,7 +9,7 @@ Each file does one of three things with the job, the first of these that any of 
 
 * It *moves* it: a function of it gives the job back to its caller, in any form; or it had the job and
   is on the stack at a step of the way. Steps are: a form, or its carrier, is made; a form becomes a row;
-  an event of it is put into the inbox; a record is put into the model's roster; a process is written as
+  an event of it is put into the inbox; a record is put into the job registry; a process is written as
   Mesos' JSON; the master is told.
 * It is *asked*: it is given the job, and answers something that is not the job (a verdict, a size, a share).
 * It is *told*: it is given the job, and answers nothing (a log, an estimate, a feed of news).

@@ -19,7 +19,7 @@ from tests.daemon.cli.conftest import Cast, cast, served
 
 __all__ = ["cast"]
 PAGE = Path(__file__).parents[3] / "docs/sharing.md"
-(SECTION,) = re.findall(r"^## Who\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+(SECTION,) = re.findall(r"^## Users\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def blocks(kind: str) -> list[str]:
