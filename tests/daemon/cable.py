@@ -31,7 +31,7 @@ class Cable:
         self._ring.send(b"!")
 
     def end_far(self) -> None:
-        """The far ends notice that their connections are gone, and so free what these held."""
+        """Shut down the connections to the far server, so that it frees the resources bound to them."""
         with self._guard:
             ends = [end for end in self._other if end.getpeername()[1] == self._far_port]
             for end in ends:

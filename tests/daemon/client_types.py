@@ -1,6 +1,6 @@
-"""The types of the client's answers and of a job's options, made of what the HTTP API says of itself.
+"""Generate the types of the client's answers and job options from the HTTP API's description.
 
-`make openapi` writes them; they are what `mypy` and editors know of the client.
+`make openapi` writes them; `mypy` and editors use them for the client.
 """
 
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ def _typed(name: str, schema: Mapping[str, Any], whole: bool) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Of a class or of what stands above it."""
+    """Docstring line of a class, or of an attribute below it."""
     first, *others = text.strip().splitlines()
     if not others:
         return f'    """{first}"""'

@@ -181,7 +181,7 @@ class SmallScheduler:
         return time.time()
 
     def budget(self) -> BudgetStatus | None:
-        """What a test says."""
+        """Budget status set by the test."""
         return self.spent
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
@@ -195,11 +195,11 @@ class SmallScheduler:
         return QueuePositions(head, frozenset(self.pausing))
 
     def sight(self) -> QueueSnapshot | None:
-        """What a test says."""
+        """Queue snapshot set by the test."""
         return self.seen
 
     def estimates(self) -> Mapping[str, Estimate]:
-        """What a test says."""
+        """Estimates set by the test."""
         return self.expected
 
     def no_estimate(self, record: JobRecord) -> str:

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what, what was answered, and nothing that is a secret."""
+"""The audit log records user, request and answer, and no secret."""
 
 import errno
 import json
@@ -53,7 +53,7 @@ def log(tmp_path: Path, scheduler: SmallScheduler) -> Iterator[Log]:
 
 
 def test_what_changes_something_is_kept(log: Log) -> None:
-    """Submissions, kills and policies with who, what and the answer; reading is not."""
+    """Submissions, kills and policy changes are recorded with user, request and answer; reads are not."""
     submit(log.api, name="count", args=["--password", "s3cr3t"], env={"TOKEN": "s3cr3t"})
     log.api("GET", "/v1/jobs")
     log.api("DELETE", "/v1/jobs/job-1")
@@ -77,7 +77,7 @@ def test_what_changes_something_is_kept(log: Log) -> None:
 
 
 def test_who_was_refused_is_kept(log: Log) -> None:
-    """Without the token or with a wrong one, also for reading; never what was sent as one."""
+    """Requests without a token or with a wrong one are recorded, reads too; the token sent never is."""
     nobody, wrong = Api(log.app), Api(log.app, authorization="Bearer wr0ng")
     nobody("GET", "/v1/jobs")
     wrong("POST", "/v1/jobs", json={"app": "a.py"})
@@ -92,7 +92,7 @@ def test_who_was_refused_is_kept(log: Log) -> None:
 
 
 def test_a_flood_of_refusals_pushes_nothing_out(log: Log) -> None:
-    """They are counted, not kept; what changes something is."""
+    """Refusals beyond a limit are counted instead of recorded; changes are always recorded."""
     nobody = Api(log.app)
     for _ in range(100):
         nobody("GET", "/v1/jobs")
@@ -120,7 +120,10 @@ def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: p
 
 
 def test_a_full_disk_stops_nothing_and_is_said(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests are answered; /readyz says what is wrong, and what waits is written when there is room."""
+    """On a full disk requests are answered and /readyz names the error.
+
+    Queued lines are written once there is room.
+    """
     written = os.write
 
     def full(*_: object) -> int:
@@ -168,7 +171,10 @@ def test_many_at_once_are_written_together(log: Log, monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_changed_of_queues_is_kept_in_full(log: Log) -> None:
-    """So that who raised which limit can be found; names and numbers, nothing without end."""
+    """Changes of queues are recorded with names and numbers, bounded in length.
+
+    So the log shows the user that raised a limit.
+    """
     change = {"weight": 3, "most": {"cpus": 16, "memory": None}, "submit": ["ann", "bob"]}
     log.api("PATCH", "/v1/queues/prod", json=change)
     log.api("PUT", "/v1/queues/dev", json={"user_weights": {f"user-{n}": 2 for n in range(500)}})

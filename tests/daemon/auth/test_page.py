@@ -1,4 +1,4 @@
-"""What docs/sharing.md shows of users: its commands work, its files are some."""
+"""The user commands and example files of docs/sharing.md work."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def test_its_files_are_some() -> None:
 def test_its_commands(
     cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One after the other, as the admin who has the config's token."""
+    """The commands work in order for the admin with the config's token."""
     (tmp_path / "token").write_text("t0ken")
     (tmp_path / "token").chmod(0o600)
     monkeypatch.setenv("STOKER_TOKEN_FILE", str(tmp_path / "token"))
@@ -62,7 +62,7 @@ def test_its_commands(
 
 
 def test_a_token_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed on stderr is a file of users, in which the token is that user's."""
+    """The text printed on stderr is a valid users file with the token of that user."""
     assert main(["user", "token", "carol", "--for-file", "--expires", "30d"]) == 0
     printed = capsys.readouterr()
     (token,) = build(UsersFile, yaml.safe_load(printed.err), "stderr").users["carol"].tokens

@@ -1,4 +1,4 @@
-"""Who may ask which route: each of the app, asked by each kind of person, about own and others' jobs."""
+"""Access rules: every route of the app, requested by every kind of person, for own and others' jobs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ KNOWN = {**ROLES, "proxied": "submit", "config": "admin"}
 
 @pytest.fixture(params=["own", "all"])
 def see(request: pytest.FixtureRequest) -> str:
-    """What users see."""
+    """The setting for the jobs that users see."""
     return str(request.param)
 
 
@@ -124,7 +124,7 @@ def house(store: Store, see: str) -> Iterator[House]:
 
 
 def expected(kind: str, who: str, see: str) -> Outcome:
-    """What becomes of a request of that kind, about ann's job."""
+    """The outcome of a request of that kind for ann's job."""
     if kind == "open":
         return "served"
     if kind.startswith("id ") and who in ("nobody", "forged"):
@@ -156,7 +156,7 @@ def test_every_route_has_a_rule(house: House) -> None:
 
 
 def test_the_matrix(house: House, see: str) -> None:
-    """Each route, asked by each kind of person; what has keys of its own is the same for all of them."""
+    """Every route answers every kind of person as expected; routes with keys of their own answer alike."""
     wrong: list[str] = []
 
     async def ask() -> None:
@@ -177,7 +177,7 @@ def test_the_matrix(house: House, see: str) -> None:
 
 
 def test_a_route_without_a_rule_is_denied(house: House) -> None:
-    """To everybody, whatever they may do otherwise."""
+    """A route without a rule is denied to every user, whichever role they have."""
 
     @house.app.get("/v1/forgotten")
     def forgotten() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""An answer that goes on ends with what let it in: a token, a user, a role, a session."""
+"""A stream ends with the token, user, role or session that admitted it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from tests.daemon.page.crowd import Crowd, served
 
 
 class Listener:
-    """A daemon with users, and ann, who listens to its stream."""
+    """A daemon with users, and user ann listening to its stream."""
 
     def __init__(self, url: str, directory: Directory, clock: list[float]) -> None:
         self.url, self.directory, self.clock = url, directory, clock
@@ -39,7 +39,7 @@ class Listener:
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Iterator[Listener]:
-    """Ann, at a daemon whose clock the test sets."""
+    """Ann's listener, on a daemon with a clock set by the test."""
     store, clock = Store(f"sqlite:///{tmp_path / 'stoker.db'}"), [1000.0]
     directory = Directory(store.users, now=lambda: clock[0])
     header = {"from": ["127.0.0.1"], "role_header": "X-Forwarded-Role"}
@@ -80,7 +80,7 @@ def listening(ann: Listener, headers: dict[str, str]) -> Iterator[Iterator[str]]
 )
 @pytest.mark.parametrize("by", ["token", "session"])
 def test_a_stream_ends_with_what_let_it_in(ann: Listener, end: Callable[[Listener], object], by: str) -> None:
-    """Whoever may hear no more, or other things, hears the end; a new request is answered by what is then."""
+    """A stream ends once its user's rights change; a new request is answered by the new rights."""
     if by == "session":
         ann.begin_session()
     with listening(ann, ann.bearer() if by == "token" else {}) as lines:
@@ -102,14 +102,14 @@ def test_a_stream_ends_with_its_session(ann: Listener) -> None:
 
 
 def test_a_stream_by_a_proxy_ends_with_its_user(ann: Listener) -> None:
-    """A proxy says who it is, the directory what they may do."""
+    """A stream through a proxy ends with its user: the proxy names the user, the directory the role."""
     with listening(ann, {"X-Forwarded-User": "ann"}) as lines:
         ann.directory.put("ann", "read", None, None)
         list(lines)
 
 
 def test_others_hear_on(ann: Listener) -> None:
-    """What ends for one ends for nobody else, and a token that has ended counts as no wrong one."""
+    """The end of one stream ends no other, and an ended token does not count as a wrong one."""
     ann.directory.put("bob", "submit", None, None)
     bob, _ = ann.directory.make_token("bob", None)
     for headers in (ann.bearer(bob), ann.bearer("t0ken"), {"X-Forwarded-User": "carl"}):

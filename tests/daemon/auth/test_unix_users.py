@@ -1,4 +1,4 @@
-"""As whom users' jobs run: refused where that cannot be, and as root sees it where it can."""
+"""Unix users of jobs: refused where the daemon cannot switch users, used where it runs as root."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ _OTHERS = ("daemon", "bin", "mail")
 
 
 def another() -> str:
-    """A user of this machine as whom no job runs otherwise."""
+    """Name of a Unix user of this machine that runs no jobs otherwise."""
     for name in _OTHERS:
         try:
             return find_account(name).name
@@ -79,7 +79,10 @@ def folder() -> Iterator[Path]:
 
 
 def test_a_job_runs_as_its_owners_unix_user(folder: Path) -> None:
-    """Driver and executors, also where an operator submits for them; who has none, as the config says."""
+    """Driver and executors run as the owner's Unix user, also when an operator submits for the owner.
+
+    An owner without a Unix user runs jobs as the config says.
+    """
     if os.geteuid() != 0:
         pytest.skip("only root can run jobs as another user")
     account = find_account(another())

@@ -1,4 +1,4 @@
-"""Who there is: users of a file and of the store, and what is doubtful of a config's."""
+"""The user directory: users of a file and of the store, and warnings about a config."""
 
 import os
 from contextlib import closing
@@ -41,7 +41,7 @@ def test_a_file_that_is_open_to_others_is_refused(store: Store, tmp_path: Path, 
 def test_a_file_of_another_user_is_refused(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who could make users."""
+    """A users file owned by another Unix user is refused, as that user could create users."""
     path = users_file(tmp_path, "users: {}")
     if os.geteuid() == 0:
         os.chown(path, 12345, -1)
@@ -63,7 +63,7 @@ def test_a_file_of_another_user_is_refused(
     ],
 )
 def test_a_file_that_says_nothing_sensible(store: Store, tmp_path: Path, text: str, says: str) -> None:
-    """Says where, and what would be right."""
+    """An invalid users file is refused with the place and the right form."""
     with pytest.raises(ConfigError, match=says):
         Directory(store.users, users_file(tmp_path, text))
 
@@ -98,7 +98,7 @@ def test_a_file_of_users(store: Store, tmp_path: Path) -> None:
 
 
 def test_another_daemon_on_the_store_learns_of_changes(store: Store) -> None:
-    """When it looks the next time; until then it goes by what it knew."""
+    """Another daemon on the store sees a change at its next check; until then it uses its cached users."""
     with closing(Directory(store.users)) as here, closing(Directory(store.users)) as there:
         here.put("ann", "submit", None, None)
         token, record = here.make_token("ann", None)

@@ -1,4 +1,4 @@
-"""Users: what is kept of them, what of others they see, and whose a job is, by every door."""
+"""Users: their records, the jobs they see of others, and the owner of a job at every entry point."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ BINARY = {"Content-Type": "application/octet-stream"}
 
 @pytest.fixture
 def house(store: Store) -> Iterator[House]:
-    """Whose users see their own jobs."""
+    """A daemon on which users see only their own jobs."""
     with house_of(store) as house:
         yield house
 
@@ -127,7 +127,7 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
 
 
 def scene_of(house: House, store: Store) -> PageScene:
-    """What the page shows of it."""
+    """The page's scene of the daemon."""
     scene = PageScene(house.scheduler, store)
     scene.begin()
     return scene
@@ -141,7 +141,7 @@ def test_who_may_raise_a_priority() -> None:
 
 
 def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) -> None:
-    """Nor told of in what is said of one's own; an operator sees them all."""
+    """Others' jobs are not listed, counted or named in reasons of own jobs; an operator sees them all."""
     first, second, own = (submitted(house, who) for who in ("bob", "bob", "ann"))
     bobs = store.job(first)
     assert bobs is not None
@@ -170,7 +170,7 @@ def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) 
 
 
 def test_what_happened_to_others_jobs_is_not_told(house: House, store: Store) -> None:
-    """Neither by job nor among all; what happened to the cluster names none of them."""
+    """Events of others' jobs are hidden, by job and in the list of all; cluster events name none of them."""
     bobs, own = submitted(house, "bob"), submitted(house, "ann")
     store.put("x", "y", [HistoryEvent(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
     found = house("ann", "GET", "/v1/events").json()
@@ -197,7 +197,10 @@ def test_executors_of_others_are_not_shown_on_vms(house: House) -> None:
 
 
 def test_a_job_is_of_who_submits_it(house: House, store: Store) -> None:
-    """By whatever name the client has; an operator may name another, and who has the config's token."""
+    """A job belongs to its submitter, whichever login the client sends.
+
+    An operator, or a client with the config's token, may name another owner.
+    """
     mine = submitted(house, "ann")
     login = {"Stoker-Login": "root"}
     assert house("ann", "POST", "/v1/jobs", json=JOB, headers=login).json()["owner"] == "ann"
@@ -213,7 +216,7 @@ def test_a_job_is_of_who_submits_it(house: House, store: Store) -> None:
 
 
 def test_without_users_a_job_is_of_whom_its_client_says(store: Store) -> None:
-    """What the job says goes before who is logged in."""
+    """Without users the owner is the login that the client sends; the job's own field takes precedence."""
     api = Api(
         create_app(SmallScheduler(store), store, AppOptions(token=None, version="1")),
         **{"Stoker-Login": "j%C3%BCrgen"},
@@ -260,7 +263,7 @@ def test_a_key_is_each_users_own(house: House) -> None:
 
 
 def test_a_hash_opens_nothing(house: House) -> None:
-    """Who has not sent a file can neither see that it is there nor have it in a job."""
+    """A user that has not sent a file can neither see that it exists nor use it in a job."""
     data = b"print('a secret')\n"
     sha = hashlib.sha256(data).hexdigest()
     binary: dict[str, Any] = {"headers": BINARY, "params": {"size": str(len(data))}}
@@ -321,7 +324,7 @@ def test_spark_submits_doors(house: House, store: Store) -> None:
 
 
 def test_what_a_proxy_says(house: House) -> None:
-    """Is believed of it alone, goes before a token, and of what is no name or role nothing is."""
+    """A user named by the proxy alone is trusted, before a token; an invalid name or role is ignored."""
 
     def me(headers: dict[str, str], peer: str = PROXY) -> Any:
         answer = house("nobody", "GET", "/v1/me", peer, headers=headers)
@@ -379,7 +382,7 @@ def test_for_how_long_an_address_waits(house: House) -> None:
 
 
 def test_the_audit_log_says_who_did_what(store: Store, tmp_path: Path) -> None:
-    """By name and by the token's id; of who is nobody, and of what is not theirs to ask, too; no token."""
+    """The audit log has user name and token id, also for anonymous and refused requests; it has no token."""
     path = tmp_path / "audit.jsonl"
     audit = Audit(path, size=1 << 20, earlier=0)
     with house_of(store, audit=audit) as house:

@@ -1,4 +1,4 @@
-"""A daemon with users, in this process, and what it answers to each of them."""
+"""A daemon with users, in this process, and its answers to each of them."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -40,7 +40,7 @@ class House:
     def __call__(
         self, who: str, method: str, path: str, peer: str = "10.9.0.1", **more: Any
     ) -> httpx.Response:
-        """What somebody is answered."""
+        """Send a request as one user and return the response."""
         return anyio.run(lambda: self.answer(who, method, path, peer, **more))
 
     async def answer(self, who: str, method: str, path: str, peer: str, **more: Any) -> httpx.Response:
@@ -51,7 +51,7 @@ class House:
             return await client.request(method, path, headers=headers, **more)
 
     async def outcome(self, who: str, method: str, path: str, body: Any) -> Outcome:
-        """What becomes of a request."""
+        """Send a request as one user and return its outcome."""
         self.asked += 1  # wrong tokens come from another address each time, so that nobody has to wait
         peer = PROXY if who == "proxied" else f"10.9.{self.asked >> 8}.{self.asked & 255}"
         sent = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}

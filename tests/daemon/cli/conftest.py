@@ -115,7 +115,7 @@ class Cast:
         return job
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
-        """The job as it would be; what is sent, a test finds in `sent`."""
+        """Return the job as it would be; record the files to send in `sent`."""
         self.sent = dict(sends)
         return [self._job(submitted.spec, time.time())("job-99")]
 
@@ -149,7 +149,7 @@ class Cast:
         return time.time()
 
     def budget(self) -> BudgetStatus | None:
-        """What a test says."""
+        """Budget status set by the test."""
         return self.spent
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
@@ -160,16 +160,16 @@ class Cast:
         """Only the store knows."""
 
     def sight(self) -> QueueSnapshot | None:
-        """What a test says."""
+        """Queue snapshot set by the test."""
         return self.seen
 
     def no_estimate(self, record: JobRecord) -> str:
-        """As where none was made for who waits."""
+        """The reason of a missing estimate, for waiting jobs without one."""
         waits = record.state == "queued" and record.job.id not in self.expected
         return Made().why_not(record) if waits else ""
 
     def estimates(self) -> Mapping[str, Estimate]:
-        """What a test says."""
+        """Estimates set by the test."""
         return self.expected
 
     def mended(self, drawn: JobForecast) -> JobForecast:

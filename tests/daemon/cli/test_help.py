@@ -1,4 +1,4 @@
-"""Help: what every command of `stoker` says of itself."""
+"""Help texts of every `stoker` command."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from daemon.cli.shared.command_groups import SUBCOMMANDS, TITLES
 
 
 def _examples() -> Iterator[tuple[str, str]]:
-    """Each command, and what its help has as an example."""
+    """Pairs of a command and an example in its help."""
 
     def of(group: Any, path: str) -> Iterator[tuple[str, str]]:
         for name, command in group.commands.items():

@@ -1,4 +1,4 @@
-"""What holds for every command: help is light, mistakes are one line, nothing ends in a traceback."""
+"""Rules for every command: help is light, mistakes are one line, no error ends in a traceback."""
 
 import os
 import signal
@@ -103,7 +103,7 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
 def test_bad_input_is_one_line_and_code_2(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever is wrong is said in one line on stderr, and the exit code is 2."""
+    """Bad input is one line on stderr and exit code 2."""
     assert main(arguments) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -128,7 +128,7 @@ def test_bad_input_is_one_line_and_code_2(
     ids=" ".join,
 )
 def test_no_daemon_is_said_so(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """When nobody answers at the URL, the user is told what to look for."""
+    """When no daemon answers at the URL, the error names the likely cause."""
     url = f"http://127.0.0.1:{free_port()}"
     assert main([*command, "--url", url]) == 2
     assert f"no daemon answers at {url}: is `stoker up` running?" in capsys.readouterr().err

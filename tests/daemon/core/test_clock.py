@@ -1,4 +1,4 @@
-"""Time that goes on evenly, whatever becomes of the wall clock."""
+"""The monotonic clock advances evenly, however the wall clock changes."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -49,7 +49,7 @@ class Machine:
 
 @pytest.fixture
 def machine() -> Machine:
-    """A machine whose clocks show something."""
+    """A machine with settable clocks."""
     return Machine()
 
 
@@ -102,7 +102,10 @@ def test_time_goes_on_over_a_restart(machine: Machine) -> None:
 
 
 def test_after_a_reboot_the_stores_clock_tells_and_never_goes_back(machine: Machine) -> None:
-    """Also when another host takes a job up whose clock is behind: nothing that is measured is negative."""
+    """After a reboot the store's clock decides, and time never goes back.
+
+    This also holds when another host with a slow clock takes a job over: no measured time is negative.
+    """
     kept = machine.clock().kept
     machine.boot_id, machine.boot = "second", 3.0
     clock = machine.clock(kept, shared=5000.0)
@@ -156,7 +159,7 @@ def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -
 
 
 def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine) -> None:
-    """An hour is set while no job is there: a VM of 3.6 dollars an hour is charged for what went by."""
+    """Setting the clock ahead by an hour charges no VM of 3.6 dollars per hour for that hour."""
     account = Account(
         "general-1.1", "general-1.1", "m1.large", 3.6, machine.wall, machine.wall, pool="general"
     )

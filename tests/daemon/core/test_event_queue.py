@@ -1,4 +1,4 @@
-"""The inbox of the scheduling loop: what is taken out of it together."""
+"""The scheduling loop's inbox: events taken out together."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the daemon logs: every event, unless one kind of them comes by the thousand."""
+"""The daemon logs every event, unless one kind arrives by the thousand."""
 
 import logging
 
@@ -20,7 +20,7 @@ def events(throttle: Throttle, text: str, count: int) -> list[dict[str, object]]
 
 
 def test_one_kind_is_limited_and_the_others_are_not() -> None:
-    """Ten seconds' worth at once, then the rate; what was left out is counted on the next that is not."""
+    """A burst of ten seconds' worth is logged, then the rate; dropped events are counted in the next line."""
     now = [0.0]
     throttle = Throttle(5.0, lambda: now[0])
     assert len(events(throttle, "Invalid HTTP request received.", 1000)) == 50

@@ -1,4 +1,4 @@
-"""What it takes to tell two policies apart: who would have placed what where, and at what price."""
+"""The comparison of two policies: placements and prices where they differ."""
 
 from dataclasses import replace
 

@@ -151,7 +151,7 @@ def test_what_is_no_certificate_is_said(tmp_path: Path, tls: Tls) -> None:
 
 
 def test_leaders_are_named_with_their_scheme(tls: Tls) -> None:
-    """So that whoever is sent on keeps to it."""
+    """A leader's URL has its scheme, so that redirected clients use it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         assert url_of(Config(tls=tls), listener) == f"https://127.0.0.1:{port}"

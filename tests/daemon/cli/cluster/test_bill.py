@@ -1,4 +1,4 @@
-"""`stoker bill`: what VMs have cost, for people, for programs and for spreadsheets."""
+"""`stoker bill`: costs of VMs, as a table, as JSON and as CSV."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ def test_a_fixed_cluster_costs_what_it_costs_used_or_not(paid: Daemon, capsys: C
 
 
 def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capture) -> None:
-    """The lines add up to the bill; what is beyond the limit is told in sum."""
+    """Unused and used dollars add up to the bill; lines beyond the limit are summed up."""
     assert paid.run("bill", "--by", "job") == 0
     assert [line.split() for line in capsys.readouterr().out.splitlines()[4:]] == [
         ["(no", "job)", "$4.25", "$0.0000", "$4.25"],
@@ -57,7 +57,10 @@ def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capt
 
 
 def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
-    """By policy there is what jobs used alone; what stood idle is one line of nobody's, and that is said."""
+    """By policy the bill shows dollars used by jobs only.
+
+    Idle dollars are one line without a policy, and a note explains it.
+    """
     paid.cast.store.save(Changes((), (), charges=(USED._replace(policy="greedy", dollars=0.5),)))
     assert paid.run("bill", "--by", "policy") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -71,7 +74,7 @@ def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
 
 
 def test_one_name_for_what_is_billed(paid: Daemon, capsys: Capture) -> None:
-    """No table of a bill has a column that could be what lists of jobs call the cost, or a total."""
+    """No bill table has a column with the name that job lists use for the cost, or a total."""
     for by in ("job", "owner", "queue", "type", "pool", "vm", "day"):
         assert paid.run("bill", "--by", by) == 0
         heads = capsys.readouterr().out.splitlines()[2].split()
@@ -90,7 +93,7 @@ def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
 
 
 def test_budget_and_what_providers_say(paid: Daemon, capsys: Capture) -> None:
-    """The difference, and what of a budget is spent."""
+    """The bill shows the difference to the provider's bill and the share of the budget spent."""
     paid.cast.store.save(Changes((), (), charges=(IDLE._replace(kind="difference", dollars=-0.5),)))
     paid.cast.spent = BudgetStatus("2026-11-22", 4.0, 4.25, hold=True)
     assert paid.run("bill") == 0

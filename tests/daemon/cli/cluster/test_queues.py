@@ -17,7 +17,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def test_queues_are_set_shown_and_removed(daemon: Daemon, capsys: Capture) -> None:
-    """What is not named stays; the tree says what was changed, and who waits."""
+    """Settings not named remain; the tree shows the changes and the waiting jobs."""
     assert daemon.run("queue", "list") == 0
     assert "No queues: a job's queue is any name" in capsys.readouterr().out
     assert (

@@ -16,7 +16,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def receiver(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """Who takes all but the first request, of the daemon's webhook `chat`."""
+    """The receiver of the daemon's webhook `chat`; it refuses the first request and accepts the others."""
     monkeypatch.setenv("HOOK_SECRET", "a secret of twenty-four.")
     with receiving([status(403)]) as receiver:
         webhooks = {"chat": Webhook(url=receiver.url, secret_env="HOOK_SECRET")}

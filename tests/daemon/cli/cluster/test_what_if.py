@@ -1,4 +1,4 @@
-"""What would come of the queue, asked by command."""
+"""The forecast command: the future of the queue under changes."""
 
 import time
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Told(WhatIfService):
 
 @pytest.fixture
 def told(daemon: Daemon) -> Told:
-    """What the daemon is asked."""
+    """The forecasts requested from the daemon."""
     told = daemon.cast.foresight = Told()  # type: ignore[assignment]
     return told
 
@@ -73,7 +73,7 @@ def test_a_type_that_is_named_twice_adds_up(daemon: Daemon, told: Told) -> None:
     "wrong", ["m1", "m1:", ":2", "m1:0", "m1:\u00b2", "m1:-1", "m1:9999999999", "m1:\u0663"]
 )
 def test_a_count_that_is_none_is_told_in_one_line(daemon: Daemon, capsys: Capture, wrong: str) -> None:
-    """What was given, and what would be right."""
+    """An invalid count is refused in one line with the text found and the right form."""
     assert daemon.run("what-if", "--add", wrong) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "--add: should be as in m1.large:2, found" in line
@@ -90,7 +90,7 @@ def test_too_many_vms_are_told_by_the_daemon(daemon: Daemon, capsys: Capture) ->
 def test_what_came_since_then_is_played(
     daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the store, with what it took."""
+    """Jobs that arrived since then are replayed from the store, with their measured durations."""
     monkeypatch.setenv("COLUMNS", "80")
     app = tmp_path / "count.py"
     app.write_text("")

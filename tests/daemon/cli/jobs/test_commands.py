@@ -39,7 +39,7 @@ def job_id(daemon: Daemon, app: str, capsys: Capture) -> str:
 
 
 def as_json(daemon: Daemon, capsys: Capture, *arguments: str) -> Any:
-    """What a command prints with -o json."""
+    """Run a command with -o json and return the parsed output."""
     command, *rest = arguments
     words = (
         [*rest, "-o", "json"] if command != "submit" else ["-o", "json", *rest]
@@ -72,7 +72,7 @@ def test_submit_says_what_was_submitted(daemon: Daemon, app: str, capsys: Captur
 def test_what_stands_after_an_app_is_the_apps(
     daemon: Daemon, app: str, before: list[str], arguments: list[str], theirs: tuple[str, ...]
 ) -> None:
-    """Whatever it looks like; a `--` only begins it."""
+    """Arguments after an app go to the app, whichever form they have; a `--` only starts them."""
     assert daemon.run("submit", *before, app, *arguments) == 0
     spec = daemon.cast.store.spec("job-1")
     assert spec is not None
@@ -80,7 +80,7 @@ def test_what_stands_after_an_app_is_the_apps(
 
 
 def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Path, capsys: Capture) -> None:
-    """Who puts a flag of ours after the app hears that the app has it; after a job file it is ours."""
+    """A Stoker flag after the app is passed to the app, with a warning; after a job file it is Stoker's."""
     assert daemon.run("submit", app, "--wait", "--name=x", "--mine") == 0
     told = capsys.readouterr().err
     assert told == (
@@ -97,7 +97,7 @@ def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Pa
 
 
 def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
-    """What is given on the command line is what the daemon gets."""
+    """Every flag of the command line reaches the daemon unchanged."""
     flags = ["--name", "n", "--py-files", f"{app},{app}", "--files", app, "--jars", app, "--class", "a.B"]
     flags += ["--packages", "a:b:1,c:d:2", "--repositories", "https://example.org/m"]
     flags += ["--conf", "spark.x=1", "--conf", "spark.y=a=b", "--env", "A=1", "--driver", "cluster"]
@@ -124,7 +124,10 @@ def test_the_size_of_a_driver_needs_its_place(daemon: Daemon, app: str, capsys: 
 def test_files_are_sent_where_that_is_wanted(
     daemon: Daemon, app: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With --upload, or to a daemon elsewhere; what was sent in part goes on, what is there is not sent."""
+    """Files are uploaded with --upload or to a remote daemon.
+
+    A partial upload resumes, and a file already there is not sent.
+    """
     Path(app).write_text("print('hello')\n")
     large = tmp_path / "large.zip"
     large.write_bytes(os.urandom(3 << 20))
@@ -166,7 +169,7 @@ def test_files_are_sent_where_that_is_wanted(
 
 
 def test_where_a_daemon_is() -> None:
-    """Here, by whatever name or address of this machine; an address of nobody's is elsewhere."""
+    """Every name or address of this machine is local; an address of no known host is remote."""
     assert upload.is_here("http://127.0.0.1:8642")
     assert upload.is_here("http://localhost:8642")
     assert not upload.is_here("http://192.0.2.1:8642")
@@ -196,7 +199,7 @@ def test_whose_job_it_is_and_in_which_queue(
 
 
 def test_who_has_no_name_is_nobody(daemon: Daemon, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system knows no name of who submits, the job has no owner."""
+    """A job has no owner when the system knows no name of the submitting user."""
     monkeypatch.setattr("getpass.getuser", lambda: os.environ["NOBODY_HAS_THIS"])
     assert daemon.run("submit", app) == 0
     record = daemon.cast.store.job("job-1")
@@ -222,7 +225,7 @@ def test_what_the_daemon_refuses_is_said_in_its_words(daemon: Daemon, app: str, 
 def test_wait_stays_until_the_end(
     daemon: Daemon, app: str, capsys: Capture, at_each_pause: Pauses, state: Any, code: int
 ) -> None:
-    """With --wait the exit code tells how the job ended, and stderr what happened on the way."""
+    """With --wait the exit code reports how the job ended, and stderr the events on the way."""
     at_each_pause(
         lambda: daemon.cast.place("job-1"),
         lambda: daemon.cast.put("job-1", state, "so it is", finished_at=time.time()),
@@ -341,7 +344,7 @@ def test_kill(daemon: Daemon, job_id: str, capsys: Capture) -> None:
 
 
 def test_cluster(daemon: Daemon, capsys: Capture) -> None:
-    """VMs are listed with what is used of them and what they cost."""
+    """VMs are listed with their used resources and their cost."""
     assert daemon.run("cluster") == 0
     printed = capsys.readouterr().out
     assert "1 of 4" in printed
@@ -429,7 +432,7 @@ def test_explain_a_placement(daemon: Daemon, job_id: str, capsys: Capture) -> No
 
 
 def test_explain_a_wait(daemon: Daemon, job_id: str, capsys: Capture) -> None:
-    """A waiting job has a reason; VMs that lack the same share a row, and what is left out is counted."""
+    """A waiting job has a reason; VMs with equal shortages share a row, and left-out rows are counted."""
     daemon.cast.wait(job_id, vms=40)
     assert daemon.run("explain", job_id) == 0
     printed = capsys.readouterr().out
@@ -447,7 +450,7 @@ def test_explain_before_any_decision(daemon: Daemon, job_id: str, capsys: Captur
 
 
 def test_a_token_is_sent(cast: Cast, tmp_path: Path, capsys: Capture) -> None:
-    """With the right token the daemon answers, without it the user is told what is missing."""
+    """The daemon answers with the right token; without it the error names the missing token."""
     token = tmp_path / "token"
     token.write_text("secret\n")
     token.chmod(0o600)

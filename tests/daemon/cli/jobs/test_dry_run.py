@@ -1,4 +1,4 @@
-"""`stoker submit --dry-run` against the real API: what it shows and refuses, and that it sends nothing."""
+"""`stoker submit --dry-run` against the real API: output, refusals, and no files sent."""
 
 import hashlib
 import json
@@ -79,7 +79,7 @@ def test_what_is_refused_is_said_in_a_line(daemon: Daemon, app: Path, capsys: Ca
 def test_files_are_looked_at_and_not_sent(
     daemon: Daemon, app: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that would be; what is wrong with them is said here."""
+    """Files that would be sent are checked, and their faults reported here; none is sent."""
     monkeypatch.setattr(upload, "is_here", lambda _: False)
     monkeypatch.setattr(Foreseeing, "ask", Mock(side_effect=BUSY))
     assert daemon.run("submit", "--dry-run", str(app)) == 0

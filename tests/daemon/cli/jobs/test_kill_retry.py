@@ -1,4 +1,4 @@
-"""What is asked of jobs by command, also of several: kill, wait, logs, retry; and all of one to read."""
+"""Job commands, also for several jobs: kill, wait, logs, retry and describe."""
 
 import json
 import time
@@ -88,7 +88,7 @@ def test_a_job_that_cannot_be_the_same_is_refused(
 
 
 def test_all_of_a_job_in_one_reading(two: Daemon, capsys: Capture) -> None:
-    """Its facts, why it is where it is, and what happened to it."""
+    """`describe` prints a job's facts, the reason of its state and its events."""
     two.cast.place("job-1")
     assert two.run("describe", "job-1") == 0
     said = capsys.readouterr().out

@@ -29,7 +29,7 @@ def filled(daemon: Daemon, tmp_path: Path, capsys: Capture) -> Daemon:
 
 
 def printed(daemon: Daemon, capsys: Capture, *arguments: str) -> str:
-    """What a command prints."""
+    """Run a command that succeeds and return its output."""
     assert daemon.run(*arguments) == 0
     return capsys.readouterr().out
 
@@ -51,7 +51,7 @@ def printed(daemon: Daemon, capsys: Capture, *arguments: str) -> str:
     ],
 )
 def test_jobs_are_found_and_ordered(filled: Daemon, capsys: Capture, flags: list[str], found: str) -> None:
-    """By what the API filters and what is sorted out here alike; as ids alone."""
+    """Jobs are filtered by the API and by the command alike, sorted, and printed as ids alone."""
     assert printed(filled, capsys, "jobs", "-o", "name", *flags).split() == [f"job-{each}" for each in found]
 
 
@@ -70,7 +70,7 @@ def test_more_jobs_than_are_listed_are_told(filled: Daemon, capsys: Capture) -> 
 
 
 def test_where_none_is_found_the_filters_are_told(filled: Daemon, capsys: Capture) -> None:
-    """Not as if there were no jobs; what nobody knows of is told with what there is."""
+    """An empty result names the filters; an unknown value is reported with the known ones."""
     assert printed(filled, capsys, "jobs", "--state", "running") == "No such jobs: state running.\n"
     assert filled.run("jobs", "--type", "nosuch", "--queue", "prod") == 0
     said = capsys.readouterr()
@@ -82,7 +82,7 @@ def test_where_none_is_found_the_filters_are_told(filled: Daemon, capsys: Captur
 
 
 def test_a_reason_is_told_once_and_wide_in_each_row(filled: Daemon, capsys: Capture) -> None:
-    """Below the table, with whose it is."""
+    """A reason is printed once below the table with its jobs; -o wide prints it in every row."""
     for number in (1, 2):
         filled.cast.put(f"job-{number}", "failed", LONG)
     narrow, wide = printed(filled, capsys, "jobs"), printed(filled, capsys, "jobs", "-o", "wide")

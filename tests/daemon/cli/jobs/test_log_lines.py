@@ -41,7 +41,7 @@ KeyError: 'amount'
 
 
 def on_a_terminal(*command: str) -> bytes:
-    """What a command writes to one."""
+    """Output that a command writes to a terminal."""
     terminal, far = os.openpty()
     with subprocess.Popen([sys.executable, "-m", *command], stdout=far, stdin=far) as process:
         os.close(far)
@@ -61,7 +61,7 @@ def on_a_terminal(*command: str) -> bytes:
 def test_no_job_steers_the_terminal_of_a_reader(
     daemon: Daemon, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it printed is escaped on a terminal, as it is with --raw, and as it is in a pipe."""
+    """Log output is escaped on a terminal, and unchanged with --raw and in a pipe."""
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY / "client"))
     (tmp_path / "count.py").write_text("")
     assert daemon.run("submit", str(tmp_path / "count.py")) == 0
@@ -78,7 +78,7 @@ def test_no_job_steers_the_terminal_of_a_reader(
 
 
 def test_tables_and_messages_are_escaped_as_well(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
-    """Of reasons and errors nothing that steers comes through, whatever shows them."""
+    """No control sequence of a reason or an error reaches the terminal, in any output."""
     (tmp_path / "count.py").write_text("")
     assert daemon.run("submit", str(tmp_path / "count.py"), "--", "\x1b]52;c;x\x07", "\u202e") == 0
     daemon.cast.place("job-1")
@@ -110,7 +110,10 @@ def test_tables_and_messages_are_escaped_as_well(daemon: Daemon, tmp_path: Path,
 @pytest.mark.parametrize("module", [log_lines, of_client])
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_sparks_own_lines_are_left_out_by_level(module: Any, level: Any, kept: list[int], size: int) -> None:
-    """In whatever parts they come; what the application printed stays, also where it looks like a level."""
+    """Spark's lines below the level are dropped, however the log is split.
+
+    Lines of the application stay, also those that look like a level.
+    """
     shown = module.LogText(level)
     parts = [LOG[at : at + size] for at in range(0, len(LOG), size)]
     found = "".join([*map(shown.add, parts), shown.end()])

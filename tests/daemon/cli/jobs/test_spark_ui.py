@@ -26,7 +26,7 @@ class Api:
         self.asked: list[str] = []
 
     def page(self, path: str) -> tuple[int, str, str, bytes]:
-        """What is at a path."""
+        """The response at a path: status, content type, location and body."""
         self.asked.append(path)
         name = path.removeprefix(TOP)
         if name == "gone":
@@ -87,7 +87,7 @@ def test_nobody_else_does(forwarder: Forwarder, browser: httpx.Client, api: Api)
 
 
 def test_nothing_else_is_shown(forwarder: Forwarder, browser: httpx.Client, api: Api) -> None:
-    """What a job's driver answers reads nothing else of the API, and sends nobody elsewhere."""
+    """A driver's page can read nothing else of the API and redirect nobody elsewhere."""
     browser.get(forwarder.url)
     api.asked.clear()
     for path in ("/v1/jobs", "/v1/jobs/job-2/ui/", "/metrics", "/v1/jobs/job-1"):
@@ -108,7 +108,7 @@ def test_nothing_else_is_shown(forwarder: Forwarder, browser: httpx.Client, api:
 
 
 def test_a_job_whose_driver_does_not_run_has_no_ui(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
-    """It is said what would show it."""
+    """A job without a running driver has no UI; the error names a way to see it."""
     app = tmp_path / "app.py"
     app.touch()
     assert daemon.run("submit", "-o", "json", str(app)) == 0

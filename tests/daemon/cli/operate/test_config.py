@@ -1,4 +1,4 @@
-"""`stoker config check`: what is wrong with what a config names is found before a daemon is started."""
+"""`stoker config check`: errors in a config's references are found before a daemon starts."""
 
 import json
 import socket

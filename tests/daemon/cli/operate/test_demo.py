@@ -66,14 +66,14 @@ def placing(*reasons: str, first: int = 0) -> dict[str, Any]:
 
 
 def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
-    """What the demo prints at its end."""
+    """Output of the demo at its end."""
     results = {job["id"]: '{"words": 7}' for job in jobs}
     render.show(*demo_tables.closing(jobs, decisions, results, PAID))
     return capsys.readouterr().out
 
 
 def test_all_jobs_of_the_demo_have_room_at_once() -> None:
-    """Eleven JVMs, whatever this machine carries."""
+    """The demo runs up to eleven JVMs at once, however large this machine is."""
     assert build(Config, {"mesos": demo._MESOS}, "config").mesos.jvms == 11
 
 
@@ -181,7 +181,10 @@ def test_its_page_stays_where_commands_ask(tmp_path: Path) -> None:
 
 
 def test_what_a_process_leaves_behind_is_found_and_ended() -> None:
-    """Even a grandchild in a group of its own, whose parent is gone and which ignores SIGTERM, is ended."""
+    """A leftover grandchild is ended.
+
+    It has a process group of its own, its parent is gone, and it ignores SIGTERM.
+    """
     done = subprocess.run([sys.executable, "-c", ADOPTING], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("1 0\n", "")
 

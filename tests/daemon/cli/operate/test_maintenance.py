@@ -1,4 +1,4 @@
-"""`stoker backup`, `restore`, `doctor` and `prune`: what they print, and with which exit code they end."""
+"""`stoker backup`, `restore`, `doctor` and `prune`: output and exit codes."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ def run(folder: Path, *arguments: str) -> int:
 
 
 def test_a_backup_is_made_and_restored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And says what it holds; once more only with --force."""
+    """A backup is made and restored; it reports its contents, and a second restore needs --force."""
     copy = folder / "copy.db"
     assert run(folder, "backup", str(copy)) == 0
     assert f"{copy}: 3 jobs, " in capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_the_doctor_ends_with_0_1_or_2(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_doctor_asks_who_opens_vms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """That is one who is elsewhere; why it does not list its VMs is said."""
+    """The doctor asks an external VM provider for its VMs and reports the reason if it lists none."""
     lists = folder / "list"
     lists.write_text('#!/bin/sh\necho \'{"machines": [{"id": "a", "lease": "l", "pool": "p"}]}\'\n')
     lists.chmod(0o700)
@@ -109,13 +109,13 @@ def test_pruning_says_what_would_go_and_then_does_it(
 
 @pytest.mark.parametrize("bad", [["--older-than", "soon"], ["--size", "many"], ["--keep", "-1"]])
 def test_bad_options_are_told(folder: Path, bad: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """In a line, with what would be right."""
+    """A bad option is refused in one line with the right form."""
     assert run(folder, "prune", *bad) == 2
     assert bad[0] in capsys.readouterr().err
 
 
 def test_doctor_looks_at_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the store and of the file: who cannot run, and that there is no admin."""
+    """The doctor checks users of the store and of the file: users unable to run jobs, and a missing admin."""
     with (
         contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store,
         contextlib.closing(Directory(store.users)) as known,

@@ -1,4 +1,4 @@
-"""The commands `spark ...`, where nothing was fetched but what looks like it."""
+"""`stoker spark` commands, with fake Spark installations instead of downloaded ones."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def sparks(tmp_path: Path) -> list[str]:
 
 
 def listed(sparks: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
-    """What `spark list` says."""
+    """Parsed output of `spark list`."""
     assert main(["spark", "list", "-o", "json", *sparks]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -28,7 +28,7 @@ def listed(sparks: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
 def test_what_is_served_is_listed(
     sparks: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """With what is missing of it, and what can be fetched."""
+    """`spark list` shows the served versions with their missing parts, and the fetchable ones."""
     found = listed(sparks, capsys)
     home = tmp_path / "sparks/3.5"
     assert (found["default"], found["folder"], found["fetchable"]) == ("4.3", str(home.parent), ["4.3"])

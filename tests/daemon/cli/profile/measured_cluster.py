@@ -23,7 +23,7 @@ WORKLOAD = """submitted_at,type,cpus,memory_mib,executors,duration,name,input_mi
 
 
 class Cluster:
-    """A daemon on which every job takes 22 s on one VM: what is asked of it, and what it tells."""
+    """A daemon on which every job takes 22 s on one VM; it records requests and answers them."""
 
     def __init__(self) -> None:
         self.submitted: list[Any] = []
@@ -31,7 +31,7 @@ class Cluster:
         self.sections: list[dict[str, object]] = []
 
     def set_policy(self, name: str, options: Any) -> Any:
-        """Note who is to decide."""
+        """Record the policy and its options."""
         self.policies.append((name, options))
         return {"placed": 0, "waited": 0, "faults": 0}
 
@@ -49,7 +49,7 @@ class Cluster:
         return {"id": job_id, "state": "finished", "tasks": [{"ended_at": 1.0}]}
 
     def run(self, job_id: str, beside: Any, name: str, copy: int) -> MeasuredRun:
-        """What became of it."""
+        """The measured run of a job."""
         spec = self.submitted[int(job_id[4:]) - 1]
         where = ("m1.large-1", "m1.large-1")
         return make_run(name=name, copy=copy, type=spec["type"], placement=where, launching=0, duration=22.0)

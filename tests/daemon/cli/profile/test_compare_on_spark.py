@@ -30,7 +30,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def compare(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
-    """What the command prints as JSON."""
+    """JSON output of the command."""
     jobs = folder / "jobs.csv"
     if not jobs.exists():
         jobs.write_text(WORKLOAD)
@@ -42,7 +42,10 @@ def compare(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Any
 def test_every_policy_has_its_turn_and_what_is_done_is_kept(
     cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In every round another begins; a third round later runs only that; policies know what was measured."""
+    """Each round starts with another policy; a later third round adds only that.
+
+    Policies know the measured runs.
+    """
     found = compare(folder, capsys, "--policy", "aep,greedy:beta=1", "--runs", "2")
     assert cluster.policies == [("aep", {}), ("greedy", {"beta": 1}), ("greedy", {"beta": 1}), ("aep", {})]
     assert len(cluster.submitted) == 8
@@ -117,7 +120,7 @@ def made(policy: str, cost: float, state: str = "finished") -> RealRun:
 
 
 def test_what_of_the_gain_is_real(tmp_path: Path) -> None:
-    """Simulated 20 % cheaper, really 10 %: half of it; who did not finish is counted."""
+    """A predicted gain of 20 % and a real one of 10 % is half real; unfinished jobs are counted."""
     workload = tmp_path / "jobs.csv"
     workload.write_text(WORKLOAD)
     vms = [Vm("m1.large-1", "m1.large-1", "m1.large", Resources.of(4, 8192), 0.24)]

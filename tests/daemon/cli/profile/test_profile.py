@@ -1,4 +1,4 @@
-"""Jobs are measured by real runs, and what was measured is shown; a plan that was cut short is taken up."""
+"""Jobs are measured by real runs and shown; an interrupted plan is resumed."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def run_until_first(command: Sequence[str], folder: Path) -> None:
 
 
 def test_no_run_waits_for_what_the_machine_carries() -> None:
-    """How many jobs run at once is what is measured."""
+    """The machine's JVM limit delays no run, as the number of parallel jobs is measured."""
     plan = parse(PLAN.format(cluster="a.yaml", conf="{}"), MeasuringPlan, "plan.yaml")
     mesos = build(Config, {"mesos": mesos_of(plan)}, "config").mesos
     assert mesos.jvms is not None
@@ -151,7 +151,7 @@ def measured_both_ways(tmp_path: Path) -> str:
 
 
 def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was fitted is shown, kept, and drives a simulation; the type with one run has no model."""
+    """A fitted model is shown, stored and drives a simulation; a type with one run has no model."""
     folder = measured_both_ways(tmp_path)
     assert main(["profile", "fit", folder]) == 0
     shown = capsys.readouterr().out
@@ -190,7 +190,7 @@ def test_profiles_are_exported_and_runs_drawn(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_what_sizes_did_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A size a row, and what half the cores did; as JSON with the law."""
+    """Sizes are shown one a row with the effect of half the cores; as JSON with the law."""
     runs = [
         make_run(
             name=f"{n}x{c}-r0", executors=n, cpus=c, placement=("a", "b")[:n], duration=14.5 + 40 / n / c

@@ -1,4 +1,4 @@
-"""Policies learn on from what a daemon has recorded: from jobs like those that ran, and from a policy."""
+"""Policies continue learning from a daemon's records: from recorded jobs, and from a recorded policy."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,10 @@ def spec_of(folder: Path, **values: Any) -> TrainingSpec:
 
 
 def test_workloads_are_drawn_from_recorded_jobs(data_dir: Path) -> None:
-    """Each takes what the runs say of the best placement; of a single run of a type, what that took."""
+    """Each job has the duration that its type's runs give for the best placement.
+
+    A type with a single run has that run's duration.
+    """
     (name,) = with_history(spec_of(data_dir), data_dir, data_dir / "history").workloads
     recorded = {job.type: job.duration for job in read_workload(data_dir / "history" / "workload.csv").jobs}
     assert recorded == {"sort": pytest.approx(20.1, abs=0.5), "wordcount": 15.0}

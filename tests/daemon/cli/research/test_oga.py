@@ -68,7 +68,7 @@ def test_the_table_tells_of_jobs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_environment_can_be_kept(
     jobs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What ran on a saved environment earns the same as where it was saved."""
+    """Runs on a saved environment earn the same as the runs that saved it."""
     file = tmp_path / "environment.npz"
     asked = ["--policy", "oga,stationary,optimum", "-o", "json"]
     assert main(["oga", "run", *SMALL, *jobs, *asked, "--save", str(file)]) == 0
@@ -123,7 +123,7 @@ def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_bad_input_is_one_line(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is wrong goes to stderr in one line, and the exit code is 2."""
+    """Bad input is one line on stderr and exit code 2."""
     assert main(["oga", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert complaint in line

@@ -66,7 +66,7 @@ OWN = """submitted_at,type,cpus,memory_mib,executors,duration,name
 
 
 def test_seeds_by_which_nothing_is_drawn_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A file is the same whatever the seed: there is no spread to show, unless it is varied."""
+    """A file is the same for every seed: no spread is shown unless the workload is varied."""
     own = tmp_path / "own.csv"
     own.write_text(OWN)
     command = ["simulate", "--workload", str(own), "--seeds", "3", "--policy", "ff,rr"]
@@ -135,7 +135,7 @@ def test_policies_are_held_against_the_limit(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
-    """A row for each seed, or all of it as JSON; what has no limit is one line and exit code 2."""
+    """The bound has a row for each seed, or JSON; a workload without one is one line and exit code 2."""
     assert main(["bound", "burst", "--jobs", "3", "--seeds", "2", "--tries", "50"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
@@ -149,7 +149,7 @@ def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("belief", [None, "exact", "0.2", "constant"])
 def test_tables_and_json_say_what_is_believed(belief: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    """And what is true; a spread that was measured where nothing else is asked for."""
+    """Tables and JSON name belief and truth of durations; a measured spread is the default belief."""
     command = ["simulate", "--policy", "ff", "--jobs", "3", *(["--belief", belief] if belief else [])]
     assert main(command) == 0
     told = f"Durations: truth profile; belief {belief or 'spread'}."
@@ -186,7 +186,7 @@ def test_vms_that_come_and_go_have_a_bill(
 
 @pytest.mark.parametrize("command", ["simulate", "evaluate", "reproduce baselines", "train --config x.yaml"])
 def test_other_beliefs_are_told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """In one line, with what would be right."""
+    """An unknown belief is refused in one line with the right forms."""
     config = tmp_path / "x.yaml"
     config.write_text("algorithm: dqn\niterations: 1\n")
     words = [str(config) if word == "x.yaml" else word for word in command.split()]
@@ -204,7 +204,10 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
 
 
 def test_curves_may_be_those_that_were_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Jobs whose half takes twice as long are not worth shrinking; those that lose nothing are."""
+    """Measured curves decide shrinking.
+
+    Jobs that take twice as long on half are not worth shrinking; jobs that lose nothing are.
+    """
 
     def cost(law: str) -> float:
         types = "\n".join(
@@ -243,7 +246,7 @@ def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureF
 def test_bad_input_is_one_line(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is wrong goes to stderr in one line, and the exit code is 2."""
+    """Bad input is one line on stderr and exit code 2."""
     assert main(["simulate", *arguments]) == 2
     error = capsys.readouterr().err
     assert complaint in error
@@ -277,7 +280,7 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_workload_is_written_and_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `workload --out` writes, in either format, is the same workload to `simulate`."""
+    """`workload --out` writes a file, in either format, that `simulate` reads as the same workload."""
     costs = []
     for path in (tmp_path / "jobs.csv", tmp_path / "jobs.parquet"):
         assert main(["workload", "burst", "--seed", "3", "--jobs", "6", "--out", str(path)]) == 0
@@ -298,7 +301,7 @@ def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`evaluate --card` leaves what training wrote, and replaces the comparison before it."""
+    """`evaluate --card` preserves the training text and replaces the earlier comparison."""
     folder = tmp_path / "trained"
     shutil.copytree(SHIPPED / "reinforce-worlds", folder)
     (folder / "card.md").write_text("# A policy\n\nLearned.\n", encoding="utf-8")
@@ -352,7 +355,10 @@ def test_a_report_that_cannot_be_written_is_one_line(
 def test_a_narrow_terminal_gets_whole_numbers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns are left out and named, and a pipe has all; what the bound is, and what is good, is said."""
+    """A narrow terminal drops columns and names them, and a pipe has all.
+
+    The output explains the bound and good placements.
+    """
     command = ["simulate", "--workload", "burst", "--jobs", "5", "--policy", "ff"]
     monkeypatch.setenv("COLUMNS", "80")
     assert main(command) == 0

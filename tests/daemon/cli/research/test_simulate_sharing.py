@@ -1,4 +1,4 @@
-"""`stoker simulate --sharing`, `--order`, `--by`: who had what of a cluster, in tables, JSON, pictures."""
+"""`stoker simulate --sharing`, `--order`, `--by`: shares of a cluster as tables, JSON and pictures."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ TEAMS = ["simulate", "--workload", "teams", "--jobs", "40"]
 def test_queues_and_users_are_shown_where_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table for each policy in 80 columns, with the order and what each policy knows."""
+    """Each policy has a table in 80 columns, with the order and the policy's knowledge."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main([*TEAMS, "--policy", "ff,greedy", "--seeds", "2", "--sharing", "teams"]) == 0
     told = capsys.readouterr().out

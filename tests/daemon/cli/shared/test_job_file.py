@@ -1,4 +1,4 @@
-"""What a job file and flags become."""
+"""Job files and flags are converted to a job specification."""
 
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
 
 
 def test_flags_say_how_few_cpus_are_enough() -> None:
-    """Bounds of both make what a job file says as `cpus: {min, max}`."""
+    """A minimum and a maximum by flags equal `cpus: {min, max}` of a job file."""
     assert submit._cpus(4.0, 1.0) == {"min": 1.0, "max": 4.0}
     assert submit._cpus(4.0, None) == 4.0
     assert submit._cpus(None, None) is None
@@ -131,7 +131,7 @@ def test_files_are_found_without_their_other_names(folder: Path) -> None:
 
 
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
-    """What stands behind the # is no part of the file's name."""
+    """The text behind the # is no part of the archive's file name."""
     Path("env.tar.gz").touch()
     spec = read_spec("app.py", [], {"archives": ("env.tar.gz#env",)})
     assert spec.archives == (f"{Path.cwd()}/env.tar.gz#env",)
@@ -182,7 +182,7 @@ def test_files_elsewhere_stay_as_they_are(folder: Path) -> None:
     ],
 )
 def test_bad_input_is_named(folder: Path, target: str, flags: dict[str, object], told: str) -> None:
-    """Whatever is wrong with a submission is said in words."""
+    """A faulty submission is refused with an explanation in words."""
     with pytest.raises(ConfigError) as caught:
         read_spec(target, [], flags)
     assert told in str(caught.value)
@@ -197,7 +197,7 @@ def test_bad_yaml_names_its_line(folder: Path) -> None:
 
 
 def test_assignments() -> None:
-    """Values may hold equals signs; what is no key=value is named with its flag."""
+    """Values may contain equals signs; text other than key=value is refused with its flag."""
     assert assignments(["a=1", "b=x=y", "c="], "--conf") == {"a": "1", "b": "x=y", "c": ""}
     for wrong in ("a", "=1"):
         with pytest.raises(ConfigError, match="--conf: should be key=value"):
@@ -205,7 +205,7 @@ def test_assignments() -> None:
 
 
 def test_amounts() -> None:
-    """Numbers by name; what is none is named with its flag."""
+    """Numbers are read by name; text other than name=number is refused with its flag."""
     assert amounts(["gpus=2", "disk=0.5"], "--resource") == {"gpus": 2.0, "disk": 0.5}
     with pytest.raises(ConfigError, match=r"--resource: should be name=number, found 'gpus=many'"):
         amounts(["gpus=many"], "--resource")

@@ -1,4 +1,4 @@
-"""What is followed: events, logs of jobs that wait, live screens; also when daemon or job go away."""
+"""Followed output: events, logs of waiting jobs and live screens, also when daemon or job disappears."""
 
 import contextlib
 import io
@@ -47,7 +47,7 @@ def submitted(daemon: Daemon) -> str:
 
 
 def test_events_of_all_and_of_a_job(daemon: Daemon, capsys: Capture) -> None:
-    """Nothing of what they say steers the terminal; JSON is an object a line."""
+    """Events cannot steer the terminal; JSON is one object a line."""
     job_id = submitted(daemon)
     happen(daemon, "no VM has \x1b[31mroom", at=time.time() - 7200)
     happen(daemon, "vm-1 has come", job_id=None, at=time.time())
@@ -150,7 +150,7 @@ def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
 
 
 def test_those_that_wait_for_the_same_are_one_line_of_top(daemon: Daemon, capsys: Capture) -> None:
-    """The head says why; of those behind it, how many they are and whom they wait for."""
+    """The head has its reason; jobs behind it are one line with their number and the job they wait for."""
     head, *others = [submitted(daemon) for _ in range(6)]
     daemon.cast.put(head, "queued", "no VM has room")
     assert daemon.run("top") == 0

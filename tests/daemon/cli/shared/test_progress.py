@@ -1,4 +1,4 @@
-"""Whoever waits hears something, also where nobody's terminal is."""
+"""Progress is reported while a command waits, also without a terminal."""
 
 import io
 import sys
@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 def test_a_pipe_gets_lines_even_while_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the beginning, then with what is done and how long it may take, and none when it is over."""
+    """A pipe gets a line at the beginning, then with work done and time left, and none after the end."""
     monkeypatch.setattr(progress, "FIRST", 0.05)
     monkeypatch.setattr(progress, "BETWEEN", 0.05)
     said = io.StringIO()
@@ -66,7 +66,7 @@ def test_what_is_over_at_once_says_nothing(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_line_of_training() -> None:
-    """What was gained and lost, how fast, and the best so far."""
+    """A training line has the return, the loss, the speed and the best so far."""
     training = {"return": -31.25, "loss": 0.0412, "steps": 800.0, "entropy": 1.3}
     record = TrainingRecord(3, 60, 4.0, 2400, 812.3, training, {}, 29.9, False, 28.5, 2)
     assert _in_a_line(record) == (

@@ -70,7 +70,7 @@ def test_clock() -> None:
 def test_a_line_in_a_pipe_is_as_long_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Programs read it: what was one row, or one line, stays one."""
+    """A row or a line stays one line in a pipe, as programs read it."""
     monkeypatch.delenv("COLUMNS", raising=False)
     long = "because " * 500
     render.show(render.table(["job", "reason"], [["job-1", long]]), long)
@@ -106,7 +106,7 @@ def test_executors_have_messages_where_there_is_something_to_say(
 
 
 def test_no_control_characters_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """What users wrote is shown as text: no escape sequence and no markup of it takes effect."""
+    """Text of users is printed as text: no escape sequence and no markup takes effect."""
     render.show(render.table(["name"], [["[red]a[/red]\x1b[31mb\x07"]]), "\x1b]0;title\x07")
     printed = capsys.readouterr().out
     assert "[red]a[/red]" in printed
@@ -121,7 +121,7 @@ def test_what_comes_from_elsewhere_steers_no_terminal() -> None:
 
 
 def test_json_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """What JSON leaves as it is, is escaped as JSON does, and reads back the same."""
+    """Control characters are escaped in JSON's own form, and the text reads back the same."""
     value = {"name": "a\x9b\u202e\U000e0041\ud83d é"}
     print_json(value)
     printed = capsys.readouterr().out
