@@ -1,7 +1,8 @@
 """Installs Stoker into .venv in numbered steps: `make install` runs it, on the standard library alone.
 
 The Makefile passes the lock file, the Spark versions and the policies to compile for. pip installs uv, and uv
-the packages by the lock file's hashes. The output of these programs goes to `.venv/install.log`.
+the packages by the lock file's hashes. Where uv is not to be had,
+or fails, pip installs them. The output of these programs goes to `.venv/install.log`.
 """
 
 import argparse
@@ -64,6 +65,16 @@ class Step:
         program = self._running[-1]
         while program in self._running:
             self._wait()
+
+    def runs(self, command: Sequence[str | Path]) -> bool:
+        """Run a program to its end, and return whether it succeeded."""
+        try:
+            self.run(command)
+        except StepError:
+            self._log.write("It failed: pip does it instead.\n")
+            self._log.flush()
+            return False
+        return True
 
     def finish(self) -> None:
         """Wait for the programs that still run, and print the seconds; StepError if one of them fails."""
@@ -151,19 +162,28 @@ def install(options: argparse.Namespace, log: IO[str]) -> None:
 
     with step() as one:
         one.run([options.python, "-m", "venv", _VENV])
+    pip = [python, "-m", "pip", "install"]
     tools = _VENV / "build-requirements.txt"
-    tools.write_text("".join(_TOOLS.findall(lock)))
     with step() as one:
-        one.run([python, "-m", "pip", "install", *_PIP, "-r", tools])
+        tools.write_text("".join(_TOOLS.findall(lock)))
+        uv = one.runs([*pip, *_PIP, "-r", tools])
+        if not uv:  # not every platform has it, nor does every index
+            tools.write_text("".join(each for each in _TOOLS.findall(lock) if not each.startswith("uv==")))
+            one.run([*pip, *_PIP, "-r", tools])
     # uv takes a package for installed when its metadata is there; after an interruption its files may not be.
     unfinished = _VENV / "unfinished"
     again = ["--reinstall"] if unfinished.exists() else []
     unfinished.touch()
-    uv = [programs / "uv", "pip", "install", "--python", python, "--no-deps", "--no-build-isolation"]
+    fast = [programs / "uv", "pip", "install", "--python", python]
+    packages = ["--no-deps", "--no-build-isolation", "--require-hashes", "-r", options.lock]
     with step() as one:
-        one.run([*uv, *again, "--require-hashes", "-r", options.lock])
+        uv = uv and one.runs([*fast, *again, *packages])
+        if not uv:  # pip reaches indexes that uv does not, by proxies and certificates of its configuration
+            one.run(
+                [*pip, "--disable-pip-version-check", *(["--force-reinstall"] if again else []), *packages]
+            )
     with step() as one:
-        one.run([*uv, "--editable", "."])
+        one.run([*(fast if uv else pip), "--no-deps", "--no-build-isolation", "--editable", "."])
     unfinished.unlink()
     with step() as one:
         one.start([python, "-m", "daemon.what_if.precompile", *options.compiled])

@@ -18,12 +18,14 @@ REPOSITORY = Path(__file__).parents[1]
 PYTHON = f"""#!/bin/sh
 case "$*" in deploy/install.py*) exec {sys.executable} "$@";; esac
 echo "$*" >> calls
+case "$*" in *requirements.lock*) if test -e broken; then echo "no such index"; exit 3; fi;; esac
+case "$*" in *build-req*) if test -e "no uv" && grep -q ^uv== .venv/build-req*; then exit 3; fi;; esac
 case "$*" in *daemon.what_if.precompile*) echo $$ > pid.new; mv pid.new pid; COMPILES; esac
 """
 #: Stands for uv; fails as long as there is a file `broken`.
 UV = """#!/bin/sh
 echo "uv $*" >> calls
-if test -e broken; then echo "no such index"; exit 3; fi
+if test -e broken || test -e "uv is broken"; then echo "no such index"; exit 3; fi
 """
 #: Stands for `stoker spark add`, once it is being compiled.
 STOKER = "#!/bin/sh\nwhile ! test -e pid; do sleep 0.01; done\nFETCHES\n"
@@ -121,6 +123,21 @@ def test_a_failure_names_the_log_and_shows_its_end(tmp_path: Path) -> None:
         assert ("--reinstall" in (tmp_path / "calls").read_text()) is again
         (tmp_path / ".venv/ready").unlink()
         (tmp_path / "calls").unlink()
+
+
+@pytest.mark.parametrize("missing", ["no uv", "uv is broken"])
+def test_pip_installs_where_uv_cannot(tmp_path: Path, missing: str) -> None:
+    """On a platform without uv, or where it does not reach the index."""
+    prepare(tmp_path)
+    (tmp_path / missing).touch()
+    process = install(tmp_path)
+    process.communicate(timeout=600)
+    assert process.returncode == 0
+    calls = (tmp_path / "calls").read_text()
+    assert ("uv pip install" in calls) is (missing == "uv is broken")
+    assert re.search(r"-m pip install .*--require-hashes -r requirements.lock\n", calls)
+    assert re.search(r"-m pip install .*--editable \.\n", calls)
+    assert "uv==" not in (tmp_path / ".venv/build-requirements.txt").read_text() or missing != "no uv"
 
 
 def test_uv_has_the_indexes_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
