@@ -83,7 +83,7 @@ class Daemon:
         return response is not None and response.status_code == 200
 
     def log(self) -> str:
-        """What it logged."""
+        """Return the daemon's log output."""
         return self._log.read_text(errors="replace")
 
 
@@ -140,7 +140,7 @@ Starter = Callable[..., Fleet]
 
 @contextlib.contextmanager
 def fleets(folder: Path, vms: Sequence[AgentSpec] = (), *, isolated: bool = False) -> Iterator[Starter]:
-    """A Mesos of these VMs, or four, and what makes fleets on it; nothing of them is left afterwards."""
+    """A Mesos of these VMs, or four, and a factory of fleets on it; all processes are ended afterwards."""
     adopt_orphans()
     before = set(descendants())
     made: list[Fleet] = []

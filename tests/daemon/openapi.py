@@ -1,6 +1,6 @@
-"""What the HTTP API says of itself; `python -m tests.daemon.openapi` stores it in docs/openapi.json.
+"""The HTTP API's description; `python -m tests.daemon.openapi` stores it in docs/openapi.json.
 
-The types of the client follow from it, and are stored beside the client.
+The client's types are generated from it and stored beside the client.
 """
 
 import configparser

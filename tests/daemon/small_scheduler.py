@@ -216,7 +216,7 @@ class SmallScheduler:
         return Coverage(IntervalCounts(9, 1, 2), IntervalCounts(8, 1, 1))
 
     def policy(self) -> PolicyStatus:
-        """Who would decide."""
+        """Status of the active policy."""
         return self._policy
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
@@ -255,7 +255,7 @@ class SmallScheduler:
         return self.kept
 
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
-        """What a test says."""
+        """File and name set by the test for a key."""
         return self.opened.get(key)
 
     def stages(self) -> Stages:

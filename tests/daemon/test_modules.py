@@ -1,4 +1,4 @@
-"""No process that serves imports TensorFlow, or what comes along with it: SECURITY.md counts on that."""
+"""No serving process imports TensorFlow or its companions; SECURITY.md relies on that."""
 
 import signal
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_no_process_that_serves_imports_tensorflow(tmp_path: Path, monkeypatch: 
 
 
 def decided_by(daemon: Daemon, folder: Path) -> str:
-    """Submit a job, and who placed it."""
+    """Submit a job; return the policy that placed it."""
     (folder / "started").touch()
     spec = {
         "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,

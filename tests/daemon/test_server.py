@@ -1,4 +1,4 @@
-"""What `stoker up` puts together, where it is not plain from the outside."""
+"""`stoker up` assembles its parts, where this is not visible from outside."""
 
 import json
 import os
@@ -75,7 +75,7 @@ sys.exit(server.run(config, Path(data)))
 
 
 def test_a_daemon_whose_loop_fails_says_so_by_its_exit_code(tmp_path: Path) -> None:
-    """Whoever keeps it running must know that it did not end because it was told to."""
+    """A failed loop exits with an error code, so a supervisor sees that it was no requested stop."""
     command = [sys.executable, "-c", _FAILING, str(tmp_path), str(free_port())]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     # 1; or by the signal, had it not begun to serve yet.
@@ -109,7 +109,7 @@ def await_answer(url: str) -> None:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", list[str]]]:
-    """A daemon that serves, and what it has logged until then."""
+    """A serving daemon and its log lines so far."""
     command = [sys.executable, "-c", _SERVING, str(folder), str(free_port())]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
         assert daemon.stderr is not None

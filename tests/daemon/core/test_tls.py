@@ -89,7 +89,10 @@ def token(tmp_path: Path) -> Path:
 def test_the_client_asks_over_https(
     scheduler: SmallScheduler, tls: Tls, token: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --ca it trusts the certificate; without, it says what to do; plain HTTP gets nothing."""
+    """With --ca the client trusts the certificate; without it, the error names the remedy.
+
+    Plain HTTP gets no answer.
+    """
     with served(scheduler, Certificate(tls), Http()) as (host, port):
         url = f"https://{host}:{port}"
         with Client(url, token, Path(tls.cert)) as client:

@@ -1,4 +1,4 @@
-"""A real daemon on a bad disk: it says what is wrong, and accepts nothing that it cannot keep."""
+"""A real daemon on a bad disk reports the error and accepts nothing that it cannot store."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ SPEC = {"app": "https://example.org/a.py", "env": {"PADDING": "x" * 30_000}}
 
 
 class Daemon:
-    """A daemon whose master does not answer, so that jobs are accepted and wait."""
+    """A daemon with an unresponsive master, so that jobs are accepted and wait."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         port = free_port()
@@ -80,7 +80,7 @@ def is_refused(response: httpx.Response, why: str) -> bool:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """What was answered with 201 is kept, the rest is refused; with room again the daemon goes on."""
+    """Jobs answered with 201 are stored, others refused; with room again the daemon resumes."""
     with Daemon(tmp_path) as daemon:
         assert daemon.submit().status_code == 201
         _, hard = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE)
@@ -100,7 +100,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_is_started_on_a_full_disk_waits_for_room(tmp_path: Path) -> None:
-    """It says so, again and again, and takes up what is there once there is room."""
+    """A daemon started on a full disk reports it repeatedly and loads its store once there is room."""
     with Daemon(tmp_path / "data") as daemon:
         assert daemon.submit().status_code == 201
         known = daemon.jobs()
@@ -141,7 +141,10 @@ def limit_own_files(size: int) -> None:
 
 
 def test_a_store_that_becomes_read_only(tmp_path: Path, postgresql_url: str) -> None:
-    """Submissions are refused and say so, what is there can be read; it goes on when it may write again."""
+    """A read-only store refuses submissions with a reason and still answers reads.
+
+    The daemon resumes once it may write again.
+    """
     with administrator(postgresql_url) as sql, Daemon(tmp_path, database=postgresql_url) as daemon:
         assert daemon.submit().status_code == 201
         cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'stoker%'"
@@ -154,7 +157,7 @@ def test_a_store_that_becomes_read_only(tmp_path: Path, postgresql_url: str) -> 
 
 @contextlib.contextmanager
 def administrator(url: str) -> Iterator[Callable[..., None]]:
-    """Somebody who may change the database."""
+    """Connection of an administrator that may change the database."""
     server = url.rpartition("/")[0].replace(":", "+psycopg:", 1)
     engine = sa.create_engine(f"{server}/postgres")
 
@@ -168,7 +171,7 @@ def administrator(url: str) -> Iterator[Callable[..., None]]:
 
 
 def test_a_damaged_store(tmp_path: Path) -> None:
-    """The daemon does not start on it: one line tells what is wrong, and the exit code is 2."""
+    """The daemon does not start on a damaged store: one line names the damage, and the exit code is 2."""
     with Daemon(tmp_path) as daemon:
         assert daemon.submit().status_code == 201
     path = tmp_path / "stoker.db"

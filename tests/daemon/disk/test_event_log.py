@@ -1,4 +1,4 @@
-"""The event log on disk: whole lines, in order, whatever the disk says."""
+"""The event log on disk: whole lines, in order, through every disk error."""
 
 import resource
 from collections.abc import Iterator
@@ -22,7 +22,10 @@ def room_for(size: int) -> Iterator[None]:
 
 
 def test_lines_are_appended_and_wait_for_a_full_disk(tmp_path: Path) -> None:
-    """What does not fit leaves no half line, is told, and is written in order when there is room again."""
+    """A full disk leaves no half line.
+
+    The error is reported, and waiting lines are written in order once there is room.
+    """
     path = tmp_path / "events.jsonl"
     path.write_text("before\n")
     journal = EventLog(path, size=1 << 20, earlier=2)
@@ -56,7 +59,7 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
 
 
 def is_full(journal: EventLog) -> bool:
-    """Asked anew: what is written between two looks changes it."""
+    """Return `journal.full`, read anew, as writes between two reads change it."""
     return journal.full
 
 
@@ -115,7 +118,7 @@ def test_a_log_that_cannot_be_turned_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next file begins with what it takes to replay it, so nothing is missing there."""
+    """The next file begins with the model's full state, so a replay misses nothing there."""
     monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
     journal = EventLog(path, size=1 << 20, earlier=1)
@@ -131,7 +134,10 @@ def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_long_first_line_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model knows may be longer than what may wait: a log that lacked it would be turned for ever."""
+    """A model's state may be longer than the limit of waiting lines.
+
+    A log without it would be rotated for ever.
+    """
     monkeypatch.setattr("daemon.disk.event_log._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
     journal = EventLog(path, size=5, earlier=1)

@@ -1,4 +1,4 @@
-"""A daemon whose own disk is full while its PostgreSQL is well."""
+"""A daemon with a full disk of its own and a healthy PostgreSQL."""
 
 import resource
 

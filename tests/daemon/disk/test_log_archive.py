@@ -36,7 +36,7 @@ EXECUTOR, DRIVER = "job-1.0", "job-1.driver-1"
 
 
 class Stage:
-    """A job with a driver and an executor on a VM of an embedded Mesos, and who keeps their logs."""
+    """A job with a driver and an executor on a VM of an embedded Mesos, and its log archive."""
 
     def __init__(self, folder: Path) -> None:
         self.agents = folder / "agents"
@@ -108,7 +108,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def test_logs_outlive_the_folder_of_the_agent(stage: Stage) -> None:
-    """What an executor printed is there when its VM is not, byte by byte."""
+    """An executor's log is readable byte by byte after its VM has gone."""
     run = stage.sandbox()
     (run / "stdout").write_text("all is well\n")
     (run / "stderr").write_text("")
@@ -120,7 +120,10 @@ def test_logs_outlive_the_folder_of_the_agent(stage: Stage) -> None:
 
 
 def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets stay those of the whole log, and it is said what is gone; while it is there, all is read."""
+    """The end of a long log is archived: offsets are those of the whole log, and a note names lost bytes.
+
+    While the sandbox exists, the whole log is read.
+    """
     monkeypatch.setattr(log_archive, "_MOST", 10)
     run = stage.sandbox()
     (run / "stdout").write_text("0123456789" * 3)
@@ -134,7 +137,7 @@ def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyP
 
 
 def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its tasks had printed when they were looked at last is there; what is not, is said."""
+    """The output of a lost VM's tasks is there up to the last refresh; a note reports the lost rest."""
     monkeypatch.setattr(log_archive, "_MOST", 10)
     run, task = stage.sandbox(), stage.tasks[EXECUTOR]
     stage.keeper._far = True
@@ -205,7 +208,7 @@ def test_what_a_job_put_in_place_of_its_log_is_not_kept(stage: Stage) -> None:
 
 
 def test_the_event_log_of_a_driver_is_kept(stage: Stage) -> None:
-    """That of Spark 4 is a folder; what is no file is left behind."""
+    """A driver's event log is archived: a folder with Spark 4; non-files in it are skipped."""
     run = stage.sandbox(DRIVER)
     for name in ("stdout", "stderr"):
         (run / name).write_text("")

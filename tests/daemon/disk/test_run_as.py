@@ -1,4 +1,4 @@
-"""Who runs jobs, and what they may name and read."""
+"""The Unix user of jobs, and the files that jobs may name and read."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def needs_root() -> None:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
-    """A daemon's folder, below folders that every user may enter, with what a daemon keeps in it."""
+    """A daemon's folder with its usual content, below folders that every user may enter."""
     above = [folder for folder in tmp_path.parents if folder.stat().st_uid == os.geteuid()]
     modes = {
         folder: stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path, *above) if folder != Path("/")
@@ -53,7 +53,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_without_root_jobs_run_as_the_daemons_user(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else can be had; who asks for somebody else is told."""
+    """Without root no other user is available; a config that names one is refused."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     config = Config(data_dir=str(data_dir))
     assert rights_of(config, data_dir, []).account is None
@@ -75,7 +75,10 @@ def test_with_root_jobs_run_as_another_user(data_dir: Path) -> None:
 
 
 def test_jobs_run_as_root_where_nobody_else_may_enter(data_dir: Path) -> None:
-    """Nothing is opened then; who asks for somebody is told what is in the way."""
+    """In a closed folder, which stays closed, jobs run as root.
+
+    A config that names a user is refused with the obstacle.
+    """
     needs_root()
     closed = data_dir.parent / "closed"
     closed.mkdir(mode=0o700)
@@ -129,7 +132,7 @@ def test_a_driver_reads_nothing_of_the_daemons(data_dir: Path) -> None:
 
 
 def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
-    """By whatever way it is named."""
+    """No path into the daemon's own files is allowed to a job, in any spelling."""
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "token").write_text("secret")
@@ -178,7 +181,7 @@ def test_files_lie_in_the_folders_that_the_config_allows(tmp_path: Path) -> None
 
 
 def test_a_job_names_only_what_who_runs_it_may_read(data_dir: Path) -> None:
-    """What the daemon's user could read for it does not count."""
+    """A job may name files readable by its own Unix user only, not those readable by the daemon's."""
     needs_root()
     rights = RunAs(find_account(NOBODY), (data_dir,), None)
     private, public = data_dir.parent / "private.py", data_dir.parent / "public.py"
@@ -227,14 +230,14 @@ def test_a_refusal_tells_nothing_of_what_is_there(data_dir: Path) -> None:
 
 
 def refusal(rights: RunAs, path: str) -> str:
-    """What is said of a file that a job may not name."""
+    """Return the error of a file that a job may not name."""
     with pytest.raises(ValueError, match=re.escape(path)) as refused:
         rights.check(path, lambda _: None)
     return str(refused.value)
 
 
 def test_links_that_are_exchanged_lead_nowhere(data_dir: Path) -> None:
-    """Neither into the daemon's folder nor to a FIFO: a file is judged by what was opened."""
+    """Exchanged links lead neither into the daemon's folder nor to a FIFO: the opened file is checked."""
     good, path, ended = data_dir.parent / "good.jar", data_dir.parent / "app.jar", threading.Event()
     with zipfile.ZipFile(good, "w"):
         pass

@@ -1,4 +1,4 @@
-"""What becomes of files that clients send: taken in parts, resumed, refused, kept while needed, removed."""
+"""Uploaded files: sent in parts, resumed, refused, stored while needed, removed."""
 
 import errno
 import hashlib
@@ -50,7 +50,7 @@ def uploads(tmp_path: Path, clock: Clock) -> Uploads:
 
 
 def files(tmp_path: Path) -> dict[str, int]:
-    """What is in the folder: names and sizes."""
+    """Names and sizes of the files in the upload folder."""
     return {path.name: path.stat().st_size for path in (tmp_path / "uploads").glob("*")}
 
 
@@ -63,7 +63,7 @@ def refused(status: int, call: Any, *arguments: Any) -> str:
 
 
 def send(uploads: Uploads, data: bytes = DATA, step: int = 1000) -> Upload:
-    """Send a file in parts; what is there then."""
+    """Send a file in parts; return the final upload."""
     sha256 = hashlib.sha256(data).hexdigest()
     for begin in range(0, max(len(data), 1), step):
         found = uploads.put(sha256, len(data), begin, data[begin : begin + step])
@@ -87,7 +87,7 @@ def test_a_file_comes_in_parts(uploads: Uploads, tmp_path: Path) -> None:
 
 
 def test_an_upload_goes_on_where_it_was_interrupted(uploads: Uploads, tmp_path: Path) -> None:
-    """By this daemon or the next one; whoever is at the wrong place is told the right one."""
+    """This daemon or the next one resumes an upload; a wrong offset is refused with the right one."""
     uploads.put(SHA, len(DATA), 0, DATA[:100])
     later = Uploads(tmp_path / "uploads", UploadsSection(size=1, total=2))
     with pytest.raises(RejectedError) as refusal:
@@ -107,7 +107,7 @@ def test_a_file_that_is_not_what_its_hash_says_is_not_kept(uploads: Uploads, tmp
 
 
 def test_what_is_too_large_is_refused(uploads: Uploads, tmp_path: Path) -> None:
-    """By what is said of it before anything came, by what comes, and by what is there of all."""
+    """A file is refused for its declared size, its sent size or the total of all files."""
     assert "1 MiB (uploads.size)" in refused(413, uploads.put, SHA, (1 << 20) + 1, 0, b"x")
     assert "said to have 5" in refused(422, uploads.put, SHA, 5, 0, b"123456")
     assert files(tmp_path) == {}
@@ -121,7 +121,7 @@ def test_what_is_too_large_is_refused(uploads: Uploads, tmp_path: Path) -> None:
 def test_a_full_disk_keeps_nothing_of_a_part(
     uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What had come before stays, and the upload goes on when there is room."""
+    """A full disk stores nothing of the failed part; earlier parts stay, and the upload resumes with room."""
     uploads.put(SHA, len(DATA), 0, DATA[:100])
     write = os.pwrite
 
@@ -141,7 +141,7 @@ def test_a_full_disk_keeps_nothing_of_a_part(
 def test_uploads_leave_room_for_jobs(
     uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk with little left is for what the daemon writes down."""
+    """An upload is refused when little disk is left, which is reserved for the daemon's own writes."""
     seen = os.statvfs(tmp_path)
     little = os.statvfs_result((seen[0], 4096, *seen[2:4], 50_000, *seen[5:10]))
     monkeypatch.setattr(os, "statvfs", lambda _: little)
@@ -176,7 +176,10 @@ def test_many_send_the_same_file_at_once(uploads: Uploads) -> None:
 
 
 def test_what_no_job_needs_goes_by_and_by(uploads: Uploads, tmp_path: Path, clock: Clock) -> None:
-    """What a job needs stays, and what somebody used lately; parts of which no more comes go after a day."""
+    """Files that no job needs are removed.
+
+    Needed or recently used files stay; unfinished parts are removed after a day.
+    """
     send(uploads)
     send(uploads, b"other")
     part = hashlib.sha256(b"part").hexdigest()
@@ -202,7 +205,7 @@ def test_what_no_job_needs_goes_by_and_by(uploads: Uploads, tmp_path: Path, cloc
 
 
 def test_a_file_that_is_used_meanwhile_stays(uploads: Uploads, clock: Clock) -> None:
-    """A job may name it while it is found out who needs it."""
+    """A file stays if a job names it while needed files are being determined."""
     send(uploads)
     os.utime(uploads.path(FILE), (0, 0))
 
@@ -218,13 +221,13 @@ def test_a_file_that_is_used_meanwhile_stays(uploads: Uploads, clock: Clock) -> 
     ["", ".", "..", "../x.py", "a/b.py", "a\\b.py", "a\nb.py", "a\0b.py", "a,b.py", "-a.py", "stdout", "tmp"],
 )
 def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
-    """Or that would replace what is in a driver's folder."""
+    """A name is refused if it leads elsewhere or would replace a file of the driver's folder."""
     with pytest.raises(ValueError, match="cannot be a file's name"):
         uploaded(f"stoker-file:{SHA}/{name}")
 
 
 def test_names_of_uploaded_files() -> None:
-    """What can be had; paths and other URIs are none."""
+    """Uploaded files' names are parsed; paths and other URIs are none."""
     assert uploaded(f"stoker-file:{SHA}/é b.py") == UploadedFile(SHA, "é b.py")
     assert uploaded(f"stoker-file:{SHA}/env.tgz#env") == UploadedFile(SHA, "env.tgz", "#env")
     assert [uploaded(text) for text in ("/a.py", "s3a://b/a.py", "stoker-file.py")] == [None] * 3
@@ -252,7 +255,7 @@ def test_the_files_of_a_job() -> None:
 
 
 def test_keys_open_one_file_of_one_job() -> None:
-    """Who does not know the job's secret cannot make one, and it does not show the secret."""
+    """A key needs the job's secret, opens one file of one job and does not reveal the secret."""
     other = UploadedFile("0" * 64, "other.py")
     key = file_delivery.key("secret", FILE)
     assert file_delivery.wanted([other, FILE], "secret", key) == FILE
@@ -268,7 +271,7 @@ def test_keys_open_one_file_of_one_job() -> None:
 
 
 def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Path) -> None:
-    """Not through a link that lies where a copy is to be; what the job does to a copy stays its own."""
+    """Copies follow no link placed at their target; a job's changes to a copy stay in the copy."""
     send(uploads)
     folder, elsewhere = tmp_path / "driver", tmp_path / "elsewhere"
     folder.mkdir()

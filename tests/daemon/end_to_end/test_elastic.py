@@ -1,4 +1,4 @@
-"""Daemons on VMs that come and go: they boot for jobs, run them and close, whoever kills the daemon."""
+"""Daemons on elastic VMs: these boot for jobs, run them and close, even if the daemon is killed."""
 
 import contextlib
 import json
@@ -57,7 +57,10 @@ def elastic(tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.mark.slow
 def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp_path: Path) -> None:
-    """Each is opened once, the job runs once, and in the end all are closed, whoever asked for them."""
+    """Each VM is opened once, the job runs once, and in the end all VMs are closed.
+
+    This holds for VMs that either daemon opened.
+    """
     provider = EmbeddedMesosProvider(elastic.mesos.address, NOBODY)
     first = elastic.add()
     job_id = elastic.submit(first, 3.0)
@@ -101,7 +104,10 @@ def states(folder: Path) -> list[str]:
 
 
 def test_programs_of_the_operator_and_a_vm_that_is_taken_away(elastic: Fleet, tmp_path: Path) -> None:
-    """They open and close VMs; one says by its key that it leaves, and what runs there goes to another."""
+    """Programs open and close VMs.
+
+    A VM announces by its key that it leaves, and its executors move to another.
+    """
     programs = {deed: (sys.executable, EXAMPLE, deed, elastic.mesos.address) for deed in ("close", "list")}
     opens = f'tee -a asked | "$0" {EXAMPLE} open {elastic.mesos.address}'
     told = {"name": "command", "open": ["sh", "-c", opens, sys.executable], **programs}

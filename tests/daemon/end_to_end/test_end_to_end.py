@@ -45,7 +45,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def executor_pids(job_id: str, daemon: Daemon) -> dict[str, int]:
-    """The executors' JVMs of this daemon that run now, by task id, found by what Mesos gave them."""
+    """Pids of the daemon's running executor JVMs by task id, found by the environment that Mesos set."""
     found = {}
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
 
 
 def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
-    """Whoever reaches the port of a driver's UI gets nothing; a daemon that was killed shows it again."""
+    """Direct requests to a driver's UI port get nothing; a restarted daemon shows the UI again."""
     app, go = daemon.folder / "patient.py", daemon.folder / "go"
     app.write_text(PATIENT_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": 1, "cpus": 1.0, "conf": QUICK_JAVA}
@@ -171,7 +171,7 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
 
 @pytest.mark.slow
 def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daemon) -> None:
-    """By somebody who is no task of Mesos; the job is none the worse for it.
+    """A driver on the cluster is launched again when a program outside Mesos has its port; the job succeeds.
 
     Such a driver takes its size from a VM as executors do, and its log is found all the same.
     """
@@ -204,7 +204,7 @@ def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
 
 
 def test_jobs_wait_with_a_reason_and_are_killed(daemon: Daemon) -> None:
-    """What has no room waits and says why; killed jobs leave nothing on the cluster."""
+    """Jobs without room wait with a reason; killed jobs leave nothing on the cluster."""
     big = daemon.submit(2, 120.0, executors=12, cpus=4.0)
     wide = daemon.submit(2, 0.1, executors=24, cpus=4.0)
     third = daemon.submit(2, 120.0, executors=1)

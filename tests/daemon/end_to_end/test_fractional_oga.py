@@ -13,7 +13,7 @@ CLUSTER = "vms: [{type: small, cpus: 2, memory: 2800, price_per_hour: 0.1, resou
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon on a single VM, whose policy is OgaSched."""
+    """A daemon on a single VM with the policy OgaSched."""
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(CLUSTER)
     with real_daemon(tmp_path, "ogasched", str(cluster)) as running:

@@ -182,7 +182,7 @@ def memory_mib(daemon: Daemon) -> float:
 
 
 def left(host: Fleet) -> list[str]:
-    """What is left of drivers and executors: their command lines."""
+    """Command lines of remaining drivers and executors."""
     return list(_left(f"CHAOS_LOG={host.started}".encode()))
 
 

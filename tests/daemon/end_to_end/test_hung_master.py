@@ -1,4 +1,4 @@
-"""The daemon while its master hangs: it decides, answers and ends as ever, and says what is wrong."""
+"""The daemon with a hung master: it decides, answers and ends as usual, and reports the fault."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""A real daemon whose policies misbehave: the queue goes on, and everybody is told."""
+"""A real daemon with misbehaving policies: the queue advances, and the faults are reported."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A user's session goes on when a daemon on another host leads: what it has to know is in the store."""
+"""A user's session survives a change of leader to another host: its state is in the store."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ class Driver:
         return str(self._told["id"])
 
     def ask(self, daemon: Daemon, method: str, what: str = "", **body: Any) -> Any:
-        """What the daemon answers to who has its key."""
+        """The daemon's answer to a request with the driver's key."""
         url, key = f"{daemon.url}/v1/applications/{self._told['id']}{what}", self._told["key"]
         return httpx.request(method, url, json=body, headers={"Authorization": f"Bearer {key}"}).json()
 

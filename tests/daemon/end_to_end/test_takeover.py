@@ -1,7 +1,7 @@
-"""A daemon takes over what a version before it left, killed in the middle: the store, and what runs.
+"""A daemon takes over the store and the running jobs of an earlier version killed midway.
 
-How a version's store is recorded is in `record_store.py`. Executors are real processes on the embedded Mesos;
-how drivers on the host are found again is in `test_service.py`.
+`record_store.py` records a version's store. Executors are real processes on the embedded Mesos;
+`test_service.py` tests how drivers on the host are found again.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SLEEP = "sleep 3600"
 
 
 class Witness(CommandLauncher):
-    """Launches what sleeps, and notes what it is asked to start."""
+    """Launches sleeping processes and records the launches requested."""
 
     command = tuple(SLEEP.split())
 
@@ -110,7 +110,7 @@ def _raw(path: Path) -> list[tuple[object, ...]]:
 def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
     folder: Path, mesos: Mesos, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is lost or started twice, what waits has its turn, and the copy can be put back."""
+    """No job is lost or started twice, waiting jobs get their turn, and the backup can be restored."""
     copy, kept = tmp_path / "copy.db", _raw(folder / "stoker.db")
     assert main(["backup", str(copy), "--set", f"data_dir={folder}"]) == 0
     assert f"{len(JOBS)} jobs" in capsys.readouterr().out

@@ -1,9 +1,9 @@
-"""All that /metrics can show, and whether a rule's expression holds for it.
+"""All that /metrics can show, and an evaluator of rules' expressions on it.
 
 `python -m tests.daemon.http.shown_metrics` stores it in docs/metrics.md.
 
-Of PromQL it knows what our rules use: selectors, `/`, comparisons, `and`, and `increase`, `sum` and `max`,
-where all that is counted was counted in the window.
+The evaluator knows the PromQL that our rules use: selectors, `/`, comparisons, `and`, and `increase`,
+`sum` and `max`, where everything counted was counted in the window.
 """
 
 import ast
@@ -91,7 +91,7 @@ class Rigged(SmallScheduler):
 
     @webhooks.setter
     def webhooks(self, _: NotificationService) -> None:
-        """What others have."""
+        """Ignore the webhooks."""
 
     def cluster(self) -> ClusterStatus:
         """With this provider."""
@@ -112,14 +112,14 @@ class Rigged(SmallScheduler):
 
 
 def shown(scheduler: SmallScheduler, store: Store) -> str:
-    """What /metrics says after one request."""
+    """Text of /metrics after one request."""
     metrics = Metrics(scheduler, store)
     metrics.observe("GET", "/", 200, 0.1)
     return metrics.text().decode()
 
 
 def holds(rule: str, text: str) -> bool:
-    """Whether the expression holds for what /metrics says; AssertionError for what is not known."""
+    """Return whether the expression holds for the text of /metrics; AssertionError for an unknown metric."""
     samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
     selected: list[float] = []
 
@@ -171,7 +171,7 @@ def names(text: str) -> dict[str, set[str]]:
 
 
 def everything() -> str:
-    """What /metrics says where all there is is in use."""
+    """Text of /metrics with every feature in use."""
     with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/stoker.db")) as store:
         of = ("2026-11-22", "general-1.7", "general", "m1.large")
         used = Charge(*of, "job-1", "ann", "night", "ff", "used", 0.75)

@@ -1,4 +1,4 @@
-"""The HTTP API: what each route answers, and that nothing that is sent to it ends in a 5xx."""
+"""The HTTP API: every route's answers, and no request that ends in a 5xx."""
 
 import contextlib
 import json
@@ -99,7 +99,7 @@ def submit(api: Api, key: str | None = None, **spec: Any) -> httpx.Response:
 
 
 def test_a_damaged_row_is_shown_and_counted(api: Api, store: Store, tmp_path: Path) -> None:
-    """The list and the job itself are answered, and say what is damaged; so does /metrics."""
+    """The list, the job itself and /metrics report a damaged row."""
     submit(api)
     submit(api)
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
@@ -146,7 +146,7 @@ def run_job(store: Store) -> None:
 
 
 def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
-    """201 names the job's place, where it is found, queued, with what was submitted."""
+    """A 201 has the job's location, which answers with the queued job as submitted."""
     response = submit(api, name="count", executors=2, memory="1g")
     assert response.status_code == 201
     assert response.headers["location"] == "/v1/jobs/job-1"
@@ -229,7 +229,7 @@ def test_an_explanation(api: Api, store: Store) -> None:
 
 
 def test_why_a_queued_job_waits(api: Api, store: Store) -> None:
-    """The head has its own reason, those behind it say how many are before them and what the first lacks."""
+    """The head has its own reason; jobs behind it report the number before them and the head's shortage."""
     for _ in range(4):
         submit(api)
     api("DELETE", "/v1/jobs/job-1")
@@ -253,7 +253,7 @@ def test_why_a_queued_job_waits(api: Api, store: Store) -> None:
 
 
 def test_who_pauses_is_before_nobody(api: Api, store: Store, scheduler: SmallScheduler) -> None:
-    """A job whose launches never ran says so wherever it stands, and those behind it wait for others."""
+    """A job with launches that never ran reports so at any position, and later jobs wait for others."""
     for number in range(1, 5):
         submit(api)
         record = store.job(f"job-{number}")
@@ -307,7 +307,7 @@ def test_owners_and_queues(api: Api) -> None:
 
 
 def test_jobs_are_found_by_type(api: Api) -> None:
-    """By one or by several, beside states and owners; what is no name is refused."""
+    """Jobs are filtered by one or several types, with states and owners; an invalid name is refused."""
     for kind, owner in (("sort", "ann"), ("count", "ann"), ("sort", "bob")):
         submit(api, type=kind, owner=owner)
 
@@ -322,7 +322,7 @@ def test_jobs_are_found_by_type(api: Api) -> None:
 
 
 def test_a_list_of_few_knows_of_those_that_are_not_in_it(api: Api) -> None:
-    """Who waits for whom does not depend on which jobs are asked for."""
+    """A filter does not change the jobs that a reason counts as before a job."""
     for owner in ("alice", "bob", "bob", "alice"):
         submit(api, owner=owner)
     listed = api("GET", "/v1/jobs?owner=alice").json()["jobs"]
@@ -371,7 +371,7 @@ def test_logs(api: Api, store: Store) -> None:
 
 
 def test_secrets_are_masked(api: Api) -> None:
-    """Variables and settings whose names sound secret are shown masked, others as they are."""
+    """Variables and settings with secret-sounding names are masked, others shown."""
     submit(
         api, env={"AWS_SECRET_ACCESS_KEY": "s3cr3t", "HOME": "/"}, conf={"my.password": "s3cr3t", "a": "b"}
     )
@@ -386,7 +386,7 @@ def test_secrets_are_masked(api: Api) -> None:
 
 
 def test_secrets_within_values_are_masked(api: Api, store: Store) -> None:
-    """In URLs, arguments and Java options too; what is stored stays as it is."""
+    """Secrets in URLs, arguments and Java options are masked in answers; the stored values are unchanged."""
     given: dict[str, Any] = {
         "app": "https://me:s3cr3t@example.org/count.py",
         "files": ["s3a://s3cr3t@bucket/x?X-Amz-Signature=s3cr3t&a=b", "/plain"],
@@ -407,7 +407,7 @@ def test_secrets_within_values_are_masked(api: Api, store: Store) -> None:
 
 
 def test_reasons_show_no_password(api: Api, store: Store) -> None:
-    """What a master or an agent says of a file it could not fetch goes without whoever may fetch it."""
+    """A reason that quotes a URL is shown without its credentials."""
     submit(api)
     record = store.job("job-1")
     assert record is not None
@@ -443,7 +443,7 @@ def test_no_log_is_that_long(api: Api, offset: int) -> None:
 
 
 def test_the_cluster(api: Api) -> None:
-    """All VMs are shown with their prices and what is used, and the pools of others."""
+    """All VMs are shown with prices and used resources, and the pools with the provider's error."""
     answer = api("GET", "/v1/cluster").json()
     assert [(vm["name"], vm["state"], vm["used_cpus"], vm["executors"]) for vm in answer["vms"]] == [
         ("vm-1", "up", 1.5, ["job-1.0"]),
@@ -468,7 +468,7 @@ def test_policies(api: Api) -> None:
 
 
 def test_the_shadow(api: Api, store: Store) -> None:
-    """It is set and dropped by itself; what it would have done otherwise is told, the newest first."""
+    """The shadow is set and dropped independently; its differing decisions are listed, newest first."""
     assert api("GET", "/v1/policy").json()["shadow"] is None
     body = api("PUT", "/v1/policy/shadow", json={"name": "random", "seed": 7}).json()
     assert (body["name"], body["shadow"]["name"], body["shadow"]["options"]) == ("ff", "random", {"seed": 7})
@@ -561,7 +561,10 @@ def test_metrics(api: Api, store: Store) -> None:
 
 
 def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
-    """By what and of which days is asked for, with the budget; Prometheus has it by kind and pool."""
+    """The bill is grouped and filtered by days as requested, with the budget.
+
+    Prometheus has it by kind and pool.
+    """
     of = ("2026-11-22", "general-1.7", "general", "m1.large")
     used = Charge(*of, "job-1", "ann", "night", "ff", "used", 0.75)
     idle = Charge(*of, "", "", "", "ff", "idle", 0.25)
@@ -613,7 +616,7 @@ def test_the_index_and_no_pages_from_elsewhere(api: Api) -> None:
     ],
 )
 def test_requests_that_lead_nowhere(api: Api, method: str, path: str, status: int, says: str) -> None:
-    """Whatever is not there, or not so, is answered with what is."""
+    """A request for a missing or unsuitable resource is answered with the reason."""
     response = api(method, path)
     assert (response.status_code, response.json()["detail"]) == (status, says)
     if status == 405:
@@ -650,7 +653,7 @@ def test_requests_that_lead_nowhere(api: Api, method: str, path: str, status: in
     ids=lambda value: value[:30].decode("latin-1") if isinstance(value, bytes) else None,
 )  # fmt: skip
 def test_jobs_that_cannot_be(api: Api, body: bytes, status: int, says: str) -> None:
-    """Bad jobs are refused with the field and what is right; nothing is kept."""
+    """An invalid job is refused with the field and the right form; nothing is stored."""
     response = api("POST", "/v1/jobs", content=body, headers=JSON)
     problem = response.json()
     assert (response.status_code, says in problem["detail"]) == (status, True), problem
@@ -772,7 +775,7 @@ def test_other_names_are_not_answered(app: FastAPI, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["[", "a b", "evil@127.0.0.1", "127.0.0.1@x", "localhost, localhost", "a/b"])
 def test_what_is_no_host_is_refused(app: FastAPI, host: str) -> None:
-    """Whoever reads it otherwise might find another name in it."""
+    """An invalid host name is refused, as another reader might find another name in it."""
     assert Api(app, host=host)("GET", "/v1/jobs").status_code == 400
 
 
@@ -880,7 +883,7 @@ def test_a_mistake_of_ours(store: Store) -> None:
 
 
 def test_the_description_names_problems_and_the_token(store: Store, scheduler: SmallScheduler) -> None:
-    """OpenAPI says how errors look, what is submitted, and that a token is needed when one is."""
+    """OpenAPI describes errors and submissions, and the token when one is needed."""
     app = create_app(scheduler, store, AppOptions(token="t", version="1"))
     found = Api(app, Authorization="Bearer t")("GET", "/openapi.json").json()
     assert found["security"] == [{"token": []}, {"session": []}]
@@ -912,7 +915,7 @@ def can_be_wrong(operation: dict[str, Any]) -> bool:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
-    """Requests made from the description, right and wrong ones, get no 5xx and what the description says."""
+    """Valid and invalid requests generated from the description get no 5xx and the described answers."""
     submit(api)
     headers = {"host": "localhost"}
     description = schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers)

@@ -1,4 +1,4 @@
-"""The API is what docs/openapi.json says, and says of everything in it what it is."""
+"""The API equals docs/openapi.json, and every part of it has a description."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ from tests.daemon.openapi import STORED, described
 
 
 def nameless(found: dict[str, Any]) -> Iterator[str]:
-    """Whatever is not described: operations, parameters, bodies and their fields."""
+    """Parts without a description: operations, parameters, bodies and their fields."""
     for path, operations in found["paths"].items():
         for method, operation in operations.items():
             if not operation.get("description"):
@@ -46,7 +46,7 @@ _UNKNOWN = {"ge", "gt", "le", "lt"}
 
 
 def ungenerated(found: dict[str, Any]) -> Iterator[str]:
-    """Whatever a generator of clients has to guess at, or to leave out."""
+    """Parts that a client generator would have to guess or leave out."""
     schemas = found["components"]["schemas"]
     for name, schema in schemas.items():
         if not name.isidentifier() or schema.get("title") != name:
@@ -115,7 +115,7 @@ def test_each_operation_says_what_it_wants_to_be_shown() -> None:
 
 
 def test_the_stored_description_is_the_apis() -> None:
-    """What users see of the API never changes unseen."""
+    """The stored description equals the API's, so no public change goes unnoticed."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     assert stored == described(), "the API has changed: `make openapi` stores what it is now"
 

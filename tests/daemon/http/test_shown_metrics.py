@@ -1,4 +1,4 @@
-"""Alert rules, the dashboard and docs/metrics.md know of what /metrics shows; each fault has its alert."""
+"""Alert rules, the dashboard and docs/metrics.md match /metrics; each fault has its alert."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def strangers(expression: str, known: dict[str, set[str]]) -> Iterator[str]:
 
 
 def test_rules_and_panels_name_what_there_is(known: dict[str, set[str]]) -> None:
-    """Metrics, labels, values of labels that are few; and what a legend shows."""
+    """Rules and panels use known metrics, labels, values of few-valued labels, and legends."""
     for expression in [rule["expr"] for rule in RULES] + [target["expr"] for target in TARGETS]:
         assert not list(strangers(expression, known)), expression
         assert "stoker_" in expression or expression.startswith("up")
@@ -86,7 +86,10 @@ def task(number: int) -> ExecutorRecord:
 
 
 def test_stages_are_observed_once() -> None:
-    """As records say them, however often those come; what an earlier daemon saw is not told again."""
+    """A stage is counted once, however often its record comes.
+
+    Stages of an earlier daemon are not counted again.
+    """
     stages = Stages(10.0)
     record = JobRecord(make_job("job-1", submitted_at=8.0), "finished", "", 11.0, 12.0, 20.0)
     again = JobRecord(make_job("job-3", submitted_at=1.0), "placing", "", 13.0, queued_again_at=9.0)

@@ -1,4 +1,4 @@
-"""Drivers are told which of their executors are to go: who, how often, and what they may answer."""
+"""Drivers are told which executors are to leave: recipients, repetitions and answers."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ _JOB = JobRecord(make_job(executors=3), "running")
 
 @dataclass
 class Driver:
-    """The page of a driver: what it is told, and what it answers."""
+    """A driver's page, with the messages it received and its answers to come."""
 
     ui: DriverUi
     answers: list[int] = field(default_factory=list)
@@ -77,7 +77,7 @@ def _until(told: Decommissioning, driver: Driver, times: int) -> None:
 
 
 def _until_idle(told: Decommissioning) -> None:
-    """Wait for what is on its way."""
+    """Wait for messages in flight."""
     deadline = time.monotonic() + PATIENCE
     while told._crew._busy or told._crew._ready:
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""The line that says why a job failed: what is in it, and what is not."""
+"""The line that explains a job's failure: its contents and its exclusions."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ from daemon.launch.driver_failures import failure_line
     ],
 )
 def test_the_line_is_fit_for_everybody(printed: str, spec: dict[str, Any], line: str) -> None:
-    """Neither secrets nor what steers a terminal are in it, and it is short."""
+    """The line has no secret and no terminal control sequence, and it is short."""
     tail = f"26/01/02 03:04:05 INFO Main: first\n{printed}\n".encode()
     expected = f": {line}" if line else ""
     assert failure_line(tail, b"", JobSpec(app="/a.py", **spec), ["LAUNCH"]) == expected

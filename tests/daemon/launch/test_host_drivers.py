@@ -1,4 +1,4 @@
-"""Drivers on the daemon's host: what one job does stops no other, and the host's faults are not charged."""
+"""Drivers on the daemon's host: jobs cannot stop one another, and the host's faults are not charged."""
 
 import math
 import os
@@ -104,7 +104,7 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Drivers whose process is a shell's, and that are gone afterwards."""
+    """Drivers that are shell processes, ended afterwards."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     stage = Stage(tmp_path, store)
 
@@ -152,7 +152,7 @@ def test_nonsense_in_records_fails_that_job_alone(stage: Stage, name: str, nonse
 
 @pytest.mark.parametrize("name", [PROCESS_FILE, "../launch.json"])
 def test_a_job_whose_records_are_nonsense_is_taken_up_and_fails_alone(stage: Stage, name: str) -> None:
-    """A daemon that starts with it starts all the same, takes the others up, and can end what runs of it."""
+    """A daemon with a nonsense record starts, resumes the other jobs and can end the bad job's processes."""
     bad = stage.start("sleep 1000")
     records = stage.started(bad)
     good = stage.start("until [ -e go ]; do sleep 0.02; done; exit 5")
@@ -206,14 +206,14 @@ def test_records_that_vanish_fail_the_job(stage: Stage) -> None:
     ],
 )
 def test_a_failed_driver_says_why(stage: Stage, script: str, why: str) -> None:
-    """Its reason has the last error that it printed, whatever it left in place of its log."""
+    """A failed driver's reason has the last error that it printed, even if its log was replaced."""
     own = '$(grep -oP \'(?<="secret": ")[^"]+\' ../../../records/job-1/launch.json)'
     event = stage.end_of(stage.start(script.replace("SECRET", own)))
     assert event.message == why
 
 
 def test_a_driver_that_is_to_be_started_again_leaves_no_launch(stage: Stage) -> None:
-    """Its logs are kept, and whoever hears of its end may start another one; the last stays where it is."""
+    """A driver to be retried leaves its logs and no launch; after the last retry the launch stays."""
     stage.retries_left = 1
     job = stage.start("echo first; exit 3")
     event = stage.end_of(job)
@@ -240,7 +240,7 @@ def test_a_driver_that_gives_way_is_put_aside_and_no_failure(stage: Stage) -> No
 
 
 def test_a_driver_that_has_ended_by_itself_does_not_give_way(stage: Stage) -> None:
-    """It did what it was to do, and nobody does that again."""
+    """A driver that has ended by itself does not give way, so its work is not repeated."""
     job = stage.start("exit 0")
     until(lambda: stage.launcher.driver_status(job.id).state == "ended")
     stage.drivers.give_way(job.id)
@@ -268,7 +268,7 @@ def test_a_driver_whose_end_is_seen_before_it_is_told_does_not_give_way(stage: S
 
 
 def test_a_driver_that_does_well_while_it_is_told_does_not_give_way(stage: Stage) -> None:
-    """It ran when it was looked at, and had done what it was to do before it was ended."""
+    """A driver that succeeds between the check and its end does not give way."""
     go, stop = stage.folder / "go", stage.launcher.stop_driver
     job = stage.start(f"until [ -e {go} ]; do sleep 0.01; done")
     stage.started(job)
@@ -473,7 +473,7 @@ def test_a_driver_of_an_earlier_version_is_found_again(stage: Stage, tmp_path: P
 
 
 def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
-    """However many threads there are; what raises stops nothing."""
+    """Work is done in order for each key, with any number of threads; an exception stops no other work."""
     crew, done, lock = JobWorkers(4, 60.0), list[tuple[int, int]](), threading.Lock()
 
     def work(key: int, number: int) -> None:
@@ -492,7 +492,7 @@ def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
 
 
 def test_threads_that_hang_are_replaced() -> None:
-    """More work hangs than there are threads; what comes later is done, for the same keys too."""
+    """More work hangs than there are threads; later work is done, also for the same keys."""
     crew, hangs, done = JobWorkers(2, 0.05), threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -517,7 +517,7 @@ def test_threads_that_hang_are_replaced() -> None:
 def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was handed over waits; it is done when this daemon leads, and never when it does not."""
+    """Work on drivers waits until this daemon leads, and is never done if it does not."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     launcher, asked, allowed = ShellLauncher(tmp_path), threading.Event(), threading.Event()
     done: list[str] = []
@@ -544,7 +544,7 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
 
 @pytest.mark.parametrize("blocked", ["spark.properties", "tmp", "stoker-ui", "events"])
 def test_a_driver_that_finds_its_disk_full_is_launched_afresh(stage: Stage, blocked: str) -> None:
-    """What cannot be written before Spark begins is the host's fault; the same code of its program is not."""
+    """A failed write before Spark begins is the host's fault; the same exit code from the program is not."""
     script = (Path(launch_module.__file__).with_name("driver.sh")).read_text()
     nothing = "export SPARK_HOME=/nowhere JAVA_HOME=/nowhere STOKER_SPARK_PROPERTIES=x STOKER_UI_FILTER=y; "
     full = {
@@ -625,7 +625,10 @@ def test_what_waits_for_the_lease_is_not_given_up(
 
 
 def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:
-    """One on the cluster listens on those of its VM; what was kept for a job is let go with its launch."""
+    """Ports are reserved for drivers on this host only; a driver on the cluster listens on its VM's ports.
+
+    A job's reserved ports are released with its launch.
+    """
     launcher = Launcher(Config(data_dir=str(tmp_path)), tmp_path, "127.0.0.1")
     job = make_job(executors=1)
     task = ExecutorRecord(
@@ -655,6 +658,6 @@ def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:
 
 
 def _bind(port: int) -> None:
-    """As who does not share ports."""
+    """Bind a port without sharing it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", port))

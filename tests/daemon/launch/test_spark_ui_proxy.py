@@ -1,4 +1,4 @@
-"""Drivers' UIs behind the API, where the driver is whatever a job's author made of it."""
+"""Drivers' UIs behind the API, with a driver as hostile as a job's author can make it."""
 
 import socket
 import threading
@@ -21,7 +21,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Driver:
-    """An HTTP server that answers as the test says, and keeps what it was sent."""
+    """An HTTP server that answers as the test says and records its requests."""
 
     def __init__(self) -> None:
         driver = self
@@ -70,7 +70,7 @@ def driver() -> Iterator[Driver]:
 
 @pytest.fixture
 def scheduler(tmp_path: Path, driver: Driver) -> Iterator[SmallScheduler]:
-    """A scheduler whose job-1 has that driver."""
+    """A scheduler with that driver for job-1."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     scheduler = SmallScheduler(store)
     scheduler.shown_ui = driver.ui

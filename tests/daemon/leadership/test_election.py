@@ -1,4 +1,4 @@
-"""Several daemons on one store: one leads, the others wait; whatever happens, never two."""
+"""Several daemons on one store: one leads, the others wait, and there are never two leaders."""
 
 import contextlib
 import multiprocessing
@@ -108,7 +108,7 @@ def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, los
 
 
 def submit_to(daemon: Daemon) -> httpx.Response:
-    """Submit what can only be refused."""
+    """Submit a job that can only be refused."""
     return httpx.post(f"{daemon.url}/v1/jobs", json={"app": "/nowhere/x.py"})
 
 
@@ -121,7 +121,7 @@ def command_of(pid: int) -> bytes:
 
 @contextlib.contextmanager
 def frozen(daemon: Daemon) -> Iterator[None]:
-    """A daemon that is stopped in the middle of what it does, with all its connections and locks."""
+    """A daemon stopped midway, with all its connections and locks."""
     os.kill(daemon.pid, signal.SIGSTOP)
     try:
         yield
@@ -177,7 +177,7 @@ def test_a_frozen_leader_is_followed_and_changes_nothing_when_it_thaws(
 
 
 def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of the store, but for what the leader writes to show that it can."""
+    """All rows of the store except the leader's write probe."""
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
     with engine.connect() as connection:
         tables = sa.inspect(connection).get_table_names()
@@ -276,9 +276,10 @@ def test_a_lease_that_lapsed_unnoticed_is_renewed(url: str, monkeypatch: pytest.
 def test_a_leader_that_loses_its_store_is_followed_by_another(
     fleet: Starter, postgresql_url: str, how: str
 ) -> None:
-    """Whatever it answered with 201 is kept, the other goes on with it, and in the end both tell the same.
+    """Jobs answered with 201 are stored, and the next leader continues with them.
 
-    Frozen, the leader does not even notice at first; without its lease it does nothing.
+    In the end both daemons report the same. A frozen leader does not notice at first;
+    without its lease it does nothing.
     """
     server = urlsplit(postgresql_url)
     with contextlib.closing(Cable(server.port or 0)) as cable:
@@ -344,7 +345,7 @@ def brief(daemon: Daemon) -> dict[str, object]:
 
 
 def standby_of(daemon: Daemon) -> str:
-    """Whom a daemon takes for the leader while it waits; empty otherwise."""
+    """The leader that a waiting daemon reports; empty otherwise."""
     ready = daemon.get("/readyz")
     text = "" if ready is None else ready.json()["checks"].get("leader", "")
     return str(text.removeprefix("standby: ").partition(" leads")[0]) if " leads" in text else ""
@@ -390,7 +391,10 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_term_is_read_once_in_each_transaction(url: str) -> None:
-    """Also by those who share a commit with who begins the next one: they write no more."""
+    """A term is read once in each transaction, also by writers sharing a commit with the next leader.
+
+    They write no more.
+    """
     with contextlib.closing(Store(url)) as store:
         term = store.begin_term("http://one")
         asked: list[str] = []
@@ -418,9 +422,9 @@ def test_a_term_is_read_once_in_each_transaction(url: str) -> None:
 
 
 def test_who_led_before_writes_no_more(url: str) -> None:
-    """Once another one's term has begun, every write of the earlier leader is refused; reads go on.
+    """Once another leader's term has begun, every write of the earlier leader is refused; reads go on.
 
-    So is what it was about to write when its term ended, whatever the process does since.
+    A write pending at the end of the term is refused as well, in any later state of the process.
     """
 
     def job(job_id: str) -> Job:
@@ -450,7 +454,7 @@ def test_who_led_before_writes_no_more(url: str) -> None:
 
 
 def test_the_next_one_leads_at_once_when_the_leader_has_gone(url: str) -> None:
-    """Who resigns or has died on this machine is not waited for; who is only silent is."""
+    """A leader that resigned or died on this machine is replaced at once; a silent one is waited for."""
     with contextlib.closing(Store(url)) as store, contextlib.closing(Store(url)) as other:
         election, next_one = LeaseElection(store, 300.0), LeaseElection(other, 300.0)
         process = multiprocessing.get_context("spawn").Process(target=lead_and_die, args=(url,))
@@ -480,7 +484,7 @@ def test_daemons_that_take_turns_keep_out_one_that_does_not(tmp_path: Path) -> N
 
 
 def test_an_election_on_a_file(tmp_path: Path) -> None:
-    """Who is first leads until it resigns."""
+    """The first candidate leads until it resigns."""
     url = f"sqlite:///{tmp_path / 'stoker.db'}"
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
         first, second = FileElection(one), FileElection(other)

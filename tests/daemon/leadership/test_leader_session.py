@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def effects_of(machines: Machines, tenure: LeaderSession) -> CommandExecutor:
-    """What commands do, where all that they do is to close VMs."""
+    """A command executor with VM closing as its only effect."""
     base: Any = SimpleNamespace(model=None, session=tenure)
     launching: Any = SimpleNamespace(drivers=None, launcher=None)
     provisioner: Any = machines
@@ -76,7 +76,7 @@ def test_a_deed_waits_for_a_lease_that_is_renewed_late(
 
 
 def test_who_is_deposed_between_deeds_does_no_other(store: Store, clock: list[float]) -> None:
-    """What is left is for the next leader, who finds it in the store."""
+    """A leader deposed between two deeds does no more; the next leader finds the rest in the store."""
     machines = Machines(clock, store)
     tenure = LeaderSession(machines.term, store)
     tenure.renew()

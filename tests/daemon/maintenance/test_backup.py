@@ -76,7 +76,7 @@ def test_a_copy_does_not_replace_anything_unasked(store: Store, tmp_path: Path) 
 
 
 def test_a_restored_store_goes_on_where_the_copy_was_made(store: Store, tmp_path: Path) -> None:
-    """Numbers are not given again that a lost job had; what was there before is kept."""
+    """Numbers of lost jobs are not reused after a restore, and the replaced store is saved."""
     target = tmp_path / "copy.db"
     back_up(tmp_path / "stoker.db", target)
     for _ in range(4):
@@ -121,7 +121,7 @@ def test_a_store_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rubbish", [b"", b"SQLite format 3\0" + bytes(5000), b"text"])
 def test_only_a_good_copy_is_restored(store: Store, tmp_path: Path, rubbish: bytes) -> None:
-    """Whatever else is refused, and the store is as it was."""
+    """Any other file is refused, and the store is unchanged."""
     store.close()
     (tmp_path / "copy.db").write_bytes(rubbish)
     before = (tmp_path / "stoker.db").read_bytes()

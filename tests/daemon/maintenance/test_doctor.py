@@ -1,4 +1,4 @@
-"""The doctor: finds what is wrong, says what to do, mends what can be mended, and a healthy store is well."""
+"""The doctor finds faults, names remedies and repairs; a healthy store has none."""
 
 import contextlib
 import sqlite3
@@ -17,7 +17,7 @@ from tests.framework.spark.install.test_homes import homes, make_spark
 
 
 def examine(folder: Path, *, repair: bool = False) -> DoctorReport:
-    """What is found."""
+    """Run the doctor; return its report."""
     return Doctor(url_of(folder), folder, repair=repair).examine()
 
 
@@ -116,7 +116,7 @@ def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, ch
     ],
 )
 def test_what_nobody_can_mend_is_told(folder: Path, statement: str, check: str) -> None:
-    """With what to do about it."""
+    """An irreparable fault is reported with a remedy."""
     change(folder, statement)
     report = examine(folder)
     assert check in found(report)
@@ -144,7 +144,7 @@ def test_a_folder_that_others_may_only_pass_is_well(folder: Path) -> None:
 
 
 def test_rights_are_taken_back(folder: Path) -> None:
-    """Nobody else reads what holds secrets."""
+    """Files with secrets are made private again."""
     (folder / "stoker.db").chmod(0o644)
     folder.chmod(0o755)
     assert found(examine(folder)) == ["permissions"]
@@ -185,7 +185,7 @@ def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
 
 
 def test_nothing_is_mended_while_a_daemon_leads_by_a_lease(postgresql_url: str, tmp_path: Path) -> None:
-    """As with the lock on a file: whoever mends does so alone."""
+    """No repair runs while a leader holds its lease, as with the lock on a file."""
     with contextlib.closing(Store(postgresql_url)) as leader:
         term = leader.begin_term("http://leads", 300.0)
         with pytest.raises(StoreBusyError, match="a daemon works on the job store"):

@@ -1,4 +1,4 @@
-"""What is kept of jobs that are over: the rules, what goes with a job, and what is never touched."""
+"""Retention of ended jobs: the rules, the data removed with a job, and the data never touched."""
 
 import contextlib
 import math
@@ -77,7 +77,10 @@ def prune(store: Store, folder: Path, rules: Retention) -> PruningResult:
     ],
 )
 def test_what_is_beyond_a_rule_goes(store: Store, tmp_path: Path, rules: Retention, stay: list[int]) -> None:
-    """By age, number and bytes, the oldest first, with all that belongs to them; what is not over stays."""
+    """Jobs beyond an age, number or size limit are removed with all their data, oldest first.
+
+    Jobs that have not ended stay.
+    """
     if rules.jobs == 6:
         rules = Retention(jobs=6, age=5.5)
     pruned = prune(store, tmp_path, rules)
@@ -95,7 +98,10 @@ def test_what_is_beyond_a_rule_goes(store: Store, tmp_path: Path, rules: Retenti
 
 
 def test_a_number_is_never_given_again(store: Store, tmp_path: Path) -> None:
-    """Nor when the last jobs are gone: what the world knows of them is not the next one's. Keys are free."""
+    """A job number is never reused, even after the last jobs are pruned.
+
+    Outside systems may know the old jobs. Keys are free again.
+    """
     over = [replace(job, state="killed", finished_at=NOW - DAY) for job in store.jobs() if not job.ended]
     tasks = (make_task("job-8", 0, state="killed"), make_task("job-9", 0, state="killed"))
     store.save(Changes(tuple(over), tasks))
@@ -138,7 +144,7 @@ def test_what_cannot_be_removed_is_told_and_holds_nobody_up(store: Store, tmp_pa
 
 
 def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
-    """Lists, sums, what is taken up and what is pruned are found by indexes, in their order."""
+    """Lists, sums, loads at start and pruning use indexes in their order."""
     if store.shared:
         pytest.skip("PostgreSQL decides by what it counted of the tables")
     asked: list[tuple[str, Any]] = []
@@ -233,7 +239,7 @@ def test_a_link_in_a_folders_stead_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_filled_meanwhile_ends_in_time(tmp_path: Path) -> None:
-    """What cannot be removed in time is an error, and is gone on with later."""
+    """A removal that exceeds its time raises an error and continues later."""
     (tmp_path / "job-1" / "a").mkdir(parents=True)
     with pytest.raises(OSError, match="too much in it"):
         remove(tmp_path / "job-1", seconds=-1.0)

@@ -1,4 +1,4 @@
-"""What a daemon recorded becomes runs, a workload and trajectories."""
+"""Recorded jobs become runs, a workload and trajectories."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_jobs_become_runs(store: Store, tmp_path: Path) -> None:
 
 
 def test_jobs_become_a_workload(store: Store, tmp_path: Path) -> None:
-    """Those that have finished, with what they took from their placement on."""
+    """Finished jobs become a workload with their durations from placement on."""
     workload = workload_of_runs(History(store, tmp_path, {}).runs())
     jobs = [(job.name, job.submitted_at, job.duration, job.input_mib) for job in workload.jobs]
     assert jobs == [("job-1", 0.0, 20.0, 8.0), ("job-2", 10.0, 20.0, 8.0)]

@@ -22,7 +22,7 @@ def told(tmp_path: Path) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Starter]:
-    """A Mesos, and what makes daemons on it."""
+    """A Mesos and a factory of daemons on it."""
     with fleets(tmp_path) as make:
         yield make
 
@@ -44,7 +44,7 @@ def test_a_daemon_says_when_it_is_ready_and_when_it_stops(
 
 
 def environment_of(process: Path) -> bytes:
-    """With what a process was started; nothing of one that has ended."""
+    """Environment at the start of a process; empty for an ended one."""
     try:
         return (process / "environ").read_bytes()
     except OSError:

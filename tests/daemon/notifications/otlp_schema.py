@@ -1,4 +1,4 @@
-"""What OTLP's JSON may hold, after its protocol buffers, version 1: names, kinds and required values."""
+"""Valid OTLP JSON, after its protocol buffers, version 1: names, kinds and required values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def check_request(request: Any) -> list[dict[str, Any]]:
-    """The spans of an ExportTraceServiceRequest; AssertionError says what of it is none."""
+    """The spans of an ExportTraceServiceRequest; AssertionError names an invalid part."""
     spans: list[dict[str, Any]] = []
     _fields(
         request, {"resourceSpans": _list(lambda each: spans.extend(_resource_spans(each)))}, "resourceSpans"

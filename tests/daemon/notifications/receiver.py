@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE
 
 @dataclass
 class Receiver:
-    """What came, in order; `answers` are those of the first requests, and then it takes all."""
+    """Requests in order of arrival; `answers` reply to the first ones, later ones are accepted."""
 
     url: str
     answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Receiver:
 
 
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have who tells look for what is new at once, not twice a second."""
+    """Make senders check for new events at once instead of twice a second."""
     for module in (notification_service, event_sender):
         monkeypatch.setattr(module, "_LOOK", 0.01)
 
@@ -74,7 +74,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def status(code: int, said: bytes = b"", **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    """An answer with that status, that body and these headers, of whose names `_` is a dash."""
+    """An answer with that status, body and headers; `_` in a header's name is a dash."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(code)
@@ -113,7 +113,7 @@ def receiving(answers: Sequence[Callable[[BaseHTTPRequestHandler], None]] = ()) 
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """Whoever asked has gone."""
+            """Ignore clients that have gone."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}/hook/s3cret-path", [*answers])

@@ -110,7 +110,7 @@ def seconds(span: dict[str, Any]) -> tuple[float, float]:
 
 
 def test_a_job_is_a_trace(store: Store) -> None:
-    """From its submission to its bill, with where, by whom and for how much; and with no secret of it."""
+    """A job is a trace from submission to bill, with VM, user and cost, and without secrets."""
     with receiving([TAKEN]) as receiver, traced(store, receiver) as office:
         record = ends(store, name="nightly", owner="ann", queue="prod", labels=(("team", "etl"),))
         raw = receiver.raw()
@@ -315,7 +315,7 @@ def test_what_is_refused_for_good_is_not_sent_again(store: Store, code: int) -> 
     ],
 )
 def test_what_is_taken_in_part_is_taken(store: Store, said: bytes, rejected: int) -> None:
-    """It is not sent again; what was rejected is counted and said, whatever the answer looks like."""
+    """A partly accepted batch is not sent again; rejected spans are counted and reported, for any answer."""
     with receiving([status(200, said), TAKEN]) as receiver, traced(store, receiver) as office:
         ends(store)
         ends(store)
@@ -326,7 +326,7 @@ def test_what_is_taken_in_part_is_taken(store: Store, said: bytes, rejected: int
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(store: Store) -> None:
-    """What it has said is enough."""
+    """An endless answer is read up to a limit."""
     with receiving() as receiver:
         receiver.answers = [receiver.babble, TAKEN]
         with traced(store, receiver) as office:
@@ -471,7 +471,7 @@ GOOD = "endpoint: 'https://example.org:4318'"
     ],
 )
 def test_a_config_that_is_none(written: str, said: str) -> None:
-    """Says what would be right."""
+    """A wrong setting is refused with the right form."""
     with pytest.raises(ConfigError) as error:
         parse(f"telemetry: {written}", Config, "stoker.yaml")
     assert said in str(error.value)
@@ -536,7 +536,7 @@ def test_what_is_missing_or_wrong_is_said_before_a_daemon_begins(
 
 
 def test_headers_go_with_every_request(store: Store, tmp_path: Path) -> None:
-    """Those of the file; what they are is nowhere in the log."""
+    """The file's headers go with every request and never into the log."""
     headers = tmp_path / "headers"
     headers.write_text("Authorization: Bearer s3cret-token\n\nX-Scope-OrgID: prod\n")
     with receiving([status(503), TAKEN]) as receiver, capture_logs() as logs:

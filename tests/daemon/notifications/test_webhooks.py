@@ -1,4 +1,4 @@
-"""Webhooks are told what happens, over real HTTP: signed, in order, until it is taken, whoever is killed."""
+"""Webhooks over real HTTP: signed, in order, retried until accepted, even after a kill."""
 
 import asyncio
 import contextlib
@@ -80,7 +80,7 @@ def told(
 
 
 def known(store: Store) -> None:
-    """Wait until webhooks that are new are kept: what happens from now on is told."""
+    """Wait until a new webhook is stored; later events are sent to it."""
     until(lambda: store.get(FACT) is not None)
 
 
@@ -102,7 +102,7 @@ def ends(store: Store, owner: str = "", queue: str = "default", text: str = "all
 
 
 def test_the_end_of_a_job_is_told_and_signed(store: Store) -> None:
-    """With what it cost, and no secret; the documentation's ten lines tell it from what others send."""
+    """A job's end is sent with its cost and no secret; the documented ten lines verify the signature."""
     (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert len(code.strip().splitlines()) <= 12
     docs: dict[str, Any] = {}
@@ -242,7 +242,7 @@ threading.Event().wait()
 
 
 def test_kill_9_loses_nothing(file_store: Store, tmp_path: Path) -> None:
-    """What was being told is told again, and what was not told yet is told."""
+    """An event in delivery is sent again, and an undelivered one is sent."""
     with receiving([status(204)]) as receiver:
         receiver.answers.append(receiver.hang)
         command = [sys.executable, "-c", KILLED, url_of(tmp_path), receiver.url]
@@ -260,7 +260,7 @@ def test_kill_9_loses_nothing(file_store: Store, tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_is_given_up(file_store: Store) -> None:
-    """And that is counted and said; what comes after it is told."""
+    """An event that is too old is dropped, counted and reported; later ones are sent."""
     with (
         receiving() as receiver,
         capture_logs() as logs,
@@ -275,7 +275,7 @@ def test_what_is_too_old_is_given_up(file_store: Store) -> None:
 
 
 def test_only_what_is_wanted_is_told(file_store: Store) -> None:
-    """Of jobs, those of its users and queues; what is of no job is everybody's."""
+    """Job events are filtered by user and queue; events without a job go to every webhook."""
     wanted: dict[str, Any] = {"on": ["ended", "vm lost"], "queues": ["prod"], "users": ["ann"]}
     with receiving() as receiver, told(file_store, chat=hook(receiver, **wanted)):
         known(file_store)
@@ -302,7 +302,7 @@ def test_the_cost_is_told_when_it_is_known(file_store: Store) -> None:
 
 
 def test_only_the_daemon_that_leads_tells(file_store: Store) -> None:
-    """One that is deposed ends; whoever leads next goes on."""
+    """A deposed daemon stops sending; the next leader continues."""
     first = file_store.during(file_store.begin_term("http://a"))
     with receiving() as receiver:
         chat = hook(receiver, on=["vm lost"])
@@ -338,7 +338,7 @@ def test_nothing_is_told_while_another_may_lead(file_store: Store) -> None:
 
 
 def test_it_ends_though_the_store_cannot_be_read(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again and again before anything is told is given up: no process stays for it."""
+    """Retries before the first event end with the service, so no process lives on for them."""
     tried = threading.Event()
 
     def silent(_: str) -> str | None:
@@ -356,7 +356,7 @@ def test_it_ends_though_the_store_cannot_be_read(file_store: Store, monkeypatch:
 
 
 def test_a_test_is_sent_at_once(file_store: Store) -> None:
-    """Once; and what came of it is told."""
+    """A test is sent at once, once, and its outcome is reported."""
     with receiving([status(403)]) as receiver, told(file_store, chat=hook(receiver)) as office:
         known(file_store)
         until(lambda: bool(office.status()))
@@ -370,7 +370,7 @@ def test_a_test_is_sent_at_once(file_store: Store) -> None:
 
 
 def test_a_test_in_the_moment_of_the_end_is_refused(file_store: Store) -> None:
-    """And no error of ours: nobody is there any more who would send it."""
+    """A test during shutdown is refused and is no internal error, as no sender is left."""
     with receiving() as receiver, told(file_store, chat=hook(receiver)) as office:
         until(lambda: bool(office._couriers))
         office._loop, loop = asyncio.new_event_loop(), office._loop
@@ -411,7 +411,7 @@ GOOD = "url: https://example.org/x, secret_env: HOOK_SECRET"
     ],
 )
 def test_a_config_that_is_none(written: str, said: str) -> None:
-    """Says what would be right, and nothing of what may be a secret."""
+    """A wrong setting is refused with the right form, and without text that may be secret."""
     with pytest.raises(ConfigError) as error:
         parse(f"webhooks: {{{written}}}", Config, "stoker.yaml")
     assert said in str(error.value)
@@ -443,7 +443,7 @@ def test_secrets_have_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_kind_can_be_asked_for() -> None:
-    """And what stands for several."""
+    """Every event kind, and every group of kinds, can be subscribed."""
     one = Webhook(url="https://example.org", secret_env="X", on=(*get_args(Kind),))
     assert one.kinds == set(get_args(Kind))
     usual = Webhook(url="https://example.org", secret_env="X")

@@ -74,7 +74,7 @@ class Browser:
         return page
 
     def ask(self, method: str, session: str = "", **values: Any) -> Any:
-        """The result of a command; AssertionError for what it is refused for."""
+        """Send a command and return its result; AssertionError when the browser rejects it."""
         number = next(self._numbers)
         answer = self._answers[number] = queue.Queue()
         to = {"sessionId": session} if session else {}
@@ -156,7 +156,7 @@ class Page:
         self.ask("Page.navigate", url=url)
 
     def run(self, script: str) -> Any:
-        """What an expression gives; AssertionError when it raises."""
+        """Evaluate an expression and return its value; AssertionError when it raises."""
         found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
@@ -166,7 +166,7 @@ class Page:
         return str(self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def until(self, script: str) -> Any:
-        """Wait until an expression is true, of this page or the one that it goes to; what it is then."""
+        """Wait until an expression is true, on this page or the next one, and return its value."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with suppress(LeftError):
@@ -209,7 +209,7 @@ class Page:
         self.ask("Input.insertText", text=text)
 
     def picture(self, path: Path) -> None:
-        """Keep what is seen, as a PNG."""
+        """Save a screenshot of the page as a PNG."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
 

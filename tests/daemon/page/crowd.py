@@ -90,7 +90,7 @@ class Crowd(SmallScheduler):
 
     @property
     def waiting(self) -> list[str]:
-        """Who waits, in order."""
+        """Ids of the waiting jobs, in order."""
         return list(self._queue)
 
     def _vm(self, n: int) -> VmStatus:

@@ -1,4 +1,4 @@
-"""The page in a headless Chromium: it changes by itself, does what is clicked, and believes no text."""
+"""The page in a headless Chromium: it updates by itself, obeys clicks, and treats no text as markup."""
 
 import re
 import time
@@ -46,7 +46,7 @@ for (const kind of ["input", "change"]) slider.dispatchEvent(new Event(kind)); }
 
 
 class Scribbler(Crowd):
-    """Its jobs print what nobody should believe."""
+    """A crowd with jobs that print text which the page must not trust."""
 
     def log(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
@@ -65,7 +65,7 @@ def running() -> Iterator[Browser]:
 
 @pytest.fixture
 def chromium(running: Browser) -> Iterator[Browser]:
-    """Without what other tests had open."""
+    """The browser, without pages of other tests."""
     yield running
     running.close_pages()
 
@@ -178,7 +178,7 @@ def test_a_phone_shows_names_and_errors_uncut(chromium: Browser, crowd: Crowd) -
 
 
 def test_the_queue_stands_in_columns_and_its_number_leads_to_it(chromium: Browser, crowd: Crowd) -> None:
-    """Reasons begin one below the other, however long others have waited; the tile shows who waits."""
+    """Reasons are aligned, however long jobs have waited; the tile leads to the waiting jobs."""
     apart(crowd)
     with served(app_of(crowd)) as url:
         page = chromium.page(url)
@@ -194,7 +194,10 @@ def test_the_queue_stands_in_columns_and_its_number_leads_to_it(chromium: Browse
 
 
 def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crowd) -> None:
-    """And what it will cost, as an interval; one of which nothing is known does not."""
+    """A waiting job shows its expected start and its cost as an interval.
+
+    A job without an estimate shows that there is none.
+    """
     crowd.expected = {"job-60": ESTIMATE}
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-60")
@@ -431,7 +434,7 @@ def test_executors_on_very_many_vms_are_shown_in_part(chromium: Browser, crowd: 
 
 
 def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) -> None:
-    """It asks first; what is cancelled is not done."""
+    """Ending a job needs a confirmation; a cancelled dialog ends nothing."""
     crowd.store.put("x", "y", [HistoryEvent(1.0, "job-1", "running", "its word <b>for all</b>")])
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-1")
@@ -617,14 +620,17 @@ def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
 
 @pytest.fixture(scope="module")
 def compiled() -> None:
-    """What the policies need that are asked about: a browser does not wait for so long."""
+    """Compile the simulated policies in advance: the browser's wait is too short for it."""
     for name in ("ff", "greedy"):
         compile_for(name, {})
 
 
 @pytest.mark.usefixtures("compiled")
 def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
-    """A slider moved is a case beside what is now; what it assumes is said, and nothing is touched."""
+    """A moved slider adds a case beside the present one.
+
+    The page states the assumptions, and the cluster is untouched.
+    """
     jobs = [make_job(f"job-{n}", 4, expected_duration=60.0) for n in range(1, 6)]
     jobs[0] = replace(jobs[0], name=EVIL)
     queue = tuple(PlacementRequest(job, 4) for job in jobs)
@@ -664,7 +670,7 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
 
 
 def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser, crowd: Crowd) -> None:
-    """What today went to, by the names of jobs; what a shadow policy would have made of it."""
+    """The bill lists today's costs by job name, beside those under a shadow policy."""
     record = crowd.store.jobs(states=("running",), limit=1)[0]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     vm = ("m1.large-1", "", "m1.large")
@@ -689,7 +695,7 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
 
 
 def test_no_policy_is_ranked_by_the_hours_in_which_it_decided(chromium: Browser, crowd: Crowd) -> None:
-    """What stood idle then is nobody's; no policy changes the bill of VMs that stay."""
+    """Idle costs belong to no policy; no policy changes the bill of VMs that stay."""
     today = time.strftime("%Y-%m-%d", time.gmtime())
     idle = Charge(today, "m1.large-1", "", "m1.large", "", "", "", "ff", "idle", 0.75)
     used = idle._replace(job="job-1", kind="used", dollars=0.25)
@@ -734,7 +740,7 @@ def _in_hours(low: float, high: float) -> Estimate:
 
 
 class Waiting(Foreseeing):
-    """These wait, whatever there is."""
+    """Foresight with a fixed set of waiting jobs, independent of the cluster."""
 
     def __init__(self, present: Present) -> None:
         super().__init__(Sizes(), lambda _: None)

@@ -1,4 +1,4 @@
-"""What the page loads and is told, without a browser: files, headers, sessions, stream, the last hours."""
+"""The page's routes, without a browser: files, headers, sessions, stream, the last hours."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def ask(app: FastAPI, method: str, path: str, host: str = "stoker", **more: Any)
 
 
 def logged_in(app: FastAPI, token: str = TOKEN) -> dict[str, str]:
-    """The header of whoever has a session."""
+    """Log in with the token and return the session's cookie header."""
     answer = ask(app, "POST", "/v1/session", json={"token": token})
     assert answer.status_code == 201, answer.text
     return {"Cookie": f"{COOKIE}={answer.cookies[COOKIE]}"}
@@ -96,7 +96,7 @@ def test_nothing_but_our_scripts_runs_and_nobody_frames_it(app: FastAPI) -> None
 
 
 def test_files_are_sent_once(app: FastAPI) -> None:
-    """Who has a file is told that it is the one; what there is not is not there."""
+    """An unchanged file is answered with 304, an unknown one with 404."""
     first = ask(app, "GET", "/page/main.js")
     again = ask(app, "GET", "/page/main.js", headers={"If-None-Match": first.headers["etag"]})
     assert (first.status_code, again.status_code, again.text) == (200, 304, "")
@@ -141,7 +141,10 @@ def test_a_wrong_token_begins_nothing(app: FastAPI) -> None:
 
 
 def test_other_sites_do_nothing_with_the_cookie(app: FastAPI) -> None:
-    """A browser sends it also for pages of another port; what changes something must come from our own."""
+    """Changes with the cookie are accepted from the page's own origin only.
+
+    A browser also sends the cookie for pages of another port.
+    """
     cookie = logged_in(app)
     ask(app, "POST", "/v1/jobs", json={"app": "a.py"}, headers={"Authorization": f"Bearer {TOKEN}"})
 
@@ -169,7 +172,10 @@ def test_a_session_ends(app: FastAPI) -> None:
 
 
 def test_sessions_are_few_and_do_not_last() -> None:
-    """They expire; of one token there are only so many; what is kept is not what the cookie says."""
+    """Sessions expire, and each token has a limited number of them.
+
+    The stored value differs from the cookie's.
+    """
     clock = [0.0]
     sessions = Sessions(lambda: clock[0])
 
@@ -190,7 +196,7 @@ def test_sessions_are_few_and_do_not_last() -> None:
 def house(
     store: Store, estimates: dict[str, Estimate] | None = None
 ) -> Iterator[tuple[FastAPI, Directory, dict[str, str]]]:
-    """With users ann and oper, who see own jobs; their tokens."""
+    """Yield the app, the user directory and the tokens of users ann and oper; each sees its own jobs."""
     section = build(UsersSection, {"see": "own"}, "config")
     with closing(Directory(store.users)) as directory:
         tokens = {}
@@ -207,7 +213,7 @@ def house(
 
 
 def test_the_end_of_a_token_ends_its_sessions(store: Store) -> None:
-    """At once: who may do what is looked up with each request."""
+    """A revoked token ends its sessions at once: each request looks up the permissions."""
     with house(store) as (app, directory, tokens):
         cookie = logged_in(app, tokens["ann"])
         me = ask(app, "GET", "/v1/me", headers=cookie).json()
@@ -220,7 +226,7 @@ def test_the_end_of_a_token_ends_its_sessions(store: Store) -> None:
 
 
 def events(url: str, until: Callable[[str, Any], object], **headers: str) -> list[tuple[str, str, Any]]:
-    """What is heard (id, event, data), up to the first of which that is true."""
+    """Events of the stream as (id, event, data), up to the first for which `until` is true."""
     heard: list[tuple[str, str, Any]] = []
     with httpx.stream("GET", f"{url}/v1/stream", headers=headers, timeout=300, trust_env=False) as answer:
         assert answer.status_code == 200, answer.read()
@@ -244,7 +250,10 @@ def events(url: str, until: Callable[[str, Any], object], **headers: str) -> lis
 
 
 def test_a_snapshot_then_differences_then_what_was_missed(store: Store) -> None:
-    """Who comes back with the last id hears what came since; with one that is not known, all of it."""
+    """A client that reconnects with the last id receives the missed changes.
+
+    A client with an unknown id receives a whole snapshot.
+    """
     crowd = Crowd(store, 8, 700)
     with served(create_app(crowd, store, AppOptions(token=None, version="1"))) as url:
         heard = events(url, lambda event, _: event == "whole")
@@ -324,7 +333,7 @@ def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> Non
 
 
 def test_one_user_does_not_take_every_place(store: Store) -> None:
-    """Those who come at once are counted too; a page that is closed makes room."""
+    """One user's listeners are limited, those that connect at once too; a closed page frees a place."""
     stream = SnapshotStream(Crowd(store, 2, 3), store)
     ann, bob = (Permit(Person(name, "submit"), sees_all=False) for name in ("ann", "bob"))
 
@@ -384,7 +393,10 @@ def test_the_timeline_is_bounded(store: Store) -> None:
 
 
 def test_today_beside_other_reckonings(store: Store) -> None:
-    """What was held is the sum of the jobs' costs (eq. 4); a fixed cluster is every VM for all the time."""
+    """The held cost is the sum of the jobs' costs (eq. 4).
+
+    A fixed cluster costs every VM for all the time.
+    """
     crowd = Crowd(store, 6, 12)
     crowd.step(2)
     app = create_app(crowd, store, AppOptions(token=None, version="1"))
@@ -396,7 +408,10 @@ def test_today_beside_other_reckonings(store: Store) -> None:
 
 
 def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
-    """Also what a fixed cluster would have cost: else that is less than what was paid before any job."""
+    """Today counts from the first paid VM, also for the cost of a fixed cluster.
+
+    Otherwise that cost would be less than the bill before any job.
+    """
     app = create_app(Crowd(store, 6, 0), store, AppOptions(token=None, version="1"))
     told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
     assert (told["since"], told["fixed"]) == (told["until"], 0.0)
@@ -411,7 +426,7 @@ def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
 
 
 def test_a_restart_takes_nothing_off_what_a_fixed_cluster_costs(store: Store) -> None:
-    """Accounts that are closed by then were paid for as well: what all VMs cost is never less than that."""
+    """Closed accounts count as paid: all VMs never cost less than the bill."""
     app = create_app(Crowd(store, 6, 0), store, AppOptions(token=None, version="1"))
     until = ask(app, "GET", "/v1/bill/today", host="localhost").json()["until"]
     midnight = until - until % 86400

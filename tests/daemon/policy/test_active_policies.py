@@ -1,4 +1,4 @@
-"""Who decides and who looks on: switched live, kept over restarts, and never in each other's way."""
+"""The active and the shadow policy: switched live, stored over restarts, independent of each other."""
 
 import json
 import threading
@@ -71,7 +71,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def panel(store: Store) -> Iterator[Callable[[Config], PolicySwitch]]:
-    """Make panels whose threads end with the test, before the store is closed."""
+    """Make panels with threads that end with the test, before the store is closed."""
     made: list[PolicySwitch] = []
     release.clear()
     before = set(threading.enumerate())
@@ -94,7 +94,7 @@ def shadow_of(status: PolicyStatus) -> ShadowStatus:
 
 
 def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicySwitch], store: Store) -> None:
-    """First fit's placements are executed; what round robin would have done is in the store."""
+    """First fit's placements are executed; round robin's differences are in the store."""
     room = panel(CONFIG)
     event, explanations = room.acting().decide(VIEW, requests(1, 2, 1))
     assert [p.vm_ids for p in event.placements] == [("id-vm-1",), ("id-vm-1", "id-vm-1"), ("id-vm-1",)]
@@ -146,7 +146,7 @@ def test_the_same_wait_is_compared_once(panel: Callable[[Config], PolicySwitch],
 def test_a_shadow_that_misbehaves_is_its_own_trouble(
     panel: Callable[[Config], PolicySwitch], name: str
 ) -> None:
-    """The acting policy decides as ever; the shadow's faults are counted apart, what it missed too."""
+    """The active policy decides as usual; the shadow's faults and missed decisions are counted apart."""
     room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:{name}")))
     for _ in range(_BACKLOG + 2):
         event, _ = room.acting().decide(VIEW, requests(1))
@@ -163,7 +163,7 @@ def test_a_shadow_that_misbehaves_is_its_own_trouble(
 def test_choices_hold_over_restarts_until_the_config_says_otherwise(
     panel: Callable[[Config], PolicySwitch],
 ) -> None:
-    """What was set live is there again, with its options; a config that has changed since comes first."""
+    """A live choice and its options survive restarts; a changed config takes precedence."""
     room = panel(CONFIG)
     room.set_policy("random", {"seed": 7})
     room.set_shadow("ilp", {"beta": 0.75})
@@ -180,7 +180,7 @@ def test_choices_hold_over_restarts_until_the_config_says_otherwise(
 def test_what_is_no_policy_changes_nothing(
     panel: Callable[[Config], PolicySwitch], name: str, options: dict[str, int]
 ) -> None:
-    """Neither who decides nor who looks on."""
+    """An invalid policy changes neither the active policy nor the shadow."""
     room = panel(CONFIG)
     for switch in (room.set_policy, room.set_shadow):
         with pytest.raises(RejectedError) as error:
@@ -215,7 +215,10 @@ def test_one_that_decides_nothing_is_not_switched_to(
 def test_policies_of_others_are_not_chosen_over_the_api(
     panel: Callable[[Config], PolicySwitch], name: str
 ) -> None:
-    """To import and make one is to run its code: what is allowed stands in the answer, and in the config."""
+    """Importing a policy runs its code, so the API accepts only those that the config allows.
+
+    The answer and the config list them.
+    """
     allowed = f"{__name__}:backwards"
     room = panel(CONFIG.model_copy(update={"policies_allowed": (allowed,)}))
     for switch in (room.set_policy, room.set_shadow):

@@ -1,4 +1,4 @@
-"""Rounds in bounded time: what becomes of the queue when its policy fails, lies, or does not return."""
+"""Rounds in bounded time: the queue when its policy fails, is wrong or does not return."""
 
 import threading
 import time
@@ -60,7 +60,7 @@ def requests(*executors: int) -> list[PlacementRequest]:
 
 @pytest.fixture
 def deciders() -> Iterator[Callable[..., PolicyRunner]]:
-    """Make deciders whose threads end with the test."""
+    """Make deciders with threads that end with the test."""
     made = []
     release.clear()
     asked.clear()
@@ -82,7 +82,10 @@ def deciders() -> Iterator[Callable[..., PolicyRunner]]:
 
 
 def test_a_round_is_decided_as_without_a_thread(deciders: Callable[..., PolicyRunner]) -> None:
-    """First come, first served, each on what the last left, until the head has to wait; all is counted."""
+    """Jobs are decided first come, first served, each on the remaining room, until the head waits.
+
+    Every decision is counted.
+    """
     chosen = deciders("ff")
     event, explanations = chosen.decide(VIEW, requests(3, 2, 12, 1))
     placed = {placement.job_id: placement.vm_ids for placement in event.placements}
@@ -167,7 +170,10 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., P
 
 
 def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., PolicyRunner]) -> None:
-    """What it decided in time counts; then the fallback decides, in no new thread, until it has come back."""
+    """Decisions made in time count; then the fallback decides until the policy has returned.
+
+    No new thread is started meanwhile.
+    """
     chosen = deciders(":stuck_on_b", seconds=1.0)
     threads = set(threading.enumerate())
     event, explanations = chosen.decide(VIEW, requests(1, 1, 1))

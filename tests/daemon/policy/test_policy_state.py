@@ -1,4 +1,4 @@
-"""What policies have learned, over restarts of the daemon."""
+"""Learned state of policies over restarts of the daemon."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def recalled(store: Store) -> bytes:
 
 
 def test_learning_goes_on_after_a_restart(store: Store) -> None:
-    """What decisions and ended jobs taught is there for the next; who learns nothing keeps nothing."""
+    """Learned state is available to the next daemon; a policy that learns nothing stores nothing."""
     assert recalled(store) == b""
     first, request = deciders(store), make_request(2)
     first.decide(make_view(make_vms(2)), [request])

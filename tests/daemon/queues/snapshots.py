@@ -1,4 +1,4 @@
-"""What may be seen of queues, made of what their jobs hold."""
+"""Queue snapshots built from held resources."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Queues of a scheduler whose master does not answer: who waits is counted, shown, and let in no further."""
+"""Queues of a scheduler with an unresponsive master: waiting jobs are counted, shown and limited."""
 
 import threading
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def running(store: Store, folder: Path, **config: Any) -> Iterator[Service]:
 
 
 def submit(service: Service, queue: str, owner: str, **asked: Any) -> str:
-    """A job's id; raises what it is refused for."""
+    """Submit a job; return its id or raise its refusal."""
     spec = JobSpec(app="/a.py", queue=queue, owner=owner, **asked)
     added: Added = submit_one(service, SubmittedSpec(spec))
     return added[0].job.id
@@ -69,7 +69,10 @@ def queue(service: Service, path: str) -> QueueStatus:
 
 
 def test_who_waits_is_counted_until_it_does_not(store: Store, tmp_path: Path) -> None:
-    """Over a restart, too: what was accepted before counts for what is let in then."""
+    """Waiting jobs count towards a queue's limit until they end.
+
+    Jobs accepted before a restart count towards the limit after it.
+    """
     with running(store, tmp_path) as service:
         first = submit(service, "prod.etl", "ann")
         submit(service, "prod.etl", "ann")
@@ -88,7 +91,7 @@ def test_who_waits_is_counted_until_it_does_not(store: Store, tmp_path: Path) ->
 
 
 def test_the_cluster_says_who_shares_it(store: Store, tmp_path: Path) -> None:
-    """In what order, and how many queues; nothing where nobody does."""
+    """The cluster reports the order and the number of queues, and nothing without sharing."""
     with running(store, tmp_path) as service:
         shared = cluster_body(service.cluster())
     with running(store, tmp_path, queues={}, sharing=None) as service:

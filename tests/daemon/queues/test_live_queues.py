@@ -1,4 +1,4 @@
-"""Queues that are changed while the daemon runs: what is kept, what the config overrules, what is refused."""
+"""Queues changed while the daemon runs: stored changes, settings of the config, refusals."""
 
 import json
 from collections.abc import Callable
@@ -51,7 +51,10 @@ def submit(store: Store, queue: str, *, over: bool = False) -> None:
 
 
 def test_a_change_holds_over_restarts(store: Store) -> None:
-    """Key by key; null takes one back. Whoever has to know is told once it is on disk."""
+    """A change applies key by key and outlives a restart; null removes one.
+
+    The `changed` callback runs once the change is on disk.
+    """
     told: list[str | None] = []
     queues = live(store, changed=lambda: told.append(store.get("queues")))
     assert weights(queues) == CONFIGURED
@@ -175,7 +178,7 @@ def test_what_cannot_be_removed_stays(store: Store, path: str, status: int, why:
 def test_what_no_queue_can_be_is_refused(
     store: Store, path: str, change: dict[str, Any], status: int, why: str
 ) -> None:
-    """With what would be right; nothing has changed then, on disk neither."""
+    """An invalid change is refused with the right form and changes nothing, also on disk."""
     queues = live(store)
     if not status:
         assert not queues.patch(path, change)
@@ -187,7 +190,7 @@ def test_what_no_queue_can_be_is_refused(
 
 
 def test_the_whole_tree_is_looked_at(store: Store) -> None:
-    """What is well for one queue may be wrong for those above it."""
+    """A change valid for its own queue is refused when it conflicts with a queue above."""
     queues = live(store)
     queues.patch("prod", {"most": {"cpus": 4}})
     status, why = refused(queues.patch, "prod.etl", {"guaranteed": {"cpus": 5}})
@@ -207,7 +210,7 @@ def test_a_change_that_is_not_kept_does_not_hold(store: Store, monkeypatch: pyte
 
 
 def test_jobs_of_queues_that_are_gone_are_told(store: Store) -> None:
-    """At the start of a daemon whose config lacks them; nothing of them is lost."""
+    """Jobs in queues missing from the config are reported at the start, and none is lost."""
     for queue in ("gone", "gone", "prod", "dev"):
         submit(store, queue)
     with capture_logs() as logs:

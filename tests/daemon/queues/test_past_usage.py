@@ -1,4 +1,4 @@
-"""What is kept of what queues have held: the same shares after a restart, and never more than so much."""
+"""Stored usage of queues: the same shares after a restart, within a size limit."""
 
 import pytest
 
@@ -18,7 +18,10 @@ def had(shares: Shares, at: float) -> Standings:
 
 
 def test_shares_are_the_same_after_a_restart() -> None:
-    """Of jobs that are over, and of those that go on; who began since counts from what was kept on."""
+    """Ended and running jobs count the same after a restart.
+
+    A job that began since the last save counts from the save.
+    """
     shares, goes_on = Shares(SHARING), JobHolding("b", "bob", Resources.of(2.0), 0.0)
     shares.holds("over", JobHolding("a", "ann", Resources.of(4.0), 0.0), 0.0)
     shares.holds("goes on", goes_on, 500.0)
@@ -40,7 +43,7 @@ def test_shares_are_the_same_after_a_restart() -> None:
 
 
 def test_no_more_is_kept_than_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users that had least are left out first, queues last, and whose use is next to nothing at once."""
+    """Users with the least usage are dropped first, queues last, and negligible usage at once."""
     monkeypatch.setattr(past_usage, "_KEPT", 3)
     shares = Shares(SHARING)
     for number, cpus in enumerate((1.0, 3.0, 2.0)):
@@ -54,7 +57,10 @@ def test_no_more_is_kept_than_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_kept_now_and_then_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with every batch, nor what is kept already, nor before the cluster is known."""
+    """Usage is saved at intervals and at the end.
+
+    It is not saved with every batch, nor again when unchanged, nor before the cluster is known.
+    """
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     shares, keeper = Shares(SHARING), past_usage.PastUse()

@@ -1,4 +1,4 @@
-"""What is refused at the door of a queue, what becomes of what is let in, and that there is room."""
+"""Queue admission: refusals, effects of a queue on its accepted jobs, and waiting limits."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -55,13 +55,13 @@ class Door:
         self.note()
 
     def note(self, *arrived: str) -> None:
-        """What the loop tells it."""
+        """Pass the loop's VMs, arrived jobs and waiting counts to the intake."""
         spot = (replace(vm, terms=Terms("spot", spot=SpotTerms(0.2))) for vm in make_vms(8, cpus=4)[4:])
         vms = (*make_vms(4, cpus=4), *spot)
         self.intake.note(0, MaxCapacity(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
 
     def __call__(self, queue: str, owner: str = "", submitter: Submitter = NOBODY, **asked: Any) -> Job:
-        """The job that comes of it; raises what it is refused for."""
+        """Submit a job; return it or raise its refusal."""
         spec = {"app": __file__, "cpus": 1, "memory": 1024, "queue": queue, "owner": owner, **asked}
         each = SubmittedSpec(JobSpec(**spec), submitter=submitter)
         (admission,) = (found[each] for found in self.intake.accept([each]) if found)
@@ -109,14 +109,17 @@ def refused(call: Callable[[], object]) -> tuple[int, str]:
 def test_what_no_queue_takes_is_refused(
     door: Door, queue: str, owner: str, asked: dict[str, Any], status: int, why: str
 ) -> None:
-    """Each with what would be right, and nothing of it is kept."""
+    """A job that its queue cannot take is refused with a hint at the valid choice, and not stored."""
     found, text = refused(lambda: door(queue, owner, **asked))
     assert (found, why in text) == (status, True), text
     assert not door.store.jobs()
 
 
 def test_what_could_run_is_let_in(door: Door) -> None:
-    """Fewer executors or smaller ones are enough; those of a dynamic job may grow to what its queue has."""
+    """A job is accepted when fewer or smaller executors fit its queue.
+
+    A dynamic job may grow to its queue's limit.
+    """
     assert door("prod.etl", "ann", executors=4, memory="1g").queue == "prod.etl"
     door("prod.etl", "ann", executors=9, min_executors=4)
     door.note("job-1", "job-2")
@@ -140,7 +143,10 @@ def test_what_a_queue_says_holds_for_its_jobs(door: Door) -> None:
 
 
 def test_who_is_no_operator_does_not_raise_priorities(door: Door) -> None:
-    """Above the queue's own; below it they may, and operators and whoever is no user may ask for anything."""
+    """A user may not raise a job's priority above its queue's; a lower one is accepted.
+
+    Operators and non-users may ask for any priority.
+    """
     found, text = refused(
         lambda: door("prod.etl", "ann", submitter=Submitter("ann", raises=False), priority=11)
     )

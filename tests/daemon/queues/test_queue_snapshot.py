@@ -1,4 +1,4 @@
-"""What users are told of a job that waits among queues: behind how many it is, or for which limit."""
+"""The reason of a waiting job in queues: the number of jobs before it, or the limit."""
 
 from dataclasses import replace
 
@@ -48,13 +48,13 @@ def job(name: str, queue: str, executors: int = 1) -> JobRecord:
     ],
 )  # fmt: skip
 def test_why_a_job_waits(name: str, queue: str, executors: int, why: str) -> None:
-    """The limit where one is in the way; of who came a moment ago nothing is known yet."""
+    """The reason is the limit that blocks the job; a job just arrived has no reason yet."""
     sight = seen(QUEUES, *HOLDS, first=["first", "second", "third"])
     assert sight.why(job(name, queue, executors)) == why
 
 
 def test_only_the_first_have_places() -> None:
-    """Who is behind all of them is told that it is more than so many."""
+    """A job behind the window has no place, only "more than N jobs are before it"."""
     sight = seen(QUEUES, first=["first", "second"], window=2, order=["shortest"])
     assert [sight.place(name) for name in ("first", "second", "third")] == [0, 1, None]
     assert sight.why(job("third", "prod.ml")) == "more than 2 jobs are before it (order: shortest)"
@@ -62,7 +62,7 @@ def test_only_the_first_have_places() -> None:
 
 
 def test_dear_looks_are_rare() -> None:
-    """They take a fortieth of the time, as long as what is seen is not too old."""
+    """Expensive snapshots use a fortieth of the time, unless the last one would grow too old."""
     assert next_look(10.0, 10.001) == pytest.approx(10.501)
     assert next_look(10.0, 10.03) == pytest.approx(11.23)
     assert next_look(10.0, 20.0) == pytest.approx(25.0)

@@ -1,4 +1,4 @@
-"""Queues that have used up what they may cost are told of: once a day, whoever leads."""
+"""Queues over their spending limit are reported once a day, also after the leader changes."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The example of docs/sharing.md: its files are some, and each command prints what the page shows of it.
+"""The example of docs/sharing.md: its files are valid, and each command prints the output shown.
 
 The daemon is a real one; its jobs run a Spark in miniature.
 """
@@ -33,7 +33,7 @@ VARIES = (
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Each command of the example, in order, with what is shown of it: all, or what stands before `...`."""
+    """Commands of the example in order, each with its output: complete, or up to `...`."""
     for block in re.findall(r"```console\n(.*?)```", EXAMPLE, re.DOTALL):
         starts = [found.start() for found in re.finditer(r"^\$ ", block, re.MULTILINE)]
         for start, end in pairwise([*starts, len(block)]):
@@ -42,7 +42,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def alike(text: str) -> str:
-    """The text without what differs from run to run."""
+    """The text without parts that vary between runs."""
     for pattern, put in VARIES:
         text = re.sub(pattern, put, text, flags=re.MULTILINE)
     return text.strip()
@@ -51,7 +51,10 @@ def alike(text: str) -> str:
 def test_its_commands_print_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One after the other; what takes the daemon a while is asked for again."""
+    """Commands of the example print the shown output, in order.
+
+    A command is repeated while the daemon still works on its result.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "130")
     for block in re.findall(r"```yaml\n# (\S+)\n(.*?)```", EXAMPLE, re.DOTALL):
@@ -84,7 +87,7 @@ def test_its_commands_print_what_is_shown(
 
 
 def play(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, printed: Callable[[list[str]], str]) -> Iterator[str]:
-    """Run each command, and hold what it prints against what is shown; the commands."""
+    """Run each command, compare its output with the example and yield the command."""
     for line, shown in commands():
         command, *words = shlex.split(line, comments=True)
         match command, words:
@@ -105,7 +108,7 @@ def play(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, printed: Callable[[list[
 
 
 def hold(words: list[str], shown: str, printed: Callable[[list[str]], str]) -> None:
-    """Only what changes nothing is asked for until it is as shown."""
+    """Compare a command's output with the example; poll only commands that change nothing."""
     before, more, _ = shown.partition("\n...\n")
     before = alike(before)
     last = ""

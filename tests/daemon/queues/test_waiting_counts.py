@@ -1,4 +1,4 @@
-"""Who waits where: counted as jobs come, are placed, wait again and end."""
+"""Jobs that wait are counted by queue and user as they arrive, are placed, wait again and end."""
 
 from dataclasses import replace
 
@@ -14,7 +14,10 @@ def record(number: int, queue: str, owner: str, state: JobState = "queued") -> J
 
 
 def test_jobs_are_counted_in_their_queue_and_above_it() -> None:
-    """Once each, whatever else changes of them; of users by themselves."""
+    """A waiting job counts once in its queue and in each queue above, also after other changes.
+
+    The jobs of each user have a count of their own.
+    """
     book, first, second = WaitingBook(), record(1, "prod.etl", "ann"), record(2, "prod.ml", "bob")
     book.note([first, second, record(3, "default", "ann"), record(4, "dev", "ann", "running")])
     book.note([replace(first, reason="another")])

@@ -144,7 +144,7 @@ def test_what_was_had_outlives_the_daemon(fleet: Fleet) -> None:
 
 
 def asked_of_queues(daemon: Daemon) -> list[tuple[str, object]]:
-    """What the audit log says that was asked of queues, and how, in order."""
+    """Methods and bodies of the requests to `/v1/queues` in the audit log, in order."""
     lines = (daemon.folder / "host/audit.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     return [(record["method"], record.get("asked")) for record in records if "/v1/queues" in record["path"]]

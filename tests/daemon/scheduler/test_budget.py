@@ -68,7 +68,7 @@ def test_without_hold_it_is_only_said() -> None:
 
 
 def test_it_is_told_once_whoever_leads() -> None:
-    """What happened, and the fact by which the next daemon knows that it was told."""
+    """The budget event is reported once, and the stored fact shows the next daemon that it was."""
     now, facts = Time(), dict[str, str]()
     for hold, told in ((True, ["budget spent", "openings held"]), (False, ["openings resumed"]), (False, [])):
         watch = BudgetWatch(Budget(per_day=1.0, hold=hold), lambda _: 2.0, now, facts.get)

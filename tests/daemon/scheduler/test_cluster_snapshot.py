@@ -1,4 +1,4 @@
-"""What other threads are shown of pools."""
+"""Pools and VMs in the snapshot for other threads."""
 
 from daemon.scheduler.cluster_snapshot import ClusterSnapshot, picture_of
 from environment.model.messages import events as ev
@@ -8,7 +8,7 @@ from tests.environment.two_worlds.world import World
 
 
 def test_a_pool_costs_what_its_provider_says() -> None:
-    """Or what the cluster file does, where it says nothing."""
+    """A pool's price is the provider's, or the cluster file's without one."""
     world = ElasticWorld()
     world.begin()
     (pool,) = picture_of(world.model, world.now, ClusterSnapshot()).pools
@@ -19,7 +19,7 @@ def test_a_pool_costs_what_its_provider_says() -> None:
 
 
 def test_a_vm_out_of_reach_is_shown_as_long_as_its_executors_are_waited_for() -> None:
-    """Though the master knows it no more: since when, until when, and what it holds."""
+    """A VM unknown to the master is shown with its executors, since when and until when they are awaited."""
     one, two = make_vms(2, cpus=4)
     world = World((one, two))
     world.run(make_job(executors=6))

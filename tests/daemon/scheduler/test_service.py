@@ -1,4 +1,4 @@
-"""The scheduling loop at its start and its end: what it takes up, what it leaves, what it keeps."""
+"""The scheduling loop's start and end: resumed, skipped and stored work."""
 
 import contextlib
 import json
@@ -55,7 +55,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def make_service(store: Store, tmp_path: Path) -> Service:
-    """A service whose master does not answer."""
+    """A service with an unresponsive master."""
     config = Config(data_dir=str(tmp_path))
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
     return service_of(
@@ -83,7 +83,7 @@ def running(service: Service) -> Iterator[None]:
 
 
 def keep(store: Store, state: str) -> JobRecord:
-    """A job in the store whose executors ran, and that is in this state now."""
+    """Store a job with executors that ran, now in this state; return its record."""
     spec = JobSpec(app="/apps/a.py")
     record, _ = store.add_job(spec, lambda job_id: make_job(job_id), None, 100.0)
     record = replace(record, state=state, started_at=110.0, next_executor=1)  # type: ignore[arg-type]  # any text
@@ -200,7 +200,7 @@ def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: 
 
 
 def test_a_job_whose_record_is_damaged_fails_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
-    """Its driver is ended; the job behind it is taken up, and readiness says what cannot be read."""
+    """A damaged job's driver is ended, the next job resumes, and readiness names the damage."""
     damaged, other = keep(store, "running"), keep(store, "running")
     folders = [drive(tmp_path, record.job.id) for record in (damaged, other)]
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
@@ -223,7 +223,7 @@ def test_a_job_whose_record_is_damaged_fails_and_the_others_go_on(store: Store, 
 
 
 def test_a_kill_is_kept_before_it_is_answered(store: Store, tmp_path: Path) -> None:
-    """Whoever was told that the job is killed can rely on it, even if the daemon dies at that moment."""
+    """A kill is stored before it is answered, so it holds even if the daemon dies then."""
     record = keep(store, "queued")
     service = make_service(store, tmp_path)
     with running(service):
@@ -329,7 +329,7 @@ def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> No
 
 
 class Witness(CommandLauncher):
-    """Launches `true`, and notes what the store says of a task when its launch message is made."""
+    """Launches `true` and records the stored state of a task when its launch message is made."""
 
     def __init__(self, store: Store, config: Config, folder: Path) -> None:
         super().__init__(config, folder, "127.0.0.1")
@@ -454,7 +454,7 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
 def test_nothing_is_decided_while_the_disk_is_full(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job says what it waits for, and so does /readyz; with room again it is decided on."""
+    """On a full disk nothing is decided, and the job and /readyz say so; with room decisions resume."""
     record, _ = store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     service = make_service(store, tmp_path)
     service._loop._restore()
@@ -504,7 +504,7 @@ def test_why_a_job_waits_is_told_though_nothing_changes(store: Store, tmp_path: 
 
 
 def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path) -> None:
-    """What cannot be is said before anything happens; what can be is stored when it is answered."""
+    """Impossible decommissions are refused before any effect; a possible one is stored when answered."""
     waits, dynamic = keep(store, "queued"), keep(store, "running")
     job = replace(dynamic.job, dynamic=Dynamic(0, 1), client_driver="127.0.0.1", executors=4)
     task = ExecutorRecord(
@@ -524,7 +524,10 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
 
 
 def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path: Path) -> None:
-    """A thousand at once would keep all others waiting; who asks for the bill has all of them charged."""
+    """VMs not charged for long are charged in parts, as a thousand at once would block the loop.
+
+    A request for the bill charges all of them.
+    """
     vms = make_vms(3 * CHARGED_AT_ONCE // 2)
     config = Config(data_dir=str(tmp_path))
     options = SessionOptions("nowhere", user="root")
@@ -554,7 +557,7 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
 
 
 def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Store, tmp_path: Path) -> None:
-    """Nothing runs: what its VMs cost from when they were seen until now is idle, by VM and in sum."""
+    """The VMs of an idle cluster cost idle dollars, by VM and in sum, from first seen until now."""
     config = Config(data_dir=str(tmp_path))
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     with running_mesos(tmp_path / "mesos") as mesos:

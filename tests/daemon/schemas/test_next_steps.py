@@ -1,4 +1,4 @@
-"""What users read of a failure: the error before boilerplate, and what to do about it."""
+"""The failure text for users: the error before boilerplate, and the next step."""
 
 import pytest
 
@@ -34,7 +34,7 @@ from framework.spark.driver.exit_codes import exit_words
     ],
 )
 def test_the_error_comes_first(reason: str, shown: str) -> None:
-    """Where lists cut a reason, the error is what is left of it."""
+    """The error comes first, so that a shortened reason shows it."""
     assert error_first(reason) == shown
 
 
@@ -47,7 +47,7 @@ def test_the_error_comes_first(reason: str, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_an_exit_code_says_what_it_means(code: int, says: str) -> None:
-    """The signal by its name, and what usually sends it."""
+    """An exit code is explained by its signal's name and its usual cause."""
     assert exit_words(code).startswith(says)
     assert says.isdecimal() is (exit_words(code) == str(code))
 

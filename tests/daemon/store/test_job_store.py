@@ -1,4 +1,4 @@
-"""The job store: what is written comes back, is on disk, and is nobody else's."""
+"""The job store: durable, returns the stored records, and has one owner."""
 
 import contextlib
 import multiprocessing
@@ -354,7 +354,7 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
 
 
 def test_writers_who_wait_share_a_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever comes while one is being committed is in the next commit."""
+    """Writers arriving during a commit share the next commit."""
     commits: list[int] = []
     commit = _Writer._commit
 
@@ -435,7 +435,7 @@ def hold(url: str, ready: "multiprocessing.synchronize.Event") -> None:
 
 
 def lock_soon(store: Store) -> None:
-    """Take the lock as soon as the server has noticed that the one who had it is gone."""
+    """Take the lock as soon as the server has noticed that the last holder is gone."""
     while True:
         try:
             return store.lock()
@@ -481,7 +481,7 @@ def test_the_file_is_private(file_store: Store, tmp_path: Path) -> None:
     ],
 )
 def test_urls_that_cannot_be_a_store(url: str, says: str) -> None:
-    """A URL that leads nowhere is refused with what is wrong, and without its password."""
+    """An invalid URL is refused with the reason and without its password."""
     with pytest.raises(StoreError, match=says) as error:
         Store(url)
     assert "hidden" not in str(error.value)
@@ -622,7 +622,7 @@ given_explanations = st.builds(
 def test_records_come_back_as_they_were(
     store: Store, job: JobRecord, task: ExecutorRecord, explanation: Explanation
 ) -> None:
-    """Any record goes through the database unchanged, whatever texts and numbers it holds."""
+    """Any record passes through the database unchanged, with any text and number."""
     store.save(Changes((job,), (task,)), [explanation])
     assert store.job("job-1") == job
     assert store.executors("job-1") == [task]

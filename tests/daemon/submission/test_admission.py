@@ -1,4 +1,4 @@
-"""What is refused because it fits no cluster, and what may fit soon."""
+"""Admission: refusals of jobs that fit no cluster, and acceptance of those that may soon."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -56,7 +56,7 @@ class Door:
         return self.admit(JobSpec(**{"app": APP, "cpus": cpus, "memory": 1024, **asked}))
 
     def admit(self, spec: JobSpec) -> JobRecord:
-        """Any job; raises what it is refused for."""
+        """Admit any job; raise its refusal."""
         each = SubmittedSpec(spec)
         (admission,) = (found[each] for found in self.intake.accept([each]) if found)
         if isinstance(admission, Exception):
@@ -75,7 +75,10 @@ def door(tmp_path: Path) -> Iterator[Door]:
 
 
 def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
-    """By what its profile says: wordcount does all again; refused where it may be nowhere else."""
+    """A job that repeats all work after an interruption, by its profile, is barred from spot.
+
+    It is refused where it may run nowhere else.
+    """
     fixed = make_vms(2, cpus=4)
     spot = replace(fixed[0], terms=Terms("cheap", 60.0, spot=SpotTerms(120.0, notice=0.0)))
     door.intake.note(0, MaxCapacity((spot, fixed[1])), set())
@@ -94,7 +97,7 @@ def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
 
 
 def test_policies_see_owner_and_queue(door: Door) -> None:
-    """What was submitted is what arrives."""
+    """Owner and queue reach the policy unchanged."""
     door.found = make_vms(1)
     record = door.submit(1, owner="alice", queue="night")
     assert (record.job.owner, record.job.queue) == ("alice", "night")
@@ -115,7 +118,7 @@ def test_a_deadline_is_a_point_in_time(door: Door, deadline: object, due: float 
 
 
 def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
-    """A job that could begin is accepted, whatever it may want later; the store gives it back as it was."""
+    """A job that could begin is accepted with any upper bound; the store returns it unchanged."""
     bounds = DynamicExecutors(min=2, max=500, initial=3)
     record = door.admit(JobSpec(app=APP, executors=bounds))
     job = record.job
@@ -143,13 +146,13 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
 def test_what_executors_could_never_have_is_refused(
     door: Door, properties: dict[str, str], words: str
 ) -> None:
-    """By what Spark's properties say, at once: resources that no VM has, and heaps."""
+    """Spark's properties are checked at once: resources that no VM has, and heaps."""
     with pytest.raises(RejectedError, match=words):
         door.admit(JobSpec.model_validate({"app": APP, **job_properties(properties).fields}))
 
 
 def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:
-    """What executors find by Spark's settings is what they take, and not what they never get."""
+    """Resources of Spark's settings must be the job's own; a mismatch is refused with the right form."""
     conf = {"spark.executor.resource.gpu.amount": "2"}
     for resources in ({}, {"gpus": 1.0}):
         with pytest.raises(RejectedError, match=r"say resources: \{gpus: 2\}"):
@@ -168,14 +171,14 @@ def test_settings_count_by_their_older_names(door: Door) -> None:
 
 
 def test_the_least_that_a_job_may_have_must_fit(door: Door) -> None:
-    """Bounds of cpus are what Stoker chooses between, so a VM for the least of them will do."""
+    """Bounds of cpus are a choice for Stoker, so a VM that fits the minimum suffices."""
     assert door.admit(JobSpec(app=APP, cpus=CpuBounds(min=2, max=64))).job.min_cpus == 2
     with pytest.raises(RejectedError, match=r"8 cpus.* fits no VM"):
         door.admit(JobSpec(app=APP, cpus=CpuBounds(min=8, max=64)))
 
 
 def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:
-    """An agent may have joined while nothing was offered; a job that fits what is known asks nobody."""
+    """An agent may join without an offer, so the master is asked; a job that fits needs no query."""
     door.submit(4)
     assert door.looks == 0
     with pytest.raises(RejectedError, match="fits no VM"):
@@ -198,7 +201,7 @@ def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch:
 
 
 def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
-    """All of it counts, fewer executors where they are enough; what is less than the limit may wait."""
+    """The whole job counts against the quota, or its minimum of executors; a job below the limit may wait."""
     door.intake.note(0, MaxCapacity(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
     said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
     with pytest.raises(RejectedError, match=said) as refused:
@@ -221,7 +224,7 @@ def test_what_a_job_leaves_open_is_kept_of_it(door: Door) -> None:
 
 
 def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:
-    """Who wants executors for a driver of their own asks by another way, which the refusal names."""
+    """A driver run by its user is requested in another way, which the refusal names."""
     spec = JobSpec(app="", driver=Driver(on="client"))
     with pytest.raises(RejectedError, match="by POST /v1/applications"):
         door.admit(spec)
@@ -338,7 +341,7 @@ def test_what_is_worth_having_may_change_between_two_tries(door: Door, tmp_path:
 
 
 def test_no_job_begins_on_more_executors_than_one_may_have() -> None:
-    """What is not checked against a number of executors has the same bound."""
+    """The limit of executors also applies where no number of executors is checked."""
     with pytest.raises(ValidationError, match="min_executors"):
         JobSpec(app=APP, type="pagerank", executors="auto", min_executors=1_000_000_000)
 

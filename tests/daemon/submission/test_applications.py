@@ -1,4 +1,4 @@
-"""Drivers that ask for executors themselves: who may speak for a job, what is said, when it is given up."""
+"""Drivers that request executors themselves: authority, messages and abandonment."""
 
 import hmac
 import json
@@ -80,7 +80,7 @@ def api(door: Door, store: Store) -> Api:
 
 
 def dynamic_job(job_id: str) -> Job:
-    """A job whose driver asks for executors itself, and is started here."""
+    """A job with a driver started here that requests executors itself."""
     return replace(make_job(job_id), dynamic=Dynamic(0, 1))
 
 
@@ -88,7 +88,7 @@ TOKEN = {"authorization": "Bearer t0ken"}
 
 
 def register(api: Api, **others: Any) -> Any:
-    """What a driver is answered."""
+    """The answer to a driver's registration."""
     answer = api("POST", "/v1/applications", json={**BODY, **others}, headers=TOKEN)
     assert answer.status_code == 201, answer.text
     return answer.json()
@@ -103,14 +103,14 @@ def refused(api: Api, **others: Any) -> str:
 
 
 def speak(api: Api, key: str, method: str = "POST", what: str = "/heartbeat", **body: Any) -> Any:
-    """What `job-1` is answered by this key."""
+    """The answer to a request for `job-1` with this key."""
     headers = {"authorization": f"Bearer {key}"}
     answer = api(method, f"/v1/applications/job-1{what}", json=body, headers=headers)
     return answer.json()
 
 
 def test_a_driver_that_is_there_gets_a_job(api: Api, store: Store) -> None:
-    """A job like any other, that says who and where its driver is; its secrets are in no row."""
+    """A driver gets an ordinary job with its owner and address; its secrets are in no row."""
     answer = register(api)
     assert (answer["id"], answer["heartbeat"], answer["executors"]) == ("job-1", 2.0, 2)
     record, spec = store.job("job-1"), store.spec("job-1")
@@ -209,14 +209,14 @@ def test_drivers_that_an_earlier_version_launched_keep_their_key(door: Door, sto
 
 
 def test_others_are_unknown(api: Api, store: Store) -> None:
-    """So are jobs whose driver the daemon started, unless it was given a key."""
+    """An unknown job is a 404, also one with a driver started by the daemon without a key."""
     assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
     store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
     assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
 
 
 def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: Door) -> None:
-    """With the key of its job; its executors are then told what it calls itself."""
+    """A driver attaches with its job's key; its executors then learn its name."""
     store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
     key = door.launcher.applications.key_of("job-1")
@@ -359,7 +359,7 @@ def test_a_driver_on_the_cluster_goes_on_under_another_host(api: Api, door: Door
 
 
 def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Door, store: Store) -> None:
-    """Not whoever comes without a key, either."""
+    """Without records no request for the application is accepted, with or without a key."""
     key = register(api)["key"]
     store.applications.drop("job-1")
     again = Door(store)
@@ -391,7 +391,7 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(
 def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
     api: Api, door: Door, store: Store
 ) -> None:
-    """What an earlier driver of the job said is void, and so is its key."""
+    """Messages and key of a job's earlier driver are void."""
     store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
     old = door.launcher.applications.key_of("job-1")
@@ -414,7 +414,7 @@ def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
 def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
     api: Api, door: Door, store: Store
 ) -> None:
-    """Whatever an earlier one called itself: they are launched together."""
+    """Executors and a driver that never ran are launched together, whichever name an earlier one had."""
     spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
     store.add_job(spec, dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
@@ -436,7 +436,10 @@ def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
 
 
 def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door, store: Store) -> None:
-    """With the reason, long after its secret is forgotten; what waits says why."""
+    """A driver learns of the end with its reason, long after its secret is forgotten.
+
+    A waiting job reports its reason.
+    """
     key = register(api)["key"]
     door.now("job-1", reason="m1.large-1 has 0 cpus free")
     assert speak(api, key) == {
@@ -493,7 +496,7 @@ def test_lost_executors_and_those_to_leave_are_told(api: Api, door: Door) -> Non
 
 
 def test_a_fixed_number_of_executors_is_kept(api: Api, door: Door) -> None:
-    """Whoever wants another number is told so, and nothing comes of it; what is given back ends."""
+    """Another number is refused without effect; returned executors end."""
     key = register(api)["key"]
     profiles = [{"id": 0, "total": 5, "executor": {"cores": 1, "memory": 512}}]
     answer = speak(api, key, "PUT", "/executors", profiles=profiles)
@@ -511,7 +514,10 @@ DYNAMIC = {
 
 
 def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) -> None:
-    """Spark doubles what it wants as long as tasks wait; what a profile does not say is as in the job."""
+    """A driver's request is bounded and not refused, as Spark doubles it while tasks wait.
+
+    Missing fields of a profile are the job's.
+    """
     key = register(api, properties=DYNAMIC)["key"]
     profiles = [
         {"id": 0, "total": 1 << 20, "executor": {"cores": 2, "memory": 2048}},
@@ -530,7 +536,7 @@ def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) ->
 
 
 def test_further_executors_are_as_the_first(api: Api, door: Door) -> None:
-    """Also in what Spark does not know of: GPUs by Mesos' settings."""
+    """Further executors match the first, also in GPUs of Mesos' settings, unknown to Spark."""
     door.applications._intake.note(0, MaxCapacity((make_vm(gpus=1),)), set())
     key = register(api, properties={**DYNAMIC, "spark.mesos.executor.gpus": "1"})["key"]
     profiles = [{"id": 0, "total": 2, "executor": {"cores": 2, "memory": 2048}}]
@@ -561,7 +567,10 @@ def test_executors_that_cannot_be_are_refused(
 
 
 def test_what_a_driver_says_once_is_stored_before_it_is_answered(api: Api, door: Door) -> None:
-    """It would not say it again to the next daemon: what it gave back would stay until the job's end."""
+    """A message sent once is stored before its answer.
+
+    The driver does not repeat it to the next daemon: a returned executor would stay until the job's end.
+    """
     key = register(api, properties=DYNAMIC)["key"]
     door.stuck = True
     profiles = [{"id": 0, "total": 3, "executor": {}}]
@@ -593,7 +602,7 @@ def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door, store: Sto
 
 
 def test_signs_of_life_are_not_audited(door: Door, store: Store, tmp_path: Path) -> None:
-    """What changes nothing would fill the audit log; refusals are kept."""
+    """Heartbeats are not audited, as they change nothing; refusals are."""
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     api = Api(create_app(door, store, AppOptions(token="t0ken", version="1", audit=audit)))
     key = register(api)["key"]

@@ -1,4 +1,4 @@
-"""A cloud whose every answer is scripted: late, twice, with errors, or never. It forgets nothing."""
+"""A cloud with scripted answers: late, twice, with errors, or never. It forgets nothing."""
 
 import threading
 import time
@@ -98,7 +98,7 @@ class ScriptedProvider:
         return found
 
     def carry_out(self, fate: Fate, act: Callable[[Fate], Result]) -> Result:
-        """Do what is asked, now, later or twice."""
+        """Perform the request now, later or twice."""
         if fate in ("late", "never"):
             self._gate.wait(600.0)
         if fate == "never":

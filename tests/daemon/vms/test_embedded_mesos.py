@@ -80,7 +80,7 @@ def test_agents_of_two_masters_have_no_address_in_common() -> None:
 
 
 def test_too_many_agents_or_one_name_twice_are_refused() -> None:
-    """A cluster that one machine cannot carry, or whose VMs cannot be told apart, is refused in words."""
+    """A cluster that one machine cannot run, or with equal VM names, is refused in words."""
     with pytest.raises(ConfigError, match="can have 5000 VMs at most, this cluster has 6000"):
         agent_specs(cluster_of("type: a, count: 6000, price_per_hour: 1.0"))
     with pytest.raises(ConfigError, match="two VMs of the cluster are called a-1"):
@@ -114,7 +114,7 @@ def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
 
 
 def stop_worker(embedded: EmbeddedMesos) -> int:
-    """Stop the process that serves, whose parent is only its keeper; its pid."""
+    """Stop the serving process, a child of its supervisor; return its pid."""
     (worker,) = children(embedded.pid)
     os.kill(worker, signal.SIGSTOP)
     return worker
@@ -136,7 +136,10 @@ def test_one_that_is_stopped_is_ended_all_the_same(tmp_path: Path) -> None:
 def test_one_that_does_not_end_is_killed_with_all_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it does with its signals: here its keeper is stopped again and again."""
+    """A Mesos that does not end is killed with its processes, however it handles signals.
+
+    Here its supervisor is stopped repeatedly.
+    """
     monkeypatch.setattr("daemon.vms.embedded_mesos._KILL_SECONDS", 1.0)
     embedded = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(embedded)
@@ -211,7 +214,7 @@ def test_a_pid_that_was_given_out_again_is_no_mesos(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    """When another program has the port, the error says which port and what to do."""
+    """When another program has the port, the error names it and the remedy."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

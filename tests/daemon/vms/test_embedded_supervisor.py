@@ -110,7 +110,7 @@ def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: 
 def test_one_that_is_stopped_for_a_while_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What answers again has lost nothing."""
+    """A process that answers again has lost nothing."""
     monkeypatch.setattr(embedded_supervisor, "PERIOD", 0.2)
     monkeypatch.setattr(embedded_supervisor, "MOST_UNANSWERED", 1000)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
@@ -144,7 +144,7 @@ def test_a_keeper_that_is_stopped_is_let_go_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daemon) -> None:
-    """Kills are kept, /readyz says what hangs, and SIGTERM ends both: nothing is left stopped."""
+    """Kills are stored, /readyz names the hung part, and SIGTERM ends both; no process stays stopped."""
     until(daemon.leads, daemon.log)
     embedded = find_embedded(daemon.folder / "data")
     assert embedded is not None
@@ -167,7 +167,7 @@ def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daem
 
 
 class Dying:
-    """What starts Mesos that never live long, or none at all."""
+    """A starter of Mesos that die soon, or never come up."""
 
     def __init__(self, *, comes_up: bool) -> None:
         self.comes_up = comes_up

@@ -22,7 +22,7 @@ def test_cores_and_memory_both_count(cores: int, memory_mib: int, jvms: int) -> 
 
 
 def test_this_machine_has_something() -> None:
-    """What the kernel tells is read."""
+    """The kernel's numbers of cores and memory are read."""
     here = this_machine()
     assert here.cores >= 1
     assert 64 < here.memory_mib < 1 << 30

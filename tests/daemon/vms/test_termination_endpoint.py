@@ -1,4 +1,4 @@
-"""A VM that is taken away tells the daemon: who may, what of it is believed, and what comes of it."""
+"""A VM announces its termination to the daemon: authority, validation and effects."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def api(scheduler: SmallScheduler, store: Store) -> Api:
 
 
 def tell(api: Api, key: str | None, lease: str = LEASE, body: Any = NOTICE) -> tuple[int, str]:
-    """Status and detail of what is answered to a notice."""
+    """Status and detail of the answer to a notice."""
     headers = {} if key is None else {"authorization": f"Bearer {key}".encode("latin-1")}
     answer = api("POST", f"/v1/vms/{lease}/notice", json=body, headers=headers)
     return answer.status_code, answer.json().get("detail", "")
@@ -99,7 +99,7 @@ def test_a_notice_that_is_not_stored_in_time(api: Api, scheduler: SmallScheduler
 
 
 def test_the_secret_is_shown_nowhere(api: Api, store: Store) -> None:
-    """Of all that the API shows to whoever has its token."""
+    """No API answer shows the secret to a client with the token."""
     vm_keys(store)
     secret = store.get("vm_secret")
     assert secret is not None

@@ -1,4 +1,4 @@
-"""Openings and closings that go wrong: whatever a provider does, each ends, once, and nothing hangs."""
+"""Openings and closings that fail: for any provider behaviour each ends, once, and none hangs."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ NOW = 1000.0
 
 
 class Office:
-    """Machines at work for a provider, and what came of it."""
+    """Machines working for a provider, and the events they caused."""
 
     def __init__(self, *fates: Fate, patience: float = 5.0) -> None:
         self.provider = ScriptedProvider(in_turn(*fates), now=lambda: NOW)
@@ -66,7 +66,7 @@ def in_turn(*fates: Fate) -> Script:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes seconds takes milliseconds."""
+    """Shorten pauses from seconds to milliseconds."""
     monkeypatch.setattr(vm_provisioner, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(vm_provisioner, "LONGEST_PAUSE", 0.04)
 
@@ -81,7 +81,7 @@ def offices() -> Iterator[list[Office]]:
 
 
 def office(offices: list[Office], *fates: Fate, patience: float = 5.0) -> Office:
-    """One whose provider has these fates in store."""
+    """An office with these fates in its provider."""
     offices.append(Office(*fates, patience=patience))
     return offices[-1]
 
@@ -120,7 +120,7 @@ def test_what_a_vm_has_cost_is_told_when_it_is_closed(offices: list[Office]) -> 
 def test_a_vm_is_paid_for_since_it_was_asked_for_at_most(
     offices: list[Office], told: float | None, kept: float
 ) -> None:
-    """Whatever the provider's clock says."""
+    """A VM is charged from its request at the earliest, at any time of the provider's clock."""
     at = office(offices)
     at.provider.now = lambda: told  # type: ignore[assignment,return-value]  # a provider need not tell
     at.now = NOW + 5
@@ -130,7 +130,7 @@ def test_a_vm_is_paid_for_since_it_was_asked_for_at_most(
 
 
 def test_a_call_that_fails_is_made_again(offices: list[Office]) -> None:
-    """Under the same lease, so that it is opened once whatever came of the first."""
+    """A failed call is repeated under the same lease, so the VM is opened once."""
     at = office(offices, "fails")
     at.machines.open(lease())
     until(lambda: at.of(ev.LeaseOpened), "it is opened")
@@ -140,7 +140,7 @@ def test_a_call_that_fails_is_made_again(offices: list[Office]) -> None:
 
 @pytest.mark.parametrize("fate", ["capacity", "quota", "invalid"])
 def test_a_refusal_is_told_and_nothing_asked_again(offices: list[Office], fate: Fate) -> None:
-    """What is done about it is decided elsewhere."""
+    """A refusal is reported and not repeated; the reaction is decided elsewhere."""
     at = office(offices, fate)
     at.machines.open(lease())
     until(lambda: at.of(ev.LeaseRefused), "it is refused")
@@ -208,7 +208,7 @@ def test_a_vm_that_comes_after_it_was_to_be_closed_is_told(offices: list[Office]
 def test_a_provider_that_never_answers_keeps_nobody_waiting(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls are given up, but no more than so many hang; what it does at last is made good."""
+    """Calls are abandoned, within a limit of hanging ones; VMs opened late are reported."""
     monkeypatch.setattr(vm_provisioner, "MOST_HANGING", 4)
     at = office(offices, patience=0.2)
     at.provider.script = lambda call, of: "late"
@@ -230,7 +230,10 @@ def test_a_provider_that_never_answers_keeps_nobody_waiting(
 def test_openings_that_never_return_keep_no_closing_waiting(
     offices: list[Office], monkeypatch: pytest.MonkeyPatch, patience: float
 ) -> None:
-    """Nor lists, while they are waited for or after: the bill would go on, and nobody know who is gone."""
+    """Hanging openings delay no closing and no listing, during or after the wait.
+
+    Otherwise the bill would go on, and lost VMs stay unknown.
+    """
     monkeypatch.setattr(vm_provisioner, "LIST_PERIOD", 0.01)
     monkeypatch.setattr(vm_provisioner, "MOST_HANGING", 4)
     at = office(offices, patience=patience)
@@ -269,7 +272,10 @@ def test_who_does_not_lead_does_not_call(offices: list[Office]) -> None:
 
 
 def test_vms_are_listed_at_the_start_and_when_they_are_looked_for(offices: list[Office]) -> None:
-    """What is there is told with its lease, again while it may mean something."""
+    """VMs are listed at the start and on request, with their leases.
+
+    A list is reported again while it may matter.
+    """
     at = office(offices)
     until(lambda: at.of(ev.MachinesListed), "it is listed")
     assert at.of(ev.MachinesListed)[0] == ev.MachinesListed(NOW, NOW, ())
@@ -324,7 +330,10 @@ def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: py
 
 
 def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not one whose time has come, as the VM is gone; nor one whose VM is not listed any more."""
+    """A notice is reported once, and withdrawn when the provider drops it.
+
+    An expired one is not withdrawn, as its VM is gone; nor one for a VM that is no longer listed.
+    """
     monkeypatch.setattr(vm_provisioner, "NOTICE_PERIOD", 0.01)
     monkeypatch.setattr(termination_notices, "OFF_AFTER", 0.05)
     at = office(offices)
@@ -365,7 +374,7 @@ def test_a_notice_that_is_missing_for_a_moment_is_not_taken_back(
 
 
 def test_a_provider_with_a_fault_of_its_own_is_one_that_fails(offices: list[Office]) -> None:
-    """Whatever it raises."""
+    """Any exception of a provider counts as a failed call."""
     at = office(offices)
 
     def wrong(call: str, of: str) -> Fate:
@@ -380,7 +389,7 @@ def test_a_provider_with_a_fault_of_its_own_is_one_that_fails(offices: list[Offi
 
 
 def test_a_stop_waits_for_nobody(offices: list[Office]) -> None:
-    """What hangs is left to itself."""
+    """A stop leaves hanging calls to themselves."""
     at = office(offices, "late")
     at.machines.open(lease())
     until(lambda: at.asked("open") == 1, "it hangs")

@@ -1,4 +1,4 @@
-"""What is expected of jobs that wait, made now and then, and how often it came true."""
+"""Expectations of waiting jobs: made periodically, and how often they came true."""
 
 import contextlib
 import threading
@@ -98,7 +98,7 @@ def record(number: int, **fields: Any) -> JobRecord:
 
 
 def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is the matter once; the latest is told, the first is held to what comes."""
+    """Estimates continue after one failure; the latest is reported, the first is scored."""
     monkeypatch.setattr(made, "_PAUSE", 0.01)
     foreseen = Foreseen()
     estimates = Estimates(foreseen, lambda: ("ff", {"overtake": "easy"}), Kept(), LearnedErrors())
@@ -116,7 +116,7 @@ def test_estimates_are_made_while_somebody_waits(monkeypatch: pytest.MonkeyPatch
 
 
 def test_why_there_is_none_is_said() -> None:
-    """Of whoever waits; not of whom something is told, and who waits for nothing."""
+    """A waiting job without an estimate has a reason; one with an estimate, or not waiting, has none."""
     waits = record(1, released_at=900.0)
     held = replace(waits, released_at=None, job=replace(waits.job, start_at=5000.0))
     never = Made(1000.0, never={"job-1": "it fits no VM"})
@@ -136,7 +136,7 @@ def test_why_there_is_none_is_said() -> None:
 
 
 def test_what_is_guessed_in_one_is_said() -> None:
-    """Of types that nobody knows, and as long as little came of what was told."""
+    """Notes name unknown types, and few scored predictions or draws."""
     unknown = replace(record(1), job=replace(record(1).job, expected_duration=None, type="new"))
     known = replace(unknown, job=replace(unknown.job, expected_duration=9.0))
     enough = Coverage(IntervalCounts(15, 2, 3))
@@ -201,7 +201,10 @@ def test_what_came_true_is_counted_once(placed_at: float | None, coverage: Inter
 
 
 def test_ends_and_costs_are_held_to_what_was_told() -> None:
-    """Of a job that has finished; what was told first and last is kept with it, and is so after a restart."""
+    """A finished job's end and cost are scored against its first and last estimates.
+
+    Both are stored with it and survive a restart.
+    """
     kept = Kept()
     estimates = ready(kept)
     running = record(1, state="running", placed_at=1050.0)
@@ -226,7 +229,10 @@ def test_ends_and_costs_are_held_to_what_was_told() -> None:
 
 
 def test_who_starts_or_ends_while_it_is_played_is_not_followed() -> None:
-    """Or it would be for ever, as nothing more comes of it; who does so behind that is settled later."""
+    """A job that starts or ends during the simulation is not followed.
+
+    It would be followed for ever, as no event comes; one that does so behind it is settled later.
+    """
     kept, foreseen = Kept(), Foreseen()
     foreseen.asked = [0, 0]
     estimates = Estimates(foreseen, lambda: ("ff", {}), kept, LearnedErrors())
@@ -268,7 +274,7 @@ def test_the_daemon_says_where_what_came_is_beside_what_was_told() -> None:
 
 
 def test_a_store_that_cannot_be_written_keeps_them_later() -> None:
-    """What is told of jobs goes on meanwhile."""
+    """Estimates of jobs are reported meanwhile."""
     kept = Kept()
     estimates = ready(kept)
     kept.full = True
@@ -292,7 +298,7 @@ def test_they_are_kept_some_at_a_time() -> None:
 
 
 def ready(kept: "Kept | None" = None) -> Estimates:
-    """With what is expected of two jobs made."""
+    """Estimates with those of two jobs made."""
     foreseen = Foreseen()
     foreseen.asked = [0, 0]
     estimates = Estimates(foreseen, lambda: ("ff", {}), kept or Kept(), LearnedErrors())
@@ -301,7 +307,10 @@ def ready(kept: "Kept | None" = None) -> Estimates:
 
 
 def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
-    """Until the job is pruned; what nobody can read is nothing, and jobs that are gone stop no others."""
+    """Estimates are stored until their job is pruned.
+
+    Unreadable ones are ignored, and missing jobs stop no others.
+    """
     with contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
         for _ in range(2):
             store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 7.0)

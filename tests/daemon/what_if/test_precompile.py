@@ -1,4 +1,4 @@
-"""What is compiled before a daemon needs it."""
+"""Functions compiled before a daemon needs them."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What would come of the queue: asked of a daemon's loop, played in processes of their own."""
+"""Forecasts of the queue: requested through a daemon's loop, simulated in separate processes."""
 
 import contextlib
 import gc
@@ -86,7 +86,7 @@ def test_intervals_hold_what_is_believed(loop: Loop) -> None:
 
 
 def test_policies_have_the_same_draws_and_more_vms_help(loop: Loop) -> None:
-    """What differs between two is what they do."""
+    """Policies have the same draws, so they differ only in their decisions; more VMs help."""
     waiting(loop)
     _, (ff, also) = loop.ask([("ff", {}), ("ff", {"overtake": "easy"})], draws=5, seconds=60.0)
     assert ff.jobs == also.jobs
@@ -98,7 +98,7 @@ def test_policies_have_the_same_draws_and_more_vms_help(loop: Loop) -> None:
 
 
 def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
-    """Another order, another cluster, VMs fewer: each is played, and says what it assumes."""
+    """Another order, another cluster and fewer VMs are simulated, each with its assumptions."""
     kind = loop.present.view.vms[0].type
     short = replace(JOB, id="job-2", expected_duration=10.0)
     loop.present = replace(loop.present, queue=tuple(PlacementRequest(job, 8) for job in (JOB, short)))
@@ -140,7 +140,7 @@ def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
 
 
 def test_another_cluster_names_no_files() -> None:
-    """Whoever asks would have the daemon read any file."""
+    """A cluster may name no file, as a client could make the daemon read any file."""
     pool = {"name": "p", "type": "t", "cpus": 1, "memory": "1g", "max": 1, "boot": 1, "price_per_hour": 1}
     spot = pool | {"spot": {"history": "/etc/passwd", "interruptions_per_hour": 0.1}}
     case = WhatIf.model_validate({"cases": [{"cluster": {"pools": [spot]}}]}).cases[0].case
@@ -179,7 +179,7 @@ def test_the_daemons_own_first_draw_is_finished(loop: Loop) -> None:
 
 
 class Endless:
-    """A policy that never decides, whatever it is told."""
+    """A policy that never decides, for any input."""
 
     def decide(self, *_: object) -> None:
         """Go on for ever."""
@@ -231,7 +231,7 @@ def test_a_policy_that_fails_now_and_then_is_told(loop: Loop) -> None:
 
 
 def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
-    """What it was asked is not answered, the next question is."""
+    """A killed process leaves its question unanswered, and the next question is answered."""
     waiting(loop)
     assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
     for worker in loop._users.workers:
@@ -251,7 +251,7 @@ def test_the_daemons_own_question_waits_for_no_users(loop: Loop, monkeypatch: py
 
 
 def test_nobody_keeps_others_from_their_turn() -> None:
-    """Who was answered longest ago is next, whoever asked first; and nobody has more than two in the line."""
+    """The user answered longest ago is next, and each user has at most two questions in line."""
     turns, order, threads = FairQueue(), list[str](), list[threading.Thread]()
 
     def ask(who: str) -> None:
@@ -299,7 +299,7 @@ def test_a_question_is_of_a_size(loop: Loop) -> None:
 
 
 def test_another_cluster_is_not_carried_by_this_machine(loop: Loop) -> None:
-    """What the daemon's own carries is no limit there, and that is said."""
+    """The machine's own limit of JVMs does not apply to another cluster, and a note says so."""
     kind = loop.present.view.vms[0].type
     waiting(loop)
     loop.present = replace(loop.present, jvms=9)
@@ -333,7 +333,7 @@ def test_who_is_no_operator_asks_within_bounds(asked: WhatIf) -> None:
 
 
 def test_who_is_not_closed_leaves_no_process() -> None:
-    """As whoever makes an API without a daemon around it."""
+    """A service never closed leaves no process, as in an API without a daemon."""
     left = Loop(Sizes(), lambda name: None)
     waiting(left)
     assert left.ask([("ff", {})], draws=1, seconds=60.0)[1][0].draws == 1
@@ -364,7 +364,10 @@ def pages(records: Sequence[JobRecord]) -> Page:
 def test_a_time_that_is_over_is_played_with_what_jobs_took(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From when they came on; what came before, or never ran, is not in it. Policies know beliefs alone."""
+    """A past period is replayed with real durations, from its first arrival on.
+
+    Earlier jobs and those that never ran are left out. Policies know beliefs alone.
+    """
     monkeypatch.setattr("daemon.what_if.recorded_jobs._PAGE", 2)
     records = [
         came(1, 900.0, placed_at=900.0, started_at=900.0, finished_at=2000.0),
@@ -392,7 +395,7 @@ def test_a_time_that_is_over_is_played_with_what_jobs_took(
 
 
 def test_who_sees_own_jobs_alone_asks_of_no_time_that_is_over(tmp_path: Path) -> None:
-    """What it would have cost tells what others have run."""
+    """A user with own jobs only may not replay a past period, as its cost reveals others' jobs."""
     store = Store(f"sqlite:///{tmp_path}/stoker.db")
     with pytest.raises(RejectedError, match="you see your own alone"):
         _past(0.0, Permit(Person("ann", "submit"), sees_all=False), store)
@@ -413,7 +416,10 @@ def test_a_time_in_which_nothing_came_or_too_much_is_refused(monkeypatch: pytest
 
 
 def test_a_time_in_which_very_many_never_ran_is_refused() -> None:
-    """Or who asks for it again and again has the daemon read its whole store each time."""
+    """A period with very many jobs that never ran is refused.
+
+    Otherwise repeated requests would read the whole store each time.
+    """
     read = 0
 
     def page(limit: int, _: str | None) -> list[JobRecord]:

@@ -1,4 +1,4 @@
-"""What goes to the processes that play the queue forward, and how unhurriedly it is worked on."""
+"""Messages to the simulation processes, and their low priority."""
 
 import io
 import time

@@ -288,7 +288,10 @@ def test_an_unknown_job_is_said_so(daemon: Daemon, capsys: Capture, command: str
 
 
 def test_logs(daemon: Daemon, job_id: str, capsys: Capture) -> None:
-    """The driver's stdout by default, its stderr if there is none, or what is asked for; however long."""
+    """The driver's stdout is printed by default, its stderr without one, or the requested log.
+
+    A log of any length is printed in full.
+    """
     daemon.cast.place(job_id)
     text = "".join(f"line {i}\n" for i in range(20))
     daemon.cast.logs = {"driver stdout": text, "driver stderr": "warned\n", "0 stderr": "executor\n"}
@@ -419,7 +422,7 @@ def test_a_policy_that_cannot_be_is_refused(daemon: Daemon, capsys: Capture, wro
 
 
 def test_explain_a_placement(daemon: Daemon, job_id: str, capsys: Capture) -> None:
-    """For every executor: which VMs were looked at, what each lacked or scored, the chosen one, and why."""
+    """Each executor is explained: the VMs considered, with shortages or scores, the choice and its reason."""
     daemon.cast.place(job_id)
     assert daemon.run("explain", job_id) == 0
     printed = capsys.readouterr().out

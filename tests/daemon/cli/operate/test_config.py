@@ -88,7 +88,10 @@ def test_a_token_that_others_may_read_is_wrong(tmp_path: Path, capsys: pytest.Ca
 def test_a_folder_that_jobs_may_pass_is_private(
     mode: int, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who runs jobs of root's daemon goes through it: the cure given here would keep them out."""
+    """A data folder that jobs may only pass through is accepted.
+
+    Jobs of a root daemon go through it, and the usual cure (mode 700) would lock them out.
+    """
     data = tmp_path / "data"
     data.mkdir()
     data.chmod(mode)

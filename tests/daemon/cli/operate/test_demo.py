@@ -96,7 +96,10 @@ def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_end_tells_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each VM and for what, and what three of two dollars an hour would have cost for 90 seconds."""
+    """The demo ends with the bill by VM and kind.
+
+    It also has the cost of three fixed VMs, two dollars per hour in all, for 90 seconds.
+    """
     text = printed(capsys, [make_job(1)], {"job-1": []})
     rows = [line.split() for line in text.splitlines()]
     assert ["VM", "billed", "used", "idle", "booting"] in rows

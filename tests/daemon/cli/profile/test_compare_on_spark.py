@@ -1,4 +1,4 @@
-"""Policies take turns on real Spark, every run is kept, and what was gained stands beside the promise."""
+"""Policies alternate on real Spark: runs are stored, and the real gain stands beside the predicted one."""
 
 import json
 from dataclasses import replace

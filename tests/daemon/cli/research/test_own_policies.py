@@ -26,7 +26,10 @@ def _paths_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It waits for ever: the fallback places what it leaves, and without one that is an error of one line."""
+    """A policy in the current folder that waits for ever is loaded.
+
+    The fallback places its jobs; without a fallback the run is an error of one line.
+    """
     (tmp_path / "lazy_one.py").write_text(LAZY)
     monkeypatch.chdir(tmp_path)
     command = ["simulate", "--policy", "lazy_one:decide", "--jobs", "3"]
@@ -55,7 +58,10 @@ def test_one_that_is_not_there(
 def test_one_beside_the_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wherever the daemon is started; nothing there takes the place of what is installed."""
+    """A policy beside the config is found from every working folder.
+
+    No file there shadows an installed module.
+    """
     for name in ("lazy_two.py", "numpy.py"):
         (tmp_path / name).write_text(LAZY)
     (tmp_path / "stoker.yaml").write_text("policy: {name: 'lazy_two:decide'}\n")

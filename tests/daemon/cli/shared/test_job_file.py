@@ -60,7 +60,10 @@ def test_settings_of_spark_keep_their_blanks(folder: Path) -> None:
 
 
 def test_a_missing_file_of_a_job_file_is_told_with_where_it_was_looked_for(folder: Path) -> None:
-    """Whoever wrote it may have thought of the working folder."""
+    """A missing file is reported with the base folder of relative paths.
+
+    The author may have meant the working folder.
+    """
     (folder / "job.yaml").write_text("app: none.py\n")
     with pytest.raises(ConfigError, match=r"none\.py\n\(a relative path in .*job\.yaml is from "):
         read_spec(str(folder / "job.yaml"), [], {})

@@ -133,7 +133,10 @@ def test_the_log_of_a_job_that_waits_says_why(daemon: Daemon, capsys: Capture, a
 
 
 def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
-    """Sums, what runs and what it costs, and what waits, the head first, and why."""
+    """`top` in a pipe prints sums, running jobs and waiting jobs.
+
+    Running jobs have their cost, waiting ones their reason, the head first.
+    """
     runs, *waiting = [submitted(daemon) for _ in range(4)]
     daemon.cast.place(runs)
     daemon.cast.put(waiting[0], "queued", "no VM has room")

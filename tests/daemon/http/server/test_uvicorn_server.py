@@ -1,4 +1,4 @@
-"""The server in front of the API, over real sockets: what those may do who only connect."""
+"""The server in front of the API, over real sockets: limits of clients that only connect."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ def served(limits: Http, app: Any = None) -> Iterator[tuple[str, int]]:
 
 
 def connect(address: tuple[str, int]) -> socket.socket:
-    """A connection whose operations end."""
+    """A connection with a time-out for its operations."""
     return socket.create_connection(address, PATIENCE)
 
 
@@ -101,7 +101,7 @@ def test_idle_connections_keep_nobody_out() -> None:
 
 
 def test_half_a_request_is_no_reason_to_wait() -> None:
-    """Who sends a header, or a body, byte by byte, has asked for nothing yet."""
+    """A client sending a header or body byte by byte counts as one without a request."""
     with served(Http(connections=10)) as address, contextlib.ExitStack() as stack:
         for begin in (b"GET / HT", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{"):
             for _ in range(20):
@@ -110,7 +110,7 @@ def test_half_a_request_is_no_reason_to_wait() -> None:
 
 
 def test_connections_that_are_all_busy_are_a_503() -> None:
-    """Nobody who is being answered is cut off for somebody new."""
+    """No connection with a request in progress is dropped for a new one."""
     entered, release = threading.Semaphore(0), threading.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
@@ -173,7 +173,7 @@ def test_an_endless_header_is_refused_and_takes_no_memory() -> None:
 
 
 def test_trailers_count_as_what_they_are() -> None:
-    """Neither a chunk's headers nor what follows a body may be without end."""
+    """A chunk's headers and the text behind a body are bounded."""
     begin = POST + b"Transfer-Encoding: chunked\r\n\r\n"
     with served(Http()) as address:
         for request in (begin + b"0\r\nX: " + b"a" * 40_000_000, begin + b"1;" + b"a" * 40_000_000):
@@ -183,7 +183,7 @@ def test_trailers_count_as_what_they_are() -> None:
 
 
 def test_a_body_that_nobody_waits_for_ends_the_connection() -> None:
-    """A GET is answered without its body; what is left of that is not read for ever."""
+    """A GET is answered without its body; the connection ends, and the rest is not read for ever."""
     with served(Http()) as address, connect(address) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
         answer = rest(connection)
@@ -315,7 +315,7 @@ def test_no_file_descriptors_left_is_no_reason_to_spin(tmp_path: Path) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits to be taken is kept for a while, not for ever."""
+    """An unread answer is held for a limited time."""
     monkeypatch.setattr("daemon.http.server.http_protocol._SLOWEST_READER", 0.2)
     drop, dropped = Connection.drop, threading.Event()
 

@@ -80,7 +80,10 @@ def test_what_is_not_there_is_said(store: Store, after: object) -> None:
 
 @pytest.mark.parametrize(("person", "sees_all"), [("submit", False), ("submit", True), ("operate", False)])
 def test_what_one_may_not_see_is_not_there_to_come_after(store: Store, person: Role, sees_all: bool) -> None:
-    """It is refused as an id that nobody has; one's own are found, and so is all by who may see it."""
+    """A predecessor that a user may not see is refused as an unknown id.
+
+    Users find their own jobs, and users that see all jobs find any job.
+    """
     submit(store, owner="bob")
     submit(store, owner="bob", count=2)
     submit(store, owner="ann", count=2)
@@ -116,7 +119,7 @@ def test_an_array_is_one_submission(store: Store) -> None:
 
 
 def test_a_group_is_looked_at_as_one(store: Store) -> None:
-    """Its states, bill and first failure; what comes after it comes after all that have not ended."""
+    """A group has states, a bill and a first failure; a job after it waits for all unended ones."""
     for _ in range(3):
         submit(store, group="nightly")
     submit(store, group="nightly", owner="bob")
@@ -157,7 +160,7 @@ def test_jobs_are_found_by_labels(store: Store) -> None:
 
 
 def test_no_circle_of_jobs_can_be_made(store: Store) -> None:
-    """A job comes after what is there already, also when both are submitted at once."""
+    """A job only comes after existing ones, even when both are submitted at once."""
 
     def job(job_id: str, given: SubmittedSpec) -> Job:
         return replace(make_job(job_id, submitted_at=5.0), name=given.spec.label, owner="ann")

@@ -1,4 +1,4 @@
-"""What VMs have cost, in the store: added up once, whoever tries again, and folded when it is old."""
+"""Charges in the store: added once despite retries, and folded when old."""
 
 import contextlib
 import sqlite3
@@ -52,7 +52,7 @@ def lines(bill: Bill) -> dict[str, dict[str, float]]:
 
 
 def test_what_queues_have_used_today_is_told(store: Store) -> None:
-    """By their users; nothing of other days, nor of what nobody used."""
+    """Today's usage of queues is reported by user, without other days or idle charges."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(0.5, job="job-2", vm="vm-2"))
     save(store, charge(1.0, "2026-11-21", "job-1"), charge(2.0, job="job-3")._replace(queue="day", owner=""))
     found = store.vms.spent_by_queue("2026-11-22")
@@ -61,7 +61,7 @@ def test_what_queues_have_used_today_is_told(store: Store) -> None:
 
 
 def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
-    """By each key, in days; what no job used stands beside what jobs did."""
+    """Charges are summed by key and day; idle charges stand beside those of jobs."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(1.0, "2026-11-23", "job-1", vm="vm-2"))
     save(store, charge(0.5), charge(0.125, kind="difference"))
     assert lines(store.vms.bill(AskedBill("job"))) == {
@@ -92,7 +92,7 @@ def test_what_is_beyond_the_limit_is_told_in_sum(store: Store) -> None:
 
 
 def test_accounts_are_kept_until_they_are_closed(store: Store) -> None:
-    """In the same transaction as what was charged."""
+    """An account is stored in the transaction of its charges until it is closed."""
     save(store, charge(0.5), accounts=(ACCOUNT,))
     assert store.vms.accounts() == [ACCOUNT]
     closed = Account("S1", "vm-1", "m1.large", 0.24, 100.0, 170.0, "S1", closed=True)

@@ -1,4 +1,4 @@
-"""Damaged rows: none takes others along, each is told, and what was not over has an end and a reason."""
+"""A damaged row affects no other, is reported, and gets an end and a reason if it had not ended."""
 
 import contextlib
 import sqlite3
@@ -97,7 +97,7 @@ def test_other_damaged_rows_are_left_out_and_told(store: Store, tmp_path: Path) 
 
 
 def test_a_record_under_another_number_is_damaged(store: Store, tmp_path: Path) -> None:
-    """A record says whose it is."""
+    """A record names its own job, so one under another number is damaged."""
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
         sql.execute("UPDATE jobs SET record = (SELECT record FROM jobs WHERE number = 3) WHERE number = 1")
         sql.commit()

@@ -1,4 +1,4 @@
-"""Leases in the job store: kept with what caused them, found again while they cost something, put aside."""
+"""Leases in the job store: stored with their cause, reloaded while they cost, archived afterwards."""
 
 import contextlib
 from collections.abc import Iterator

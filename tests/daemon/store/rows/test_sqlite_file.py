@@ -1,4 +1,4 @@
-"""A job store's file that is not what it was: refused in words, never taken for a new store."""
+"""A damaged or foreign store file: refused in words, never taken for a new store."""
 
 import contextlib
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_daemon_that_died_at_its_very_first_start_starts_again(tmp_path: Path)
 
 
 def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> None:
-    """What is not yet in the file itself is no sign of damage: as after kill -9."""
+    """Pages still in the write-ahead log are no damage, as after kill -9."""
     with contextlib.closing(Store(url_of(tmp_path))) as store:
         for _ in range(100):
             submit(store)

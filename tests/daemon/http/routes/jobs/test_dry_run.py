@@ -58,7 +58,7 @@ class Commands(CommandLauncher):
 
 
 class House:
-    """A daemon with one VM, and what it answers."""
+    """A daemon with one VM, and its answers."""
 
     def __init__(self, folder: Path, service: Service, store: Store) -> None:
         self.folder, self.service, self.store = folder, service, store
@@ -71,7 +71,7 @@ class House:
         return post(self.app, path, {"app": str(self.program), "memory": "1g", **job}, **params)
 
     def kept(self) -> list[Any]:
-        """The jobs, what they are found by and when they came, as the store has it; and the uploads."""
+        """Numbers, keys and specs of jobs, labels and submission events in the store, and the uploads."""
         with closing(sqlite3.connect(self.folder / "stoker.db")) as sql:
             rows = [
                 sql.execute(query).fetchall()
@@ -175,7 +175,10 @@ def test_a_job_that_fits_is_shown_where_it_would_be(house: House) -> None:
 
 
 def test_a_job_that_waits_says_why(house: House) -> None:
-    """Until the first job is over, by what is believed of that; of an array, as one."""
+    """A waiting job has a reason and an estimated start after the running job's expected end.
+
+    An array is estimated as one job.
+    """
     before = house.kept()
     tried = house.post("/v1/jobs/dry-run", {"cpus": 2, "executors": 1, "count": 3, "deadline": "1s"}).json()
     assert (tried["placement"], tried["dollars_per_hour"]) == ([], None)
@@ -267,7 +270,10 @@ def test_of_an_array_so_many_are_played_at_once(house: House) -> None:
 
 
 def test_what_is_not_played_says_so(house: House) -> None:
-    """It is checked all the same; whoever comes after who is held, too, waits for who knows how long."""
+    """A job that is not simulated is still checked, and reports the reason.
+
+    A job after a held job is not simulated either, as its wait is unknown.
+    """
     held = house.post("/v1/jobs", {"cpus": 1, "executors": 1, "after": "job-1"}).json()["id"]
     tried = house.post("/v1/jobs/dry-run", {"after": held}).json()
     assert tried["no_estimate"].startswith(f"it comes after {held}, which is not played: something else")
@@ -313,7 +319,7 @@ def test_who_waits_before_it_is_told_to_those_who_may_see_that(store: Store) -> 
 
 
 def test_it_is_no_submission_to_the_audit_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which has what changes something."""
+    """A dry run is not in the audit log, which records changes only."""
     monkeypatch.setattr(WhatIfService, "ask", busy)
     audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
     with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:

@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def told(chronicle: EventRecorder, at: float, *jobs: JobRecord) -> list[tuple[str, str]]:
-    """What is told of changed jobs."""
+    """Kinds and texts of the events that changed jobs cause."""
     return [(each.kind, each.text) for each in chronicle.tell(at, Changes(jobs, ()))]
 
 

@@ -26,7 +26,7 @@ def submitted(daemon: Daemon, name: str, **flags: str) -> str:
 
 
 def test_a_name_is_taken_wherever_an_id_is(daemon: Daemon, capsys: Capture) -> None:
-    """What is answered is of that job, by its id."""
+    """A name is accepted wherever an id is; answers are about that job, by its id."""
     job_id = submitted(daemon, "etl")
     daemon.cast.place(job_id)
     daemon.cast.logs = {"driver stdout": "hello\n"}
@@ -73,7 +73,7 @@ def test_one_that_goes_on_is_found_behind_any_number_that_ended(daemon: Daemon) 
 
 
 def test_names_of_others_are_not_there(daemon: Daemon) -> None:
-    """Who sees his own jobs alone learns of no other by its name."""
+    """A user that sees only own jobs cannot find others' jobs by name."""
     submitted(daemon, "secret", owner="ann")
     bob = Permit(Person("bob", "submit"), sees_all=False)
     with pytest.raises(RejectedError) as refused:

@@ -72,7 +72,7 @@ def not_read(_: object) -> None:
 def test_the_short_way_answers_like_the_long_one(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, body: bytes, headers: list[tuple[str, str]]
 ) -> None:
-    """Whatever is sent."""
+    """The fast path answers as the normal path to every body and header."""
     (short,) = asyncio.run(ask(app, (body, headers)))
     monkeypatch.setattr(submissions, "_read", not_read)
     (long,) = asyncio.run(ask(app, (body, headers)))
@@ -93,7 +93,7 @@ def test_the_short_way_answers_like_the_long_one(
 def test_what_the_scheduler_raises_is_answered_like_on_the_long_way(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """With the same problem, status and headers; what nobody expected is a 500."""
+    """Errors have the same problem, status and headers as on the normal path; an unexpected one is a 500."""
 
     def refuse(*_: object) -> None:
         raise error
@@ -120,7 +120,7 @@ def test_submissions_are_counted_by_their_route(app: FastAPI) -> None:
 
 
 def _shown(response: httpx.Response) -> Any:
-    """The answer but for what tells one submission from the next; a key that came again gives 200."""
+    """Status, content type and body without its unique fields; a repeated key gives 200."""
     body = {k: v for k, v in response.json().items() if k not in ("id", "submitted_at")}
     return response.is_success or response.status_code, response.headers["Content-Type"], body
 
@@ -191,7 +191,7 @@ async def behind_one_that_hangs(scheduler: Hanging, meanwhile: Callable[[], None
 
 
 def test_those_that_come_at_once_go_on_together_and_one_that_hangs_holds_nobody_up(hanging: Hanging) -> None:
-    """A lone one goes at once; what comes meanwhile goes in one batch, though the first has not come back."""
+    """A single submission starts at once; later ones share a batch, though the first has not returned."""
     answers = asyncio.run(behind_one_that_hangs(hanging, lambda: None))
     assert [answer.status_code for answer in answers] == [201] * 51
     assert hanging.batches == [1, 50]

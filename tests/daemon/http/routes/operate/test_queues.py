@@ -37,7 +37,7 @@ def listed(api: Api) -> dict[str, Any]:
 
 
 def test_queues_are_made_changed_and_removed(api: Api, scheduler: SmallScheduler) -> None:
-    """Each answer is the queue as it is then; what holds for it may be said above it."""
+    """Each answer is the queue as it is then; inherited settings may come from above it."""
     assert api("GET", "/v1/queues").json() == {"queues": [], "order": []}
     made = api("PUT", "/v1/queues/prod", json={"weight": 3, "priority": 10, "submit": ["ann"]})
     assert (made.status_code, made.json()["changed"], made.json()["leaf"]) == (201, True, True)
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said(api: Api, method: str, body: dict[str, Any], fiel
 def test_who_is_behind_others_says_what_else_it_waits_for(
     api: Api, scheduler: SmallScheduler, reason: str, own: str
 ) -> None:
-    """Its own reason, where it has one, and then who is before it; both once."""
+    """A job reports its own reason, if it has one, and then the jobs before it, each once."""
     for _ in range(2):
         assert api("POST", "/v1/jobs", json={"app": "count.py"}).status_code == 201
     record = scheduler.store.job("job-2")

@@ -101,7 +101,7 @@ def test_who_has_the_key_of_a_job_fetches_its_file(
 
 @pytest.fixture
 def launcher(tmp_path: Path) -> Launcher:
-    """A launcher whose agents reach the daemon."""
+    """A launcher with agents that reach the daemon."""
     data = tmp_path / "data"
     data.mkdir()
     return Launcher(Config(data_dir=str(data)), data, "127.0.0.1", url="http://127.0.0.1:1")
@@ -134,7 +134,7 @@ def test_only_files_that_are_there_can_be_named(launcher: Launcher, tmp_path: Pa
 def test_uris_that_spark_cannot_read_are_refused(
     launcher: Launcher, tmp_path: Path, uri: str, why: str
 ) -> None:
-    """At the door, and only where nothing brings what it takes."""
+    """A URI that Spark cannot read is refused at submission, unless a package or a setting adds support."""
     here = tmp_path / "app.py"
     here.write_text("")
     with pytest.raises(ValueError, match=why):

@@ -63,7 +63,7 @@ class Door:
         return response
 
     def create(self, app: str = "file:/apps/app.py", properties: Any = None, **more: Any) -> Any:
-        """Submit what is valid unless the test says otherwise."""
+        """Submit a valid request unless the test overrides it."""
         request = {
             "action": "CreateSubmissionRequest",
             "clientSparkVersion": CLIENT,
@@ -77,7 +77,7 @@ class Door:
         return self("POST", "/v1/submissions/create", json=request)
 
     def made(self, **more: Any) -> str:
-        """Submit what is accepted; the submission's id."""
+        """Submit a valid request; return the submission's id."""
         response = self.create(**more)
         assert response.status_code == 200, response.text
         assert response.json()["success"]
@@ -121,7 +121,7 @@ def test_lists_are_bounded(door: Door, key: str) -> None:
 
 
 def test_a_submission_is_a_job(door: Door, store: Store) -> None:
-    """With what spark-submit sends for its flags, and the job's id told."""
+    """A submission becomes a job with the settings of spark-submit's flags; the answer has its id."""
     response = door.create(
         properties={
             "spark.executor.instances": "3",
@@ -207,7 +207,10 @@ def test_older_names_and_fractions_are_followed(
 def test_what_cannot_be_followed_is_refused_at_once(
     door: Door, properties: dict[str, str], words: str
 ) -> None:
-    """What Spark itself would refuse when the job has its executors, among it."""
+    """An unsupported property is refused at once, also one that Spark itself would refuse later.
+
+    Spark would refuse it once the job has its executors.
+    """
     assert words in refused(door.create(properties=properties), 422)
 
 
@@ -235,7 +238,7 @@ def test_what_is_not_said_of_a_driver_is_the_configs(scheduler: SmallScheduler, 
 
 
 def test_ids_cannot_be_guessed_and_are_not_kept(door: Door, store: Store, tmp_path: Path) -> None:
-    """Each has 39 digits of chance, after what tools that look for drivers' ids expect; a hash is kept."""
+    """Ids match the pattern of drivers' ids and end in 39 random digits; only a hash is stored."""
     first, second = door.made(), door.made()
     assert first != second
     for submission in (first, second):
@@ -309,7 +312,7 @@ def test_a_driver_that_failed_is_relaunching(door: Door, store: Store) -> None:
 def test_all_submissions_are_ended_and_no_other_jobs(
     door: Door, store: Store, scheduler: SmallScheduler
 ) -> None:
-    """What came by another way is nobody's submission."""
+    """Clearing ends all submissions; jobs submitted in another way are not among them."""
     door.made()
     door("POST", "/v1/submissions/clear")
     door.made()
@@ -375,7 +378,7 @@ def test_another_version_of_the_protocol_is_told_of_ours(door: Door, method: str
 
 
 def test_whatever_is_wrong_is_told_in_the_protocols_words(door: Door) -> None:
-    """What is nowhere, other methods, other bodies, hosts that are not ours, pages of others."""
+    """Errors use the protocol's format: unknown paths, methods and bodies, foreign hosts and origins."""
     assert "nothing at" in refused(door("GET", "/v1/submissions/nosuch"), 404)
     assert "does not take GET" in refused(door("GET", "/v1/submissions/create"), 405)
     assert "not valid JSON" in refused(
@@ -399,7 +402,7 @@ def test_whatever_is_wrong_is_told_in_the_protocols_words(door: Door) -> None:
 
 
 def test_a_daemon_that_waits_says_who_leads(store: Store) -> None:
-    """Java's client follows no redirection of what it posts."""
+    """A standby names the leader, as Java's client follows no redirect of a POST."""
 
     class Waiting(SmallScheduler):
         def submit(self, *_: Any) -> Any:
@@ -476,13 +479,13 @@ def test_nothing_behind_the_gate_sees_the_token(token: str | None) -> None:
 
 
 def test_strangers_get_little_room(scheduler: SmallScheduler) -> None:
-    """Of whoever has not shown the token, a body may have 256 KiB."""
+    """Without the token a body may have 256 KiB at most."""
     large = {"spark.x": "y" * 300_000}
     assert "262144 bytes" in refused(door_of(scheduler, TOKEN).create(properties=large), 413)
 
 
 def test_strangers_with_much_to_say_keep_no_driver_silent() -> None:
-    """Those who are slow with large bodies take each other's room, and not that of a sign of life."""
+    """Slow senders of large bodies share one limit, which does not delay a driver's heartbeat."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
@@ -522,5 +525,5 @@ def test_strangers_with_much_to_say_keep_no_driver_silent() -> None:
 
 
 def test_every_state_of_a_job_is_one_of_a_driver() -> None:
-    """Otherwise who asks for a job in it gets an error of the server."""
+    """Every job state maps to a driver state; a missing one would be a server error."""
     assert spark_rest._STATES.keys() == set(get_args(JobState))
