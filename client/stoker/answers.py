@@ -1,4 +1,4 @@
-"""What the API answers, and what a job may be given: as docs/openapi.json has it, by `make openapi`."""
+"""Types of the API's responses and of job settings, generated from docs/openapi.json by `make openapi`."""
 
 from __future__ import annotations
 

@@ -123,6 +123,6 @@ def test_all_times_twice_as_long_change_nothing() -> None:
     ],
 )
 def test_bad_options_are_told(options: dict[str, object], complaint: str) -> None:
-    """The option, what is right and what was found."""
+    """The error names the option, the right values and the value found."""
     with pytest.raises(PolicyError, match=complaint):
         create("reinforce", options)

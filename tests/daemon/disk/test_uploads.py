@@ -87,7 +87,7 @@ def test_a_file_comes_in_parts(uploads: Uploads, tmp_path: Path) -> None:
 
 
 def test_an_upload_goes_on_where_it_was_interrupted(uploads: Uploads, tmp_path: Path) -> None:
-    """This daemon or the next one resumes an upload; a wrong offset is refused with the right one."""
+    """The same daemon or the next one resumes an upload; a wrong offset is refused with the right one."""
     uploads.put(SHA, len(DATA), 0, DATA[:100])
     later = Uploads(tmp_path / "uploads", UploadsSection(size=1, total=2))
     with pytest.raises(RejectedError) as refusal:

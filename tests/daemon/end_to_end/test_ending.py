@@ -1,4 +1,4 @@
-"""SIGTERM ends a whole daemon in time while what it needs stands still.
+"""SIGTERM ends a whole daemon in time while its log, its database or its files stand still.
 
 `framework.host.forced_exit` promises 9 s. The tests do not measure: without it, each of these daemons stays
 for ever.

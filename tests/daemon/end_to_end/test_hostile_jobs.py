@@ -74,7 +74,7 @@ def host(request: pytest.FixtureRequest, folder: Path) -> Iterator[Fleet]:
 
 
 def may_be_other(folder: Path) -> bool:
-    """Whether jobs can run as another user here, who has to be able to start the interpreter."""
+    """Whether jobs can run as another user here, one that can start the interpreter."""
     read = [Path(sys.executable), SPARK / "home/driver.py", folder / "good"]
     return os.geteuid() == 0 and not cannot(find_account("nobody"), read=read)
 

@@ -491,7 +491,7 @@ def test_the_shadow(api: Api, store: Store) -> None:
 
 
 def test_a_comparison_has_the_shares_of_decisions_that_policies_failed_to_take() -> None:
-    """Of who is in charge, or took its decisions, and of who looks on now."""
+    """Shares of the acting policy, or of its fallback, and of the shadow."""
     pairs = [("mine:f", "rr (a=1)"), ("ff", "rr (a=1)"), ("mine:f", "rr"), ("aep", "rr (a=1)")]
     found = ComparisonReport([ComparisonTotals(acting, shadow) for acting, shadow in pairs])
     status = PolicyStatus(

@@ -1,4 +1,4 @@
-"""What happened is told once and in order, with what it tells of, and to nobody whose it is not to know."""
+"""Events are reported once, in order, and only to users who may see their job."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The short way of submissions: the same answers as FastAPI's, each to who asked."""
+"""The short way of submissions gives FastAPI's answers, each to its own client."""
 
 import asyncio
 import threading

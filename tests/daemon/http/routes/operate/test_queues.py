@@ -1,4 +1,4 @@
-"""The routes about queues: what they answer, and what they refuse."""
+"""Routes of queues: answers and refusals."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Files over HTTP: sent in parts by whoever has the token, fetched by whoever has a job's key."""
+"""Files over HTTP: uploaded in parts with a token, fetched with a job's key."""
 
 import hashlib
 import json

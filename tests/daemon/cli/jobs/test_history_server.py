@@ -1,4 +1,4 @@
-"""Whose event logs `stoker history` shows; that it shows them is in `tests/doors/test_history.py`."""
+"""Event logs that `stoker history` selects; `tests/doors/test_history.py` checks that it shows them."""
 
 from dataclasses import replace
 from functools import partial
