@@ -32,6 +32,8 @@ STOKER = "#!/bin/sh\nwhile ! test -e pid; do sleep 0.01; done\nFETCHES\n"
 COMPILING = "exec sleep 600"
 #: An installer with a fault, which asks for a real program, has it install nothing, and nowhere.
 HARMLESS = {"PIP_NO_INDEX": "1", "PIP_REQUIRE_VIRTUALENV": "1", "UV_OFFLINE": "1"}
+#: Without these of a `make test` around it, make prints no folders.
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
 def prepare(folder: Path, fetches: str = "exit 0", compiles: str = "exit 0") -> None:
@@ -51,9 +53,10 @@ def prepare(folder: Path, fetches: str = "exit 0", compiles: str = "exit 0") -> 
 
 def install(folder: Path, *variables: str) -> subprocess.Popen[str]:
     """Begin it, in a session of its own as at a terminal."""
+    environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
     return subprocess.Popen(
         ["make", "install", "PYTHON=./python", "BIN=.", *variables],
-        cwd=folder, env={**os.environ, **HARMLESS}, start_new_session=True, text=True,
+        cwd=folder, env={**environment, **HARMLESS}, start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
