@@ -53,7 +53,7 @@ def what_if(
     ] = None,
     since: Annotated[
         str | None,
-        option("--since", "Play what came since then instead: 2h, yesterday, 2026-11-22T18:00.", "TIME"),
+        option("--since", "Play the jobs since then instead: 2h, today (UTC), 2026-11-22T18:00.", "TIME"),
     ] = None,
     jobs: Annotated[bool, typer.Option("--jobs", help="Show when each job would run, too.")] = False,
     draws: Annotated[

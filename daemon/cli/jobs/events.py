@@ -25,7 +25,7 @@ def events(
         str | None,
         option(
             "--since",
-            "Only what happened since then: so long ago (10m, 2h), yesterday, or a time (2026-11-22T10:00); "
+            "Only what happened since then: so long ago (2h), yesterday (UTC), or a time (2026-11-22T10:00); "
             "without it, the last 1000.",
             "TIME",
         ),

@@ -6,7 +6,7 @@ page: the newest come first, so that no page is read beyond --since.
 
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -59,7 +59,7 @@ def jobs(
     type: Annotated[str | None, option("--type", "Only jobs of this type.", "TYPE")] = None,  # noqa: A002 - the flag
     since: Annotated[
         str | None,
-        option("--since", "Only jobs submitted since then: 1h, yesterday, 2026-11-22T18:00.", "TIME"),
+        option("--since", "Only jobs submitted since: 1h, yesterday (UTC), 2026-11-22T18:00.", "TIME"),
     ] = None,
     group: Annotated[
         str | None, option("--group", "Only jobs of this group, or of this array: array-12.", "NAME")
@@ -147,15 +147,16 @@ def _since(found: Iterator[Json], start: float | None) -> Iterator[Json]:
 
 
 def moment(text: str, now: datetime) -> float:
-    """When that is, seconds since the epoch: so long ago, a day's begin, or a time."""
+    """Seconds since the epoch of a time ago, a day's begin or a time; days are those of bills, in UTC."""
     from conf.units import seconds
 
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if text in ("today", "yesterday"):
         return (midnight - timedelta(days=text == "yesterday")).timestamp()
     try:
         if "-" in text:
-            return datetime.fromisoformat(text).timestamp()
+            found = datetime.fromisoformat(text)
+            return (found.replace(tzinfo=UTC) if len(text) == len("2026-11-22") else found).timestamp()
         return now.timestamp() - seconds(text.removesuffix(" ago"))
     except (ValueError, OverflowError):
         right = "should be so long ago (1h, 2d), today, yesterday, or a time: 2026-11-22T18:00"

@@ -2,12 +2,14 @@
 
 import json
 import time
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from daemon.cli.jobs.job_list import moment
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]
@@ -137,3 +139,13 @@ def test_every_form_of_output(filled: Daemon, capsys: Capture, command: list[str
 
     assert yaml.safe_load(form("yaml")) == json.loads(form("json"))
     assert name in form("name").splitlines()
+
+
+def test_days_are_those_of_bills() -> None:
+    """East of Greenwich a day of UTC goes on after midnight; a time without a zone is one of this machine."""
+    now = datetime(2026, 11, 22, 1, tzinfo=timezone(timedelta(hours=5)))
+    day = datetime(2026, 11, 21, tzinfo=UTC)
+    assert moment("today", now) == moment("2026-11-21", now) == day.timestamp()
+    assert moment("yesterday", now) == (day - timedelta(days=1)).timestamp()
+    assert moment("2h", now) == now.timestamp() - 7200
+    assert moment("2026-11-21T18:00", now) == datetime(2026, 11, 21, 18).timestamp()
