@@ -1,10 +1,10 @@
-"""Jobs that do what they can against the daemon and those beside them, on a real daemon and Mesos.
+"""Hostile jobs attack the daemon and the jobs beside them, on a real daemon and Mesos.
 
     HOSTILE_JOBS=100 python -m pytest tests/daemon/end_to_end/test_hostile_jobs.py
 
-runs so many of them; `make test` runs each kind once. Spark is in miniature; what a job does, its driver and
-its executors do, with the rights that jobs have where the test runs: those of another user where root runs it
-and the interpreter is readable for others.
+runs 100 of them; `make test` runs each kind once. Spark is in miniature; a job's driver and executors perform
+its actions, with the rights of jobs where the test runs: another user's rights where root runs it and others
+can read the interpreter.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(params=["none", "vm"])
 def host(request: pytest.FixtureRequest, folder: Path) -> Iterator[Fleet]:
-    """A fleet whose executors are processes of this machine, or in VMs of their own."""
+    """Fleet with executors that are processes of this machine, or run in VMs of their own."""
     isolated = request.param == "vm"
     if isolated:
         try:

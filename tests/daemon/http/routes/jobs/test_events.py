@@ -1,4 +1,4 @@
-"""Events are reported once, in order, and only to users who may see their job."""
+"""Events are reported once, in order, and only to users authorised to see their job."""
 
 import contextlib
 from collections.abc import Iterator
