@@ -14,17 +14,9 @@ from typing import Any
 import structlog
 
 from daemon.core.cluster_status import ClusterStatus
-from daemon.core.errors import (
-    ElsewhereError,
-)
+from daemon.core.errors import ElsewhereError
 from daemon.core.estimate import Coverage, Estimate
-from daemon.core.status import (
-    BudgetStatus,
-    Health,
-    LogChunk,
-    PolicyStatus,
-    QueuePositions,
-)
+from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions
 from daemon.disk.uploads import Uploads
 from daemon.leadership.election import Election
 from daemon.notifications.notification_service import NotificationService
@@ -34,10 +26,7 @@ from daemon.scheduler.service import Service
 from daemon.scheduler.stage_timings import Stages
 from daemon.schemas.applications import ApplicationDoor
 from daemon.store.job_store import Store, StoreError
-from daemon.store.queries.insert_jobs import (
-    Admission,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
 from daemon.store.rows.terms import Term
 from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.what_if.what_if import JobForecast, WhatIfService

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from agents.estimates import (
-    check_factor,
-    check_limit,
-    check_seconds,
-    check_share,
-)
+from agents.estimates import check_factor, check_limit, check_seconds, check_share
 from agents.lookahead.draws import Draws
 from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.decisions.feasibility import shortage

@@ -1,12 +1,6 @@
 """Believed cost and duration of a job on a placement, for comparing placements of different jobs."""
 
-from agents.estimates import (
-    LEAST_WEIGHT,
-    dollars_per_cpu_second,
-    duration_of,
-    effective_prices,
-    held_for,
-)
+from agents.estimates import LEAST_WEIGHT, dollars_per_cpu_second, duration_of, effective_prices, held_for
 from conf.units import SECONDS_PER_HOUR
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView

@@ -11,9 +11,7 @@ from starlette.types import Scope
 
 from conf.schema import JobSpec
 from daemon.auth.route_roles import Rule
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import EVERYBODY, Person, Submitter
 from environment.model.messages.records import JobRecord
 

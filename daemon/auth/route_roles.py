@@ -12,10 +12,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from conf.schema.users import Role
-from daemon.core.url_paths import (
-    CREATE,
-    VERSION,
-)
+from daemon.core.url_paths import CREATE, VERSION
 from daemon.disk import file_delivery
 from framework.providers.agent_join import VMS
 

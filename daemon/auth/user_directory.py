@@ -17,9 +17,7 @@ import structlog
 from conf.loader import ConfigError
 from conf.schema.users import Role
 from daemon.auth.users_file import read_users
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import Person, UserRecord
 from daemon.core.tokens import TokenRecord, is_it, make_token, token_id
 from daemon.store.rows.database import StoreError

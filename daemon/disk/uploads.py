@@ -21,9 +21,7 @@ import structlog
 from conf.schema import UploadsSection
 from conf.units import SECONDS_PER_DAY
 from conf.uploaded_file import SHA256, UploadedFile
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import stored_name
 from daemon.store.rows.database import is_full
 

@@ -12,16 +12,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from daemon.core.cluster_status import ClusterStatus, OpenState
-from daemon.core.errors import (
-    ElsewhereError,
-)
-from daemon.core.status import (
-    ShadowStatus,
-)
+from daemon.core.errors import ElsewhereError
+from daemon.core.status import ShadowStatus
 from daemon.http.queue_metrics import of_queues
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_EXECUTOR
 from environment.model.messages.states import JobState

@@ -15,9 +15,7 @@ from typing import get_args
 import structlog
 
 from conf.schema import JobSpec
-from daemon.core.clock import (
-    boot_seconds,
-)
+from daemon.core.clock import boot_seconds
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchLostError
 from daemon.launch.driver_failures import ended

@@ -6,12 +6,8 @@ ended task's output is stored here (`disk/log_archive.py`).
 
 from pathlib import Path
 
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.core.status import (
-    LogChunk,
-)
+from daemon.core.errors import RejectedError
+from daemon.core.status import LogChunk
 from daemon.disk.log_archive import KeptLog, KeptLogs
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store

@@ -12,9 +12,7 @@ import anyio
 import httpx
 from starlette.responses import RedirectResponse, Response
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.url_paths import ambiguous, names_segment
 from framework.spark import UI_HAS_NO_TLS, DriverUi
 

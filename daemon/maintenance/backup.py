@@ -14,9 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from daemon.core.job_ids import (
-    job_number,
-)
+from daemon.core.job_ids import job_number
 from daemon.disk.job_folders import Folders
 from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import sqlite_file

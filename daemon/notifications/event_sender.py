@@ -17,12 +17,8 @@ from typing import Protocol, TypeVar, get_args
 import structlog
 
 from conf.event_kinds import Kind
-from daemon.core.status import (
-    DeliveryOutcome,
-)
-from daemon.notifications.signed_post import (
-    PostOutcome,
-)
+from daemon.core.status import DeliveryOutcome
+from daemon.notifications.signed_post import PostOutcome
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.database import DeposedError
 from daemon.store.rows.events import NumberedEvent

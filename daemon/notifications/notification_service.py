@@ -17,19 +17,11 @@ import structlog
 
 from conf.schema import Config, Telemetry, Webhook
 from conf.schema.webhooks import MOST
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.core.status import (
-    DeliveryOutcome,
-)
+from daemon.core.errors import RejectedError
+from daemon.core.status import DeliveryOutcome
 from daemon.notifications.event_sender import FIRST_PAUSE, EventSender, Source
 from daemon.notifications.otel_collector import target_of
-from daemon.notifications.signed_post import (
-    Post,
-    secret_of,
-    trusted,
-)
+from daemon.notifications.signed_post import Post, secret_of, trusted
 from daemon.notifications.trace_sender import NAME as TRACER
 from daemon.notifications.trace_sender import AcceptanceTimes, TraceSender
 from daemon.notifications.webhook_sender import WebhookSender

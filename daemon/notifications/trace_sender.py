@@ -13,9 +13,7 @@ from daemon.notifications.event_sender import SETTLES, EventSender, Source
 from daemon.notifications.job_trace import PastJob, trace_of
 from daemon.notifications.otel_collector import VERSION, OtelCollector, Target
 from daemon.notifications.otlp import SpanEvent, body
-from daemon.store.queries.insert_jobs import (
-    Admission,
-)
+from daemon.store.queries.insert_jobs import Admission
 from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import JobRecord
 

@@ -15,9 +15,7 @@ from typing import Any
 from daemon.auth.permits import Permit
 from daemon.core.cluster_status import ClusterStatus, VmStatus
 from daemon.core.estimate import Estimate
-from daemon.core.job_ids import (
-    job_number,
-)
+from daemon.core.job_ids import job_number
 from daemon.http.server.scheduler_interface import Scheduler
 from daemon.page.rows import (
     JOB,
@@ -32,9 +30,7 @@ from daemon.page.rows import (
     vm_row,
 )
 from daemon.store.job_store import Store
-from daemon.store.rows.tables import (
-    OPEN_JOB,
-)
+from daemon.store.rows.tables import OPEN_JOB
 from environment.model.messages.states import ENDED_JOB
 
 #: Jobs that are not over, and that are: the newest. Others are found in lists, page by page.

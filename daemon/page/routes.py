@@ -18,12 +18,8 @@ from starlette.responses import JSONResponse, StreamingResponse
 from daemon.auth.authentication import ANYBODY, Authenticator
 from daemon.auth.permits import permit_of
 from daemon.auth.sessions import COOKIE, LASTS, Sessions
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.core.errors import RejectedError
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.page import schemas
 from daemon.page.stream import SnapshotStream
 from daemon.schemas import cluster as cluster_schemas

@@ -9,16 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conf.util.printable import (
-    escape_surrogates,
-)
+from conf.util.printable import escape_surrogates
 from conf.util.secret_masking import masked_urls
 from daemon.core.cluster_status import PoolStatus, VmStatus
 from daemon.core.estimate import Estimate
-from daemon.core.status import (
-    BudgetStatus,
-    PolicyStatus,
-)
+from daemon.core.status import BudgetStatus, PolicyStatus
 from environment.model.messages.records import JobRecord
 from environment.model.messages.states import JobState
 

@@ -18,12 +18,8 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from daemon.auth.permits import Permit
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.core.errors import RejectedError
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.page.page_state import Difference, PageScene
 from daemon.store.job_store import Store, StoreError
 

@@ -15,12 +15,8 @@ import structlog
 from agents.registry import PolicyError, is_ours
 from agents.trial import tried
 from conf.schema import Config, PolicyChoice
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.core.status import (
-    PolicyStatus,
-)
+from daemon.core.errors import RejectedError
+from daemon.core.status import PolicyStatus
 from daemon.policy.policy_runner import PolicyRunner
 from daemon.policy.policy_state import Memory
 from daemon.policy.shadow_policy import Shadow

@@ -15,9 +15,7 @@ import structlog
 
 from agents.registry import create
 from conf.schema import PolicyChoice
-from daemon.core.status import (
-    PolicyStatus,
-)
+from daemon.core.status import PolicyStatus
 from daemon.policy.policy_state import Memory
 from environment.decisions.decision_round import Verdict, WaitingRequests, decide_in_turn
 from environment.decisions.explain import Explanation, explain

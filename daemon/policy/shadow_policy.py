@@ -15,9 +15,7 @@ import structlog
 from agents.registry import create
 from conf.schema import PolicyChoice
 from daemon.core.shadow_comparison import Comparison, Outcome, outcome_of
-from daemon.core.status import (
-    ShadowStatus,
-)
+from daemon.core.status import ShadowStatus
 from daemon.store.rows.database import StoreError
 from environment.decisions.decision_round import Verdict, decide_once
 from environment.decisions.sizing import Sizes, sizing_for

@@ -17,9 +17,7 @@ from conf.defaults import DEFAULT_QUEUE
 from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
 from conf.schema.lenient_read import accepted
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.queues import tree
 from daemon.store.job_store import Store, StoreError
 from daemon.store.rows.event_recorder import HistoryEvent

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from conf.schema import JobSpec, SpotUse, stricter
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.queues import tree
 from environment.queues.types import Most, Queue, Queues
 from environment.resources import Resources, thousandths, told

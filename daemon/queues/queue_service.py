@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conf.schema import QueueSettings
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.queue_status import QueuesStatus, QueueStatus, QueueUse, dues
 from daemon.queues import tree
 from daemon.queues.live_queues import LiveQueues, no_queue

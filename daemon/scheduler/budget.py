@@ -10,9 +10,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from conf.schema import Budget
-from daemon.core.status import (
-    BudgetStatus,
-)
+from daemon.core.status import BudgetStatus
 from daemon.store.rows.bill import PAID
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.events import OpeningsHeld

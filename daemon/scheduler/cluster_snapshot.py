@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daemon.core.cluster_status import PoolStatus, VmStatus
-from daemon.core.status import (
-    QueuePositions,
-)
+from daemon.core.status import QueuePositions
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.lease import Lease
 from environment.types import Vm

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from daemon.core.status import (
-    Health,
-)
+from daemon.core.status import Health
 from daemon.scheduler.foundation import Foundation
 from daemon.scheduler.saving import Saver
 from daemon.store.job_store import StoreError

@@ -10,17 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.cluster_status import ClusterStatus
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate
-from daemon.core.status import (
-    BudgetStatus,
-    Health,
-    LogChunk,
-    PolicyStatus,
-    QueuePositions,
-)
+from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions
 from daemon.disk.uploads import Uploads
 from daemon.notifications.notification_service import NotificationService
 from daemon.queues.queue_service import QueueService
@@ -29,10 +21,7 @@ from daemon.scheduler.components import Components
 from daemon.scheduler.loop import SchedulingLoop
 from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import CHARGED_AT_ONCE
-from daemon.store.queries.insert_jobs import (
-    Admission,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
 from daemon.submission.applications import Applications
 from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.what_if.what_if import JobForecast, WhatIfService

@@ -9,9 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict
 
 from conf.schema.documented_model import DocumentedModel
-from conf.util.printable import (
-    escape_surrogates,
-)
+from conf.util.printable import escape_surrogates
 from conf.util.secret_masking import masked_urls
 from environment.simulation.durations.prediction_intervals import Interval
 

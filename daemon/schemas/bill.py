@@ -5,9 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.core.status import (
-    BudgetStatus,
-)
+from daemon.core.status import BudgetStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
 from daemon.store.rows.bill import PAID, Bill, BillEntry, By

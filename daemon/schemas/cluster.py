@@ -8,9 +8,7 @@ from typing import Literal
 
 from conf.util.copy_fields import carried
 from daemon.core.cluster_status import ClusterStatus, VmState
-from daemon.core.status import (
-    Health,
-)
+from daemon.core.status import Health
 from daemon.schemas.base import Body, Said
 
 

@@ -9,9 +9,7 @@ from conf.schema import JobSpec
 from conf.util.copy_fields import carried
 from conf.util.secret_masking import masked_arguments, masked_text, masked_values
 from daemon.core.estimate import Estimate, KeptEstimates
-from daemon.core.status import (
-    LogChunk,
-)
+from daemon.core.status import LogChunk
 from daemon.schemas.base import interval_body
 from daemon.schemas.jobs import (
     AfterBody,

@@ -14,10 +14,7 @@ from conf.schema import PolicyChoice
 from conf.util.copy_fields import carried
 from daemon.core.estimate import Coverage
 from daemon.core.shadow_comparison import ComparisonReport, ComparisonTotals, PricedComparison
-from daemon.core.status import (
-    PolicyStatus,
-    ShadowStatus,
-)
+from daemon.core.status import PolicyStatus, ShadowStatus
 from daemon.schemas.base import Body, Said
 from daemon.schemas.queries import Query
 

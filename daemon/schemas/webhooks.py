@@ -3,9 +3,7 @@
 from typing import Literal
 
 from conf.event_kinds import Kind
-from daemon.core.status import (
-    DeliveryOutcome,
-)
+from daemon.core.status import DeliveryOutcome
 from daemon.schemas import base
 from daemon.schemas.jobs import JobBody
 

@@ -12,18 +12,12 @@ from conf.schema import DynamicExecutors, JobSpec
 from conf.schema.job import Retry
 from conf.units import deadline_at
 from conf.util.copy_fields import carried
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.queues import queue_admission
 from daemon.store.job_store import Store, StoreError, StoreFullError, StoreStuckError
 from daemon.store.queries.dependencies import UnknownDependencyError
-from daemon.store.queries.insert_jobs import (
-    Admission,
-    IdempotencyConflictError,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest

@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.disk.launch_records import RecordsError
 from daemon.launch.application_records import ApplicationRecord, application_key
 from daemon.launch.decommissioning import are_late
@@ -41,9 +39,7 @@ from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.number_format import counted
 from framework.spark.install.backend_jar import BackendJarError
-from framework.spark.memory import (
-    executor_cores,
-)
+from framework.spark.memory import executor_cores
 
 #: Seconds between two signs of life of a driver.
 HEARTBEAT = 2.0

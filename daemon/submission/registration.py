@@ -10,9 +10,7 @@ from pydantic import ValidationError
 from conf.loader import what_is_right
 from conf.schema import JobSpec
 from conf.units import checked_resources
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.schemas.applications import Registration
 from environment.resources import Resources
 from framework.spark.executor_resources import resource_name

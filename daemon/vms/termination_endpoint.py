@@ -9,9 +9,7 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.store.job_store import Store
 from environment.model.messages import events as ev
 

@@ -13,9 +13,7 @@ import numpy as np
 from conf.loader import ConfigError
 from conf.schema import Cluster
 from conf.schema.sharing import Criterion
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from environment.clusters.cluster_files import vms_of
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.queues.types import Sharing

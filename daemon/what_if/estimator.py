@@ -16,9 +16,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate, KeptEstimates, Made
 from daemon.store.rows.database import StoreError
 from daemon.what_if.cases import Present

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 
 #: So many questions of one user, and of all, are answered or wait for that at once.
 _EACH, _ALL = 2, 8

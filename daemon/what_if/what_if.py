@@ -21,9 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from agents.registry import PolicyError, create, looked_in
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.what_if.cases import Case, Present, check_size
 from daemon.what_if.fair_queue import FairQueue
 from daemon.what_if.gil_pacing import unhurried

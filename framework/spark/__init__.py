@@ -26,13 +26,7 @@ from framework.spark.install.homes import (
     python_path,
 )
 from framework.spark.install.java import find_java
-from framework.spark.launch import (
-    ExecutorPlace,
-    ProcessSpec,
-    Uri,
-    driver_process,
-    executor_process,
-)
+from framework.spark.launch import ExecutorPlace, ProcessSpec, Uri, driver_process, executor_process
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
 from framework.spark.uri_schemes import unserved
 

@@ -12,18 +12,9 @@ from weakref import finalize
 from agents.registry import PolicyError, create
 from conf.schema import Config, JobSpec, UploadsSection
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
-from daemon.core.status import (
-    BudgetStatus,
-    Health,
-    LogChunk,
-    PolicyStatus,
-    QueuePositions,
-    ShadowStatus,
-)
+from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions, ShadowStatus
 from daemon.disk.uploads import Uploads
 from daemon.launch.launcher import Launcher
 from daemon.notifications.notification_service import NotificationService
@@ -32,12 +23,7 @@ from daemon.queues.queue_service import QueueService
 from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
-from daemon.store.queries.insert_jobs import (
-    Added,
-    Admission,
-    IdempotencyConflictError,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Added, Admission, IdempotencyConflictError, SubmittedSpec
 from daemon.submission.admission import Intake
 from daemon.submission.applications import Applications
 from daemon.vms.termination_endpoint import TerminationEndpoint

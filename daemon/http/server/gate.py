@@ -21,14 +21,10 @@ from daemon.auth.authentication import Visitor
 from daemon.auth.authorization import Authorizer
 from daemon.auth.route_roles import Rule
 from daemon.auth.sessions import without_other_cookies
-from daemon.core.url_paths import (
-    CREATE,
-)
+from daemon.core.url_paths import CREATE
 from daemon.http.server.expiring_responses import serve_while
 from daemon.http.server.problem_details import Refusal, problem
-from daemon.schemas.spark_rest import (
-    token_taken,
-)
+from daemon.schemas.spark_rest import token_taken
 from framework.host.request_guard import Denial
 
 log = structlog.get_logger("api")

@@ -22,10 +22,7 @@ from starlette.routing import Match
 from conf.loader import what_is_right
 from conf.schema.documented_model import DocumentedModel
 from conf.util.printable import escape_surrogates
-from daemon.core.errors import (
-    ElsewhereError,
-    RejectedError,
-)
+from daemon.core.errors import ElsewhereError, RejectedError
 from daemon.store.job_store import IdempotencyConflictError, StoreError
 
 log = structlog.get_logger("api")

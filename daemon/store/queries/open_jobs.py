@@ -7,21 +7,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.uploaded_file import SCHEME, SHA256
-from daemon.core.identity import (
-    stored_name,
-)
-from daemon.core.job_ids import (
-    job_id,
-)
+from daemon.core.identity import stored_name
+from daemon.core.job_ids import job_id
 from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.damaged_rows import FoundJobs, put_aside
 from daemon.store.rows.job_rows import by_launch
-from daemon.store.rows.tables import (
-    OPEN_EXECUTOR,
-    OPEN_JOB,
-    executors,
-    jobs,
-)
+from daemon.store.rows.tables import OPEN_EXECUTOR, OPEN_JOB, executors, jobs
 from daemon.store.rows.vm_records import VmBooks
 from environment.model.messages.records import ExecutorRecord, JobRecord
 

@@ -2,15 +2,9 @@
 
 import sqlalchemy as sa
 
-from daemon.core.job_ids import (
-    job_id,
-    job_number,
-)
+from daemon.core.job_ids import job_id, job_number
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.tables import (
-    applications,
-    upsert,
-)
+from daemon.store.rows.tables import applications, upsert
 
 
 class ApplicationRows:

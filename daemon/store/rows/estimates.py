@@ -7,16 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from daemon.core.estimate import Estimate, KeptEstimates
-from daemon.core.job_ids import (
-    job_number,
-)
+from daemon.core.job_ids import job_number
 from daemon.store.rows.access import StoreAccess
-from daemon.store.rows.tables import (
-    OPEN_JOB,
-    estimates,
-    jobs,
-    upsert,
-)
+from daemon.store.rows.tables import OPEN_JOB, estimates, jobs, upsert
 from environment.model.messages.records import JobRecord
 from environment.simulation.durations.prediction_intervals import Interval
 

@@ -13,17 +13,11 @@ import numpy as np
 
 from conf.schema import JobSpec
 from conf.schema.lenient_read import accepted
-from daemon.core.job_ids import (
-    array_number,
-    job_id,
-    job_number,
-)
+from daemon.core.job_ids import array_number, job_id, job_number
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
-from daemon.store.rows.tables import (
-    Row,
-)
+from daemon.store.rows.tables import Row
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.dependencies import After, Pauses
 from environment.model.messages.records import (

@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.comparison import (
-    Contender,
-    compare,
-    contender,
-    knowledge,
-    known_to,
-    statistics_of,
-)
+from agents.experiments.comparison import Contender, compare, contender, knowledge, known_to, statistics_of
 from agents.experiments.reports import draw, table
 from agents.registry import PolicyError
 

@@ -11,9 +11,7 @@ from conf.loader import ConfigError, build
 from conf.schema import Config
 from conf.schema.users import UsersSection
 from daemon.auth.user_directory import Directory
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.tokens import make_token
 from daemon.maintenance.user_checks import doubtful_proxies, lacks_admin
 from daemon.store.job_store import Store

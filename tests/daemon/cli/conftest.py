@@ -20,17 +20,9 @@ from daemon.auth.user_directory import Directory
 from daemon.cli import main
 from daemon.cli.jobs import follow
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
-from daemon.core.status import (
-    BudgetStatus,
-    Health,
-    LogChunk,
-    PolicyStatus,
-    ShadowStatus,
-)
+from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, ShadowStatus
 from daemon.disk.uploads import Uploads
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
@@ -42,12 +34,7 @@ from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.stage_timings import Stages
 from daemon.schemas.applications import ApplicationDoor
 from daemon.store.job_store import Store
-from daemon.store.queries.insert_jobs import (
-    Added,
-    Admission,
-    IdempotencyConflictError,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Added, Admission, IdempotencyConflictError, SubmittedSpec
 from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.what_if.what_if import JobForecast
 from environment.decisions.explain import CandidateVm, Choice, Explanation

@@ -12,12 +12,8 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.core.status import (
-    LogChunk,
-)
+from daemon.core.errors import RejectedError
+from daemon.core.status import LogChunk
 from daemon.disk import log_archive
 from daemon.disk.log_archive import KeptLogs
 from daemon.launch import log_collector

@@ -11,9 +11,7 @@ import pytest
 
 from conf.schema import JobSpec, UploadsSection
 from conf.uploaded_file import UploadedFile, uploaded
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload, Uploads
 from daemon.store.job_store import Store

@@ -23,13 +23,7 @@ from conf.schema import Config
 from conf.schema.sharing import QueueSpec
 from daemon.core.cluster_status import ClusterStatus, ProviderStatus
 from daemon.core.estimate import Coverage, IntervalCounts
-from daemon.core.status import (
-    BudgetStatus,
-    DeliveryOutcome,
-    Health,
-    PolicyStatus,
-    ShadowStatus,
-)
+from daemon.core.status import BudgetStatus, DeliveryOutcome, Health, PolicyStatus, ShadowStatus
 from daemon.http.metrics import Metrics
 from daemon.notifications.notification_service import NotificationService, TracingStatus
 from daemon.queues.live_queues import LiveQueues

@@ -25,13 +25,7 @@ from conf.loader import ConfigError, build
 from conf.schema import JobSpec
 from daemon.core.cluster_status import ClusterStatus
 from daemon.core.shadow_comparison import Comparison, ComparisonReport, ComparisonTotals, Outcome
-from daemon.core.status import (
-    BudgetStatus,
-    Health,
-    PolicyStatus,
-    QueuePositions,
-    ShadowStatus,
-)
+from daemon.core.status import BudgetStatus, Health, PolicyStatus, QueuePositions, ShadowStatus
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.schemas.policies import comparison_body

@@ -10,9 +10,7 @@ import pytest
 import yaml
 
 from daemon.core.estimate import Coverage, IntervalCounts
-from daemon.core.status import (
-    BudgetStatus,
-)
+from daemon.core.status import BudgetStatus
 from daemon.http.metrics import CHECKS
 from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.disk.log_archive import KeptLogs
 from daemon.launch.log_reader import Logs, Sandboxes
 from environment.model.messages.records import ExecutorRecord

@@ -21,9 +21,7 @@ from structlog.testing import capture_logs
 from conf.event_kinds import Kind
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Webhook
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
 from daemon.notifications.notification_service import FACT, NotificationService

@@ -20,10 +20,7 @@ from starlette.types import ASGIApp
 
 from conf.schema import Http, JobSpec
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
-from daemon.core.status import (
-    BudgetStatus,
-    QueuePositions,
-)
+from daemon.core.status import BudgetStatus, QueuePositions
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.server.uvicorn_server import make_server

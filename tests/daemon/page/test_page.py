@@ -11,9 +11,7 @@ from fastapi import FastAPI
 
 from conf.schema import JobSpec
 from daemon.core.estimate import Estimate, KeptEstimates
-from daemon.core.status import (
-    LogChunk,
-)
+from daemon.core.status import LogChunk
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.page import stream

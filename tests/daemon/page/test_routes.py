@@ -19,9 +19,7 @@ from conf.schema.users import UsersSection
 from daemon.auth.permits import Permit
 from daemon.auth.sessions import COOKIE, LASTS, Sessions
 from daemon.auth.user_directory import Directory
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Estimate
 from daemon.core.identity import Person
 from daemon.http.app import create_app

@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec, PolicyChoice
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.shadow_comparison import report
-from daemon.core.status import (
-    PolicyStatus,
-    ShadowStatus,
-)
+from daemon.core.status import PolicyStatus, ShadowStatus
 from daemon.policy.active_policies import PolicySwitch
 from daemon.policy.shadow_policy import _BACKLOG
 from daemon.store.job_store import Store

@@ -11,13 +11,9 @@ import pytest
 from conf.loader import build
 from conf.schema import Config, JobSpec
 from daemon.cli.cluster import cluster_tables
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.queue_status import QueueStatus
-from daemon.http.server.scheduler_interface import (
-    submit_one,
-)
+from daemon.http.server.scheduler_interface import submit_one
 from daemon.scheduler.build import service_of
 from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service

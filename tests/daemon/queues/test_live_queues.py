@@ -10,9 +10,7 @@ from structlog.testing import capture_logs
 
 from conf.loader import build
 from conf.schema import Config, JobSpec, QueueSettings
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.queues.live_queues import LiveQueues
 from daemon.store.job_store import Store, StoreError
 from environment.model.cluster_model import Changes

@@ -10,9 +10,7 @@ import pytest
 
 from conf.loader import build
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec, SharingFile
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import NOBODY, Submitter
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreFullError

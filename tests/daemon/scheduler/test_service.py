@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, EventLogSection, JobSpec
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.event_queue import Item
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher

@@ -11,15 +11,10 @@ from pydantic import ValidationError
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError, StoreFullError
-from daemon.store.queries.insert_jobs import (
-    Admission,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
 from daemon.store.rows import job_rows
 from daemon.submission import admission as intake_module
 from daemon.submission.admission import Intake

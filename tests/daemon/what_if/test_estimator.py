@@ -13,9 +13,7 @@ import pytest
 
 from conf.schema import JobSpec
 from daemon.cli.shared import job_tables
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import (
     Coverage,
     Estimate,

@@ -15,9 +15,7 @@ import pytest
 from agents.registry import create
 from conf.schema import Cluster, PolicyChoice
 from daemon.auth.permits import Permit
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import Person
 from daemon.http.routes.jobs.what_if import _check_bounds, _past
 from daemon.schemas.what_if import WhatIf, ahead_body

@@ -15,14 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from conf.schema import JobSpec
 from conf.uploaded_file import SHA256
 from daemon.auth.permits import Permit, permit_of
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import Estimate
 from daemon.http.routes.jobs.submissions import PATH, Login
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.schemas.base import Body, Said
 from daemon.schemas.job_bodies import job_body
 from daemon.schemas.jobs import JobBody

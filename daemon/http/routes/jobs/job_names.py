@@ -2,12 +2,8 @@
 
 from conf.util.printable import unseen
 from daemon.auth.permits import Permit, no_such_job
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.core.job_ids import (
-    job_number,
-)
+from daemon.core.errors import RejectedError
+from daemon.core.job_ids import job_number
 from daemon.store.job_store import Store
 from environment.model.messages.records import JobRecord
 

@@ -13,18 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from daemon.auth.permits import Permit, permit_of
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.estimate import notes_of
-from daemon.core.status import (
-    WITH_DRIVER,
-)
+from daemon.core.status import WITH_DRIVER
 from daemon.http.routes.jobs.job_names import find_job
 from daemon.http.routes.jobs.waiting_reasons import told_of
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.launch.spark_ui_proxy import SparkUi
 from daemon.schemas import explanations, job_bodies, queries
 from daemon.schemas import jobs as job_schemas

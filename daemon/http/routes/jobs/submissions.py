@@ -21,16 +21,10 @@ from conf.schema import JobSpec, NameOrNone
 from daemon.auth.audit_log import BODY
 from daemon.auth.permits import Permit, permit_of
 from daemon.http.server.problem_details import REFUSED, answer
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.schemas import job_bodies
 from daemon.schemas.jobs import JobBody
-from daemon.store.queries.insert_jobs import (
-    Added,
-    Admission,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Added, Admission, SubmittedSpec
 
 #: Where jobs are submitted.
 PATH = "/v1/jobs"

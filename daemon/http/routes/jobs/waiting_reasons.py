@@ -4,15 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from daemon.auth.permits import Permit
-from daemon.core.job_ids import (
-    job_number,
-)
-from daemon.core.status import (
-    QueuePositions,
-)
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.core.job_ids import job_number
+from daemon.core.status import QueuePositions
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.store.job_store import Store
 from environment.model.messages.records import WAITS_ITS_TURN, JobRecord

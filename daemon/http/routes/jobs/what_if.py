@@ -3,12 +3,8 @@
 from fastapi import FastAPI, Request
 
 from daemon.auth.permits import Permit, permit_of
-from daemon.core.errors import (
-    RejectedError,
-)
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.core.errors import RejectedError
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.schemas.what_if import Ahead, WhatIf, ahead_body
 from daemon.store.job_store import Store
 from daemon.what_if.cases import Case

@@ -13,9 +13,7 @@ from conf.units import SECONDS_PER_DAY
 from daemon.auth.audit_log import WHO
 from daemon.auth.permits import permit_of
 from daemon.auth.user_directory import Directory
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import UserRecord
 from daemon.schemas.base import Body, Said
 

@@ -14,15 +14,11 @@ from starlette.responses import FileResponse
 from conf.schema.documented_model import DocumentedModel
 from conf.uploaded_file import SHA256
 from daemon.auth.permits import permit_of
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload
 from daemon.http.server.gate import FILES
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-)
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.store.job_store import Store
 
 #: Beyond what any file system takes.

@@ -20,14 +20,9 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from conf.loader import what_is_right
 from conf.schema import Driver, JobSpec, NameOrNone
 from daemon.auth.permits import permit_of
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.url_paths import CREATE, UNKNOWN_VERSION, VERSION
-from daemon.http.server.scheduler_interface import (
-    Scheduler,
-    submit_one,
-)
+from daemon.http.server.scheduler_interface import Scheduler, submit_one
 from daemon.schemas import spark_rest as protocol
 from daemon.schemas.spark_rest import DriverState, SubmissionRequest, Written
 from daemon.store.job_store import Store

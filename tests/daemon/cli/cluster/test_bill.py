@@ -9,9 +9,7 @@ import pytest
 
 from daemon.cli.cluster.bill import day
 from daemon.cli.shared.errors import CommandError
-from daemon.core.status import (
-    BudgetStatus,
-)
+from daemon.core.status import BudgetStatus
 from environment.model.cluster_model import Changes
 from environment.model.messages.vm_accounts import Charge
 from tests.daemon.cli.conftest import Daemon

@@ -9,9 +9,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 from daemon.cli.jobs import dry_run, upload
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.what_if.cases import Present
 from environment.types import PlacementRequest
 from environment.view import RunningJob

@@ -5,9 +5,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from daemon.core.errors import (
-    ElsewhereError,
-)
+from daemon.core.errors import ElsewhereError
 from daemon.http.server.problem_details import handle_problems
 
 

@@ -14,15 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.framework.embedded.running import (
-    Json,
-    Mesos,
-    Subscription,
-    framework_info,
-    running,
-    scalar,
-    task,
-)
+from tests.framework.embedded.running import Json, Mesos, Subscription, framework_info, running, scalar, task
 from tests.waiting import until
 
 REAL = Path(__file__).resolve().parents[5] / "shared" / "mesos-wire" / "probes" / "real.json"

@@ -13,14 +13,7 @@ from pathlib import Path
 import pytest
 
 from framework.embedded import AgentSpec, serve
-from tests.framework.embedded.running import (
-    Json,
-    Mesos,
-    Subscription,
-    framework_info,
-    running,
-    task,
-)
+from tests.framework.embedded.running import Json, Mesos, Subscription, framework_info, running, task
 from tests.waiting import until
 
 

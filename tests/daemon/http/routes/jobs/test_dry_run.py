@@ -21,9 +21,7 @@ from fastapi import FastAPI
 from conf.loader import build
 from conf.schema import Config, JobSpec
 from daemon.auth.audit_log import Audit
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.routes.jobs import dry_run

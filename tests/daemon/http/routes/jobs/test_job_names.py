@@ -5,9 +5,7 @@ import time
 import pytest
 
 from daemon.auth.permits import Permit
-from daemon.core.errors import (
-    RejectedError,
-)
+from daemon.core.errors import RejectedError
 from daemon.core.identity import Person
 from daemon.http.routes.jobs.job_names import find_job
 from tests.client.conftest import cast, daemon

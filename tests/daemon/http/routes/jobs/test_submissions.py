@@ -11,19 +11,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from daemon.core.errors import (
-    ElsewhereError,
-    RejectedError,
-)
+from daemon.core.errors import ElsewhereError, RejectedError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.routes.jobs import submissions
 from daemon.store.job_store import Store, StoreError
-from daemon.store.queries.insert_jobs import (
-    Admission,
-    IdempotencyConflictError,
-    SubmittedSpec,
-)
+from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")

@@ -14,16 +14,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from conf.schema import Driver, Spark
 from daemon.auth.audit_log import Audit
-from daemon.core.errors import (
-    ElsewhereError,
-)
+from daemon.core.errors import ElsewhereError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.routes.spark import spark_rest
 from daemon.http.server.gate import Gate
-from daemon.http.server.scheduler_interface import (
-    submit_one,
-)
+from daemon.http.server.scheduler_interface import submit_one
 from daemon.schemas.spark_rest import StatusBody, Written
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
