@@ -1,9 +1,10 @@
 """Options of the web application."""
 
+import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from conf.schema import Driver
+from conf.schema import Driver, Spark
 from conf.schema.users import UsersSection
 from daemon.auth.audit_log import Audit
 from daemon.auth.user_directory import Directory
@@ -24,7 +25,7 @@ class AppOptions:
     hosts: Collection[str] = ()
     max_requests: int = 200
     audit: Audit | None = None
-    homes: SparkHomes | None = None
-    driver: Driver | None = None
+    homes: SparkHomes = field(default_factory=lambda: SparkHomes(Spark(), os.environ))
+    driver: Driver = field(default_factory=Driver)
     users: UsersSection | None = None
     directory: Directory | None = None

@@ -5,12 +5,10 @@ from fastapi import FastAPI
 from daemon.http.routes.jobs.dry_run import add_dry_run
 from daemon.http.routes.jobs.events import add_events
 from daemon.http.routes.jobs.jobs import add_jobs
-from daemon.http.routes.jobs.submissions import PATH, ShortWay, Submissions, add_submissions
+from daemon.http.routes.jobs.submissions import ShortWay, Submissions, add_submissions
 from daemon.http.routes.jobs.what_if import add_foresight
 from daemon.http.server.scheduler_interface import Scheduler
 from daemon.store.job_store import Store
-
-__all__ = ["PATH", "add_job_routes"]
 
 
 def add_job_routes(app: FastAPI, scheduler: Scheduler, store: Store) -> None:

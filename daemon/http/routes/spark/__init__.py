@@ -1,10 +1,7 @@
 """Routes of Spark's drivers and tools: applications, files, spark-submit's REST protocol."""
 
-import os
-
 from fastapi import FastAPI
 
-from conf.schema import Driver, Spark
 from daemon.http.app_options import AppOptions
 from daemon.http.routes.spark.applications import add_applications
 from daemon.http.routes.spark.files import add_files
@@ -12,20 +9,15 @@ from daemon.http.routes.spark.spark_rest import add_spark_rest, version_teller
 from daemon.http.server.scheduler_interface import Scheduler
 from daemon.schemas.spark_rest import SparkErrors
 from daemon.store.job_store import Store
-from framework.spark import SparkHomes
 
 
 def add_spark_routes(app: FastAPI, scheduler: Scheduler, store: Store, options: AppOptions) -> None:
     """Add all routes of Spark."""
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
-    add_spark_rest(app, scheduler, store, _homes(options), options.driver or Driver())
+    add_spark_rest(app, scheduler, store, options.homes, options.driver)
 
 
 def answer_in_spark_words(app: FastAPI, options: AppOptions) -> None:
     """Add the middleware that turns errors on Spark's paths into Spark's own form."""
-    app.add_middleware(SparkErrors, spark_version=version_teller(_homes(options)))
-
-
-def _homes(options: AppOptions) -> SparkHomes:
-    return options.homes or SparkHomes(Spark(), os.environ)
+    app.add_middleware(SparkErrors, spark_version=version_teller(options.homes))
