@@ -206,8 +206,7 @@ def _data_dir(folder: Path) -> str:
         raise _WrongError(f"{folder}: {there} is not writable")
     if there != folder:
         return f"{folder}: will be made"
-    # Those as whom jobs run may pass to their folders, see daemon.disk.run_as; nobody else's is what lies
-    # there.
+    # Unix users of jobs may pass through to their own folders (daemon.disk.run_as); all else is the daemon's.
     if folder.stat().st_mode & (stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH):
         raise _DoubtError(f"{folder}: others than its owner may look into it; chmod 700 {folder}")
     return f"{folder}: is there"

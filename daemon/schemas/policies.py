@@ -223,7 +223,7 @@ def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
 
 
 def comparison_body(found: ComparisonReport, status: PolicyStatus) -> ComparisonBody:
-    """Where policies differ; who decides and looks on now, and fails how often, is in the status."""
+    """Differences between policies; `status` has the present ones with their shares of faults."""
     return ComparisonBody(
         totals=[_totals_body(totals, status) for totals in found.totals],
         differences=[_difference_body(priced) for priced in found.differences],

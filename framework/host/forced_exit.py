@@ -11,9 +11,7 @@ log = structlog.get_logger("daemon")
 
 #: Seconds from SIGTERM to the end. What is stored is safe at any moment, and jobs go on without the daemon.
 LONGEST_END = 8.0
-
-
-#: Seconds for the log to take a last line: whoever reads it may stand still.
+#: Seconds for the log to take a last line: its reader may stand still.
 _LAST_LINE = 1.0
 
 

@@ -90,7 +90,7 @@ def test_hostile_jobs_harm_nobody(host: Fleet, folder: Path) -> None:
     environment = environment_of(folder, MODULES)
     names = [name for name, kind in KINDS.items() if as_other or not kind.needs_user]
     # No secret hangs on it.
-    names += random.Random(COUNT).choices(names, k=max(0, COUNT - len(names)))  # noqa: S311
+    names += random.Random(COUNT).choices(names, k=max(0, COUNT - len(names)))  # noqa: S311 - the same jobs each time
     with exchanged(folder / "path", TARGETS, 0.001):
         submitted = [(submit(host, daemon, KINDS[name], folder, environment), name) for name in names]
         hostile = [(job_id, name) for job_id, name in submitted if job_id]

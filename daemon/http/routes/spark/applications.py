@@ -28,7 +28,7 @@ _MOST = 10_000
 JobName = Annotated[str, Path(description="The job's id, such as job-17.", max_length=40)]
 Key = Annotated[
     str | None,
-    Header(alias="authorization", description="`Bearer KEY`: the key that was given to whoever asks."),
+    Header(alias="authorization", description="`Bearer KEY`: the key that the application was given."),
 ]
 
 
