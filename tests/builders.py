@@ -1,6 +1,6 @@
 """Valid values with sensible defaults, so that a test names only the relevant ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -104,3 +104,8 @@ def make_room(amounts: Mapping[str, ArrayLike]) -> ResourceArrays:
     return ResourceArrays(
         {name: np.rint(np.array(had, np.float64) * 1000).astype(np.int64) for name, had in amounts.items()}
     )
+
+
+def line_of(policy: Callable[..., object]) -> int:
+    """The line on which a function raises that has one line of docstring, and then raises."""
+    return policy.__code__.co_firstlineno + 2

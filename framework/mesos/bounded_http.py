@@ -82,11 +82,12 @@ def _answer(
     parts = urlsplit(url)
     made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = made(parts.netloc, timeout=seconds)
+    late = threading.Event()
     end: threading.Timer | None = None
     try:
         connection.connect()
         # A time-out holds for each step only: whoever drips would be read for ever.
-        end = threading.Timer(seconds, _cut, (connection.sock,))
+        end = threading.Timer(seconds, _cut, (connection.sock, late))
         end.daemon = True
         end.start()
         target = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -102,7 +103,14 @@ def _answer(
                     f"{parts.netloc} answers {answer.status} {answer.reason}", answer.status
                 )
             yield answer
-    except HTTPException as error:
+        if late.is_set():
+            raise TimeoutError
+    except (OSError, HTTPException) as error:
+        if late.is_set():
+            # What has come is only a part, and whether its end reads as an end or as a reset is chance.
+            raise TimeoutError(f"{parts.netloc} has not answered in full within {seconds:g} s") from error
+        if isinstance(error, OSError):
+            raise
         raise OSError(f"{parts.netloc} does not answer as HTTP demands: {type(error).__name__}") from error
     finally:
         if end is not None:
@@ -110,6 +118,7 @@ def _answer(
         connection.close()
 
 
-def _cut(connection: socket.socket) -> None:
+def _cut(connection: socket.socket, late: threading.Event) -> None:
+    late.set()
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -16,7 +16,7 @@ from daemon.policy.shadow_policy import _BACKLOG
 from daemon.store.job_store import Store
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-from tests.builders import make_job, make_view, make_vms
+from tests.builders import line_of, make_job, make_view, make_vms
 from tests.waiting import until
 
 VIEW = make_view(make_vms(3, cpus=4))
@@ -192,7 +192,7 @@ def test_one_that_decides_nothing_is_not_switched_to(
     broken = f"{__name__}:{name}"
     room = panel(CONFIG.model_copy(update={"policies_allowed": (broken,), "decision_timeout": 0.5}))
     why = {
-        "raises": f"SystemExit: 1 ({__file__}, line 43, in raises)",
+        "raises": f"SystemExit: 1 ({__file__}, line {line_of(raises)}, in raises)",
         "stuck": "did not decide within 0.5 s",
     }
     for switch in (room.set_policy, room.set_shadow):

@@ -11,7 +11,7 @@ from conf.schema import PolicyChoice
 from daemon.policy.policy_runner import PolicyRunner
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView, RunningJob
-from tests.builders import make_job, make_view, make_vms
+from tests.builders import line_of, make_job, make_view, make_vms
 from tests.waiting import PATIENCE
 
 VIEW = make_view(make_vms(3, cpus=4))
@@ -27,6 +27,10 @@ asked: list[str] = []
 def raises(view: ClusterView, queue: Requests) -> Decision:
     """Fails."""
     raise ValueError("no weights")
+
+
+#: The place of its error, as faults name it.
+RAISES = f"{__file__}, line {line_of(raises)}"
 
 
 def leaves(view: ClusterView, queue: Requests) -> Decision:
@@ -138,8 +142,11 @@ def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., PolicyRunne
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        (":raises", f"the policy failed: ValueError: no weights ({__file__}, line 29, in raises)"),
-        (":leaves", f"the policy failed: SystemExit: 3 ({__file__}, line 34, in leaves)"),
+        (
+            ":raises",
+            f"the policy failed: ValueError: no weights ({__file__}, line {line_of(raises)}, in raises)",
+        ),
+        (":leaves", f"the policy failed: SystemExit: 3 ({__file__}, line {line_of(leaves)}, in leaves)"),
         (":lies", "VM 99 is not one of the 3 VMs"),
     ],
 )
@@ -165,7 +172,7 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., P
         assert event.waiting is not None
         assert why.decision == "wait"
         assert " failed: ValueError: no weights (" in why.faults[0]
-        assert f"{__file__}, line 29, in raises)" in why.faults[0]
+        assert f"{RAISES}, in raises)" in why.faults[0]
     assert why.faults[1].endswith("lies: VM 99 is not one of the 3 VMs")
 
 
