@@ -2,6 +2,8 @@
 
 #: Seconds that a job takes. Chosen: about what one of the paper's sizes does (see profiles/data/paper.yaml).
 UNKNOWN_DURATION = 240.0
+#: Standard deviation of the logarithm of durations of which nothing is known: their tail is heavy.
+UNKNOWN_SPREAD = 2.0
 #: How many times longer a job takes where it is not placed as its type prefers (Islam 2022, 7.1).
 BAD_PLACEMENT_FACTOR = 1.3
 

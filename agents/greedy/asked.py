@@ -34,6 +34,8 @@ class Jobs(NamedTuple):
     size: IntArray  # [2, M] milli cpus and MiB of one
     prefers: IntArray  # [M]
     duration: FloatArray  # [M] seconds when placed well
+    #: [M] standard deviation of the logarithm of the duration, where that is not known; 0 where it is.
+    tail: FloatArray
     patience: FloatArray  # [M] for how many seconds from now it may be held back
     like: IntArray  # [M] the first job that is like it in all of this; itself, if none before it is
     price: FloatArray  # [M, N] dollars per second of each VM to the job; [1, N] where it is the same to all

@@ -3,6 +3,8 @@
 `asked.py` defines the inputs; `pricing.py` chooses the best moment for a job.
 """
 
+import math
+
 import numpy as np
 
 from agents.greedy.asked import Aim, Jobs, PricingScene, Work
@@ -112,12 +114,26 @@ def _share(scene: PricingScene, jobs: Jobs, job: int, vm: int, executors: int) -
     return float(min(max(cpus, memory), 1.0))
 
 
+@njit(entry=True)
+def shared_seconds(tail: float, held: float, seconds: float) -> float:
+    """Of the expected `seconds` of use those that lie within the `held` ones: E[min(X, held)].
+
+    X is log-normal with that mean, where the duration is not known: a job may outlast the others by far,
+    and then holds the VM alone.
+    """
+    if tail <= 0.0 or held <= 0.0 or held == np.inf:
+        return min(held, seconds)
+    z = math.log(held / seconds) / tail + tail / 2.0
+    early = 0.5 * math.erfc((tail - z) / math.sqrt(2.0))
+    return float(min(seconds * early + held * 0.5 * math.erfc(z / math.sqrt(2.0)), seconds))
+
+
 @njit()
 def _added(
     scene: PricingScene, jobs: Jobs, aim: Aim, job: int, vm: int, share: float, time: float, end: float
 ) -> float:
     """Dollars that executors that take such a share of the VM add, from `time` on for `end` seconds."""
-    held = min(max(scene.held[vm] - time, 0.0), end)
+    held = shared_seconds(jobs.tail[job], max(scene.held[vm] - time, 0.0), end)
     seconds = held * share * aim.room + (end - held) * (1.0 - aim.shared * (1.0 - share))
     if scene.closed[vm]:
         seconds += scene.idle[vm]

@@ -25,7 +25,7 @@ from agents.estimates import (
     held_for,
 )
 from agents.warm_up import smallest
-from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.defaults import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION, UNKNOWN_SPREAD
 from conf.units import SECONDS_PER_HOUR
 from environment.barred_vms import ANYWHERE as ANY_USE
 from environment.decisions.feasibility import shortage
@@ -100,6 +100,7 @@ class _WaitingRequest(NamedTuple):
     prefers: int
     #: Seconds that its job takes when placed well, and for how many it may be held back.
     duration: float
+    tail: float
     patience: float
     joins: bool
     #: Equal of those that are placed alike.
@@ -198,6 +199,7 @@ class Greedy:
             request.memory_mib,
             ANYWHERE if anywhere else PREFERENCES[job.prefers],
             max(duration_of(job, unknown), _LEAST),
+            UNKNOWN_SPREAD if job.expected_duration is None else 0.0,
             self._patience.limits.patience_with(job),
             request.joins,
             self._kinds.setdefault((request.kind, job.expected_duration), len(self._kinds)),
@@ -242,7 +244,7 @@ class Greedy:
         self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_WaitingRequest]
     ) -> "Jobs":
         unknown, columns = self._options.unknown_duration, list(zip(*waiting, strict=True))
-        patience, joins, kinds, plain = columns[5:]
+        patience, joins, kinds, plain = columns[6:]
         like = _alike(kinds)
         most: dict[int, IntArray | None] = {}
         if not (all(plain) and _all_open(view)):
@@ -258,6 +260,7 @@ class Greedy:
             np.array(columns[1:3], np.int64),
             np.array(columns[3]),
             np.array(columns[4]),
+            np.array(columns[5]),
             # Lost executors are replaced at once: their job runs already, and is slow without them.
             np.where(joins, 0.0, self._patience.all_left(known, patience, view.at)),
             like,

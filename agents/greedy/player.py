@@ -59,6 +59,7 @@ class GreedyPlayer:
             size=np.zeros((2, options.window), np.int64),
             prefers=np.zeros(options.window, np.int64),
             duration=np.zeros(options.window),
+            tail=np.zeros(options.window),
             patience=np.zeros(options.window),
             like=np.zeros(options.window, np.int64),
             near=np.zeros(len(vms), np.int64),

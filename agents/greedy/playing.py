@@ -13,6 +13,7 @@ import numpy as np
 from agents.greedy.asked import Aim, Jobs, PricingScene, Work
 from agents.greedy.foreseen import SOON, Foreseen, ends_within, foresee, held_for, time_step
 from agents.greedy.pricing import NOBODY, UNTOLD, Ends, choose
+from conf.defaults import UNKNOWN_SPREAD
 from environment.kernel.compiled import njit
 from environment.kernel.play_loop import (
     CPUS,
@@ -87,6 +88,7 @@ class GreedyState(NamedTuple):
     size: IntArray  # [2, W]
     prefers: IntArray  # [W]
     duration: FloatArray  # [W]
+    tail: FloatArray  # [W]
     patience: FloatArray  # [W]
     like: IntArray  # [W]
     near: IntArray  # [N] VMs with room
@@ -276,6 +278,7 @@ def _window(
         prefers[i] = ANYWHERE if executors[i] == 1 else jobs.prefers[0, head + i]
         expected = believed.expected[number]
         duration[i] = max(means.unknown if math.isnan(expected) else expected, LEAST)
+        borne.tail[i] = UNKNOWN_SPREAD if math.isnan(expected) else 0.0
         most = believed.patience[number]
         ahead = max(ahead, most)
         if most < np.inf:
@@ -291,5 +294,14 @@ def _window(
             borne.noted[kind], borne.first[kind] = made, i
         like[i] = borne.first[kind]
     return Jobs(
-        executors, size, prefers, duration, patience, like, means.price, means.cheapest, means.limits
+        executors,
+        size,
+        prefers,
+        duration,
+        borne.tail[:window],
+        patience,
+        like,
+        means.price,
+        means.cheapest,
+        means.limits,
     ), ahead

@@ -12,16 +12,13 @@ from zlib import crc32
 
 import numpy as np
 
-from conf.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION, UNKNOWN_SPREAD
 from environment.types import FloatArray, Job, PlacementRequest
 from environment.view import RunningJob
 
 _NORMAL = NormalDist()
 #: No chance is taken to be less.
 _LEAST = 1e-300
-#: Standard deviation of the logarithm of what a job takes of which nothing is known. Chosen: a factor of
-#: three either way.
-_UNKNOWN_SPREAD = 1.0
 
 
 class Draws:
@@ -66,4 +63,4 @@ NO_DRAWS = Draws(0)
 
 
 def _spread(job: Job, expected: float | None) -> float:
-    return _UNKNOWN_SPREAD if expected is None else job.spread
+    return UNKNOWN_SPREAD if expected is None else job.spread

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: An idle VM that the plan uses is kept for so many times as long as it is until then: jobs may last longer.
 _LATER = 2.0
+#: On how many draws of durations plans are played at least where one is unknown. Chosen: of 0, 8 and 32 on
+#: windows of Alibaba's tasks: 1.12, 1.01 and 1.00 times the cost of first fit, ends later by 0, 2 and 6 %.
+_DOUBTFUL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class LookaheadOptions:
     #: job on a dozen VMs. With 200 schedules are 1 % cheaper.
     candidates: int = 100
     #: On how many draws of what jobs may really take a candidate is played, beside what is believed. With 32
-    #: bursts are 1.7 % cheaper and end 3 % sooner where durations err by 20 %, at eight times the work.
+    #: bursts are 1.7 % cheaper and end 3 % sooner where durations err by 20 %, at eight times the work. Where
+    #: a duration is not known at all, there are at least eight.
     draws: int = 0
     #: How many jobs of the queue are looked at. On large clusters those are played of them that could best be
     #: placed, and the oldest.
@@ -102,22 +106,30 @@ class Lookahead:
 
         self._options = options
         self._plays = "near_ilp" if options.base == "reinforce" else options.base
-        self._player = CandidatePlayer(
-            rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
-            base=options.base,
-            beta=options.beta,
-            candidates=options.candidates,
-            time_limit=options.time_limit,
-            unknown=options.unknown_duration,
-            model=_model(options),
-            draws=Draws(options.draws, options.seed, options.unknown_duration),
-        )
+
+        def player(draws: int) -> CandidatePlayer:
+            return CandidatePlayer(
+                rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
+                base=options.base,
+                beta=options.beta,
+                candidates=options.candidates,
+                time_limit=options.time_limit,
+                unknown=options.unknown_duration,
+                model=model,
+                draws=Draws(draws, options.seed, options.unknown_duration),
+            )
+
+        model = _model(options)
+        self._player = player(options.draws)
+        #: Where durations are not known. Played on what is assumed instead, a job that takes a hundred times
+        #: as long counts for nothing, and holds the largest VM.
+        self._doubtful = self._player if options.draws >= _DOUBTFUL else player(_DOUBTFUL)
         self._patience = StarvationGuard(options.limits)
 
     @property
     def cut_short(self) -> int:
         """Number of decisions that the time limit cut short."""
-        return self._player.cut_short
+        return sum(player.cut_short for player in {self._player, self._doubtful})
 
     @property
     def bounds_waits(self) -> bool:
@@ -134,7 +146,8 @@ class Lookahead:
         if not (fits or _any_fits(view, reached)):
             return Wait(shortage(view, queue[0]))
         reach, whole = 0 if now else len(reached) - 1, len(known) == len(queue)
-        found = self._player.play(view, known, seed=options.seed, may_wait=not now, reach=reach, whole=whole)
+        player = self._doubtful if _doubtful(view, known) else self._player
+        found = player.play(view, known, seed=options.seed, may_wait=not now, reach=reach, whole=whole)
         over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
         if found.cut_short:
             over += f", cut short after {options.time_limit:g} s"
@@ -178,6 +191,12 @@ def _model(options: LookaheadOptions) -> "TrainedModel | None":
     if model.spec.vms is not None:
         raise PolicyError(f"policy lookahead: model: should be for any number of VMs, not {model.spec.vms}")
     return model
+
+
+def _doubtful(view: ClusterView, known: Sequence[PlacementRequest]) -> bool:
+    """Whether a job that waits or runs is of unknown duration."""
+    waiting = any(request.job.expected_duration is None for request in known)
+    return waiting or any(running.expected is None for running in view.running)
 
 
 def _fits(view: ClusterView, request: PlacementRequest) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from itertools import accumulate
 
-from conf.defaults import MEASURED_SPREAD
+from conf.defaults import UNKNOWN_SPREAD
 from conf.schema import DynamicExecutors, JobSpec
 from conf.schema.job import Retry
 from conf.units import deadline_at
@@ -283,7 +283,7 @@ class Intake:
             min_cpus=spec.fewest_cpus,
             expected_duration=_duration(profile, spec),
             prefers=profile.prefers if profile else None,
-            spread=profile.spread if profile else MEASURED_SPREAD,
+            spread=profile.spread if profile else UNKNOWN_SPREAD,
             rework=_rework(profile),
             curve=profile.curve if profile else None,
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from conf.defaults import UNKNOWN_SPREAD
 from conf.util.copy_fields import changed
 from environment.types import Job
 
@@ -83,7 +84,10 @@ class Belief:
         if self.kind == "exact":
             return tuple(changed(job, spread=0.0) for job in jobs)
         new = () if known is None else {job.type for job in jobs} - {*known}
-        jobs = tuple(changed(job, expected_duration=None) if job.type in new else job for job in jobs)
+        jobs = tuple(
+            changed(job, expected_duration=None, spread=UNKNOWN_SPREAD) if job.type in new else job
+            for job in jobs
+        )
         if self.kind == "constant":
             return _all_alike(jobs)
         return tuple(self._believed(job, seed, mean) for job in jobs)

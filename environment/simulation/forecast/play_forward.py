@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from conf.defaults import UNKNOWN_DURATION
+from conf.defaults import UNKNOWN_DURATION, UNKNOWN_SPREAD
 from environment.kernel.arrays import refusals
 from environment.kernel.leases import CLOSES, KEEP, OPENED, OPENINGS, READY
 from environment.policy import Policy
@@ -29,8 +29,6 @@ from environment.simulation.world import World
 from environment.types import Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
-#: Standard deviation of the logarithm of real over assumed duration, of a job of which nothing is known.
-_UNKNOWN_SPREAD = 1.0
 #: Jobs that were to be over long ago are believed to last for so many seconds at least.
 _SOON = 1.0
 #: Nothing is drawn beyond this chance, nor below what is left of it.
@@ -173,7 +171,7 @@ class _RunningJob:
 
 
 def _known(expected: float | None, spread: float) -> tuple[float, float]:
-    return (UNKNOWN_DURATION, _UNKNOWN_SPREAD) if expected is None else (expected, spread)
+    return (UNKNOWN_DURATION, UNKNOWN_SPREAD) if expected is None else (expected, spread)
 
 
 def _deviations(passed: float, seconds: float, spread: float) -> float:

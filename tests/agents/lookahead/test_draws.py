@@ -12,6 +12,7 @@ from agents.lookahead.draws import Draws
 from agents.lookahead.plans import PlanAim, make_arrays
 from agents.lookahead.situation import Situations
 from agents.registry import create
+from conf.defaults import UNKNOWN_SPREAD
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.simulation.durations.beliefs import EXACT, Belief
@@ -73,8 +74,10 @@ def test_certain_and_unknown_durations() -> None:
     assert set(draws.seconds_left(running("a", 0.0, 100.0), now=30.0)) == {70.0}
     unknown = np.array(draws.seconds_left(running("a", 0.08, None), now=0.0))
     assert unknown.mean() == pytest.approx(240.0, rel=0.1)
-    assert np.log(unknown).std() == pytest.approx(1.0, rel=0.05)
-    assert np.log(draws.of_waiting([waiting("b", 0.08, None)])).std() == pytest.approx(1.0, rel=0.05)
+    assert np.log(unknown).std() == pytest.approx(UNKNOWN_SPREAD, rel=0.05)
+    assert np.log(draws.of_waiting([waiting("b", 0.08, None)])).std() == pytest.approx(
+        UNKNOWN_SPREAD, rel=0.05
+    )
 
 
 def decide(spread: float, draws: int) -> Decision:

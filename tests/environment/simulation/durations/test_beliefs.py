@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from agents.registry import create
+from conf.defaults import UNKNOWN_SPREAD
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions
@@ -165,7 +166,7 @@ def test_what_nobody_knows_is_no_part_of_the_mean() -> None:
     new = replace(make_job("c", expected_duration=1000.0), type="unheard-of")
     found = Belief("constant").of((known, other, new), 0, known={known.type})
     assert [job.expected_duration for job in found] == [80.0, 80.0, None]
-    assert found[2].spread == new.spread
+    assert found[2].spread == UNKNOWN_SPREAD, "that of a type of which nothing is known"
 
 
 @pytest.mark.parametrize(("belief", "draw"), [("spread", "sample"), ("exact", "sample"), ("spread", "mean")])
