@@ -43,6 +43,7 @@ from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job, Place, PlacementRequest
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
+from tests.daemon.small_scheduler import Leads
 from tests.framework.embedded.running import running
 from tests.waiting import until
 
@@ -153,7 +154,10 @@ def trace(folder: Path) -> Tracer:
         try:
             until(lambda: service.health().ready, "it schedules")
             anyio.run(
-                _submit, create_app(service, store, AppOptions(token=None, version="0")), str(app), tracer
+                _submit,
+                create_app(Leads(service), store, AppOptions(token=None, version="0")),
+                str(app),
+                tracer,
             )
             until(tracer.told.is_set, "the master is told")
         finally:

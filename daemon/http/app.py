@@ -15,12 +15,12 @@ from daemon.http.routes.operate import add_operation_routes
 from daemon.http.routes.spark import add_spark_routes, answer_in_spark_words
 from daemon.http.server.gate import Gate
 from daemon.http.server.problem_details import handle_problems
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.page.routes import add_page
 from daemon.store.job_store import Store
 
 
-def create_app(scheduler: Scheduler, store: Store, options: AppOptions) -> FastAPI:
+def create_app(leadership: Leadership, store: Store, options: AppOptions) -> FastAPI:
     """The API as an ASGI app."""
     app = FastAPI(
         title="Stoker",
@@ -37,12 +37,12 @@ def create_app(scheduler: Scheduler, store: Store, options: AppOptions) -> FastA
         users=options.users,
         directory=options.directory,
     )
-    metrics = Metrics(scheduler, store, lambda: access.authenticator.failed)
-    add_job_routes(app, scheduler, store)
-    add_operation_routes(app, scheduler, store, metrics.text, options)
-    add_spark_routes(app, scheduler, store, options)
+    metrics = Metrics(leadership, store, lambda: access.authenticator.failed)
+    add_job_routes(app, leadership, store)
+    add_operation_routes(app, leadership, store, metrics.text, options)
+    add_spark_routes(app, leadership, store, options)
     app.state.stream = add_page(
-        app, scheduler, store, access.authenticator, access.sessions, version=options.version
+        app, leadership, store, access.authenticator, access.sessions, version=options.version
     )
     app.add_middleware(
         Gate,

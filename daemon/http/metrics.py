@@ -15,7 +15,9 @@ from daemon.core.cluster_status import ClusterStatus, OpenState
 from daemon.core.errors import ElsewhereError
 from daemon.core.status import ShadowStatus
 from daemon.http.queue_metrics import of_queues
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership, Scheduler
+from daemon.notifications.notification_service import NotificationService
+from daemon.scheduler.stage_timings import Stages
 from daemon.store.job_store import Store
 from daemon.store.rows.tables import OPEN_EXECUTOR
 from environment.model.messages.states import JobState
@@ -30,11 +32,11 @@ class Metrics:
     """One server's metrics, in a registry of their own."""
 
     def __init__(
-        self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int] = lambda: 0
+        self, leadership: Leadership, store: Store, wrong_tokens: Callable[[], int] = lambda: 0
     ) -> None:
         """`wrong_tokens` says how many have come that are none."""
         self._registry = CollectorRegistry()
-        self._registry.register(_StateCollector(scheduler, store, wrong_tokens))
+        self._registry.register(_StateCollector(leadership, store, wrong_tokens))
         self._requests = prometheus_client.Counter(
             "stoker_http_requests",
             "HTTP requests answered",
@@ -59,8 +61,8 @@ class Metrics:
 class _StateCollector(Collector):
     """Reads store and scheduler whenever somebody asks."""
 
-    def __init__(self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int]) -> None:
-        self._scheduler = scheduler
+    def __init__(self, leadership: Leadership, store: Store, wrong_tokens: Callable[[], int]) -> None:
+        self._leadership = leadership
         self._store = store
         self._wrong_tokens = wrong_tokens
 
@@ -74,13 +76,14 @@ class _StateCollector(Collector):
         text = "Requests with a token that is none since the start"
         yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
         try:
+            leader = self._leadership.leader()
             found = [
-                *self._decisions(),
-                *self._stages(),
-                *self._cluster(),
-                *self._webhooks(),
-                *self._traces(),
-                *of_queues(self._scheduler.queues.all()),
+                *_decisions(leader),
+                *_stages(leader.stages),
+                *_cluster(leader),
+                *_webhooks(leader.webhooks),
+                *_traces(leader.webhooks),
+                *of_queues(leader.queues.all()),
             ]
         except ElsewhereError:
             found = []  # known to the leader alone
@@ -94,7 +97,7 @@ class _StateCollector(Collector):
         for state in get_args(JobState):
             jobs.add_metric([state], counts.get(state, 0))
         yield jobs
-        bad, text = self._scheduler.health().bad, "1 while this check of /readyz is not well"
+        bad, text = self._leadership.live().health().bad, "1 while this check of /readyz is not well"
         trouble = GaugeMetricFamily("stoker_trouble", text, labels=["check"])
         for check in CHECKS:
             trouble.add_metric([check], check in bad)
@@ -124,84 +127,88 @@ class _StateCollector(Collector):
         text = "Rows of the job store that could not be read when they were last asked for"
         yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
 
-    def _decisions(self) -> Iterator[Metric]:
-        policy = self._scheduler.policy()
-        decisions = CounterMetricFamily("stoker_decisions", "Decisions since the start", labels=["outcome"])
-        decisions.add_metric(["place"], policy.placed)
-        decisions.add_metric(["wait"], policy.waited)
-        yield decisions
-        text = "Decisions that had to be replaced since the start"
-        yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
-        text = "Decisions that a time limit of the policy's own has cut short since the start"
-        yield CounterMetricFamily("stoker_decisions_cut_short", text, policy.cut_short)
-        text = "Decisions that a guard has taken in place of a learned policy since the start"
-        yield CounterMetricFamily("stoker_decisions_guarded", text, policy.guarded)
-        text = "Seconds that the policy has been at a decision that was taken from it"
-        yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
-        found = self._scheduler.coverage()
-        text = "True starts, ends and costs of jobs within, before or after the first interval of 90 % given"
-        coverage = CounterMetricFamily("stoker_estimates", text, labels=["of", "came"])
-        for of, held in (("start", found.start), ("end", found.end), ("cost", found.cost)):
-            for came, number in (("within", held.within), ("before", held.before), ("after", held.after)):
-                coverage.add_metric([of, came], number)
-        yield coverage
-        if policy.shadow is not None:
-            yield from _shadow(policy.shadow)
+def _decisions(scheduler: Scheduler) -> Iterator[Metric]:
+    policy = scheduler.policy()
+    decisions = CounterMetricFamily("stoker_decisions", "Decisions since the start", labels=["outcome"])
+    decisions.add_metric(["place"], policy.placed)
+    decisions.add_metric(["wait"], policy.waited)
+    yield decisions
+    text = "Decisions that had to be replaced since the start"
+    yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
+    text = "Decisions that a time limit of the policy's own has cut short since the start"
+    yield CounterMetricFamily("stoker_decisions_cut_short", text, policy.cut_short)
+    text = "Decisions that a guard has taken in place of a learned policy since the start"
+    yield CounterMetricFamily("stoker_decisions_guarded", text, policy.guarded)
+    text = "Seconds that the policy has been at a decision that was taken from it"
+    yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
-    def _stages(self) -> Iterator[Metric]:
-        stages = self._scheduler.stages()
-        yield from stages.collect()
-        since = stages.waits_since
-        text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
-        wait = 0.0 if since is None else max(0.0, time.time() - since)
-        yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
+    found = scheduler.coverage()
+    text = "True starts, ends and costs of jobs within, before or after the first interval of 90 % given"
+    coverage = CounterMetricFamily("stoker_estimates", text, labels=["of", "came"])
+    for of, held in (("start", found.start), ("end", found.end), ("cost", found.cost)):
+        for came, number in (("within", held.within), ("before", held.before), ("after", held.after)):
+            coverage.add_metric([of, came], number)
+    yield coverage
+    if policy.shadow is not None:
+        yield from _shadow(policy.shadow)
 
-    def _webhooks(self) -> Iterator[Metric]:
-        text = "What came of requests to webhooks since this daemon leads"
-        deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
-        text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
-        failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
-        for webhook in self._scheduler.webhooks.status():
-            for came, number in webhook.came.items():
-                deliveries.add_metric([webhook.name, came], number)
-            since = webhook.fails_since
-            failing.add_metric([webhook.name], 0.0 if since is None else max(0.0, time.time() - since))
-        yield deliveries
-        yield failing
 
-    def _traces(self) -> Iterator[Metric]:
-        if (tracing := self._scheduler.webhooks.traces()) is None:
-            return
-        text = "What came of requests with the trace of a job since this daemon leads"
-        traces = CounterMetricFamily("stoker_traces", text, labels=["came"])
-        for came, number in tracing.came.items():
-            traces.add_metric([came], number)
-        yield traces
-        text = "Spans that the collector rejected of traces that it took, since this daemon leads"
-        yield CounterMetricFamily("stoker_spans_rejected", text, tracing.rejected)
-        text = "For how many seconds the collector has taken no trace; 0 when it took the last one"
-        since = tracing.fails_since
-        failing = 0.0 if since is None else max(0.0, time.time() - since)
-        yield GaugeMetricFamily("stoker_traces_failing_seconds", text, failing)
+def _stages(stages: Stages) -> Iterator[Metric]:
+    yield from stages.collect()
+    since = stages.waits_since
+    text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
+    wait = 0.0 if since is None else max(0.0, time.time() - since)
+    yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
 
-    def _cluster(self) -> Iterator[Metric]:
-        if (budget := self._scheduler.budget()) is not None:
-            text = "What VMs may cost on a day (UTC), in dollars"
-            yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
-            text = "What VMs have cost today (UTC), in dollars"
-            yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
-        cluster = self._scheduler.cluster()
-        vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
-        for name, text, value in (
-            ("vms", "VMs that are there", len(vms)),
-            ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
-            ("cpus_used", "Cpus held by executors and drivers", sum(vm.used_cpus for vm in vms)),
-            ("memory_mib", "Memory of all VMs, MiB", sum(vm.memory_mib for vm in vms)),
-            ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
-        ):
-            yield GaugeMetricFamily(f"stoker_{name}", text, value)
-        yield from _leases(cluster)
+
+def _webhooks(service: NotificationService) -> Iterator[Metric]:
+    text = "What came of requests to webhooks since this daemon leads"
+    deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
+    text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
+    failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
+    for webhook in service.status():
+        for came, number in webhook.came.items():
+            deliveries.add_metric([webhook.name, came], number)
+        since = webhook.fails_since
+        failing.add_metric([webhook.name], 0.0 if since is None else max(0.0, time.time() - since))
+    yield deliveries
+    yield failing
+
+
+def _traces(service: NotificationService) -> Iterator[Metric]:
+    if (tracing := service.traces()) is None:
+        return
+    text = "What came of requests with the trace of a job since this daemon leads"
+    traces = CounterMetricFamily("stoker_traces", text, labels=["came"])
+    for came, number in tracing.came.items():
+        traces.add_metric([came], number)
+    yield traces
+    text = "Spans that the collector rejected of traces that it took, since this daemon leads"
+    yield CounterMetricFamily("stoker_spans_rejected", text, tracing.rejected)
+    text = "For how many seconds the collector has taken no trace; 0 when it took the last one"
+    since = tracing.fails_since
+    failing = 0.0 if since is None else max(0.0, time.time() - since)
+    yield GaugeMetricFamily("stoker_traces_failing_seconds", text, failing)
+
+
+def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
+    if (budget := scheduler.budget()) is not None:
+        text = "What VMs may cost on a day (UTC), in dollars"
+        yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
+        text = "What VMs have cost today (UTC), in dollars"
+        yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
+    cluster = scheduler.cluster()
+    vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
+    for name, text, value in (
+        ("vms", "VMs that are there", len(vms)),
+        ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
+        ("cpus_used", "Cpus held by executors and drivers", sum(vm.used_cpus for vm in vms)),
+        ("memory_mib", "Memory of all VMs, MiB", sum(vm.memory_mib for vm in vms)),
+        ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
+    ):
+        yield GaugeMetricFamily(f"stoker_{name}", text, value)
+    yield from _leases(cluster)
 
 
 def _leases(cluster: ClusterStatus) -> Iterator[Metric]:

@@ -16,7 +16,7 @@ from daemon.auth.permits import Permit
 from daemon.core.cluster_status import ClusterStatus, VmStatus
 from daemon.core.estimate import Estimate
 from daemon.core.job_ids import job_number
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.page.rows import (
     JOB,
     VM,
@@ -64,8 +64,8 @@ class Difference:
 class PageScene:
     """Looked at by one thread at a time, told to any."""
 
-    def __init__(self, scheduler: Scheduler, store: Store) -> None:
-        self._scheduler, self._store = scheduler, store
+    def __init__(self, leadership: Leadership, store: Store) -> None:
+        self._leadership, self._store = leadership, store
         self._lock = threading.Lock()
         self._number = self._looks = 0
         self._forget()
@@ -85,7 +85,7 @@ class PageScene:
 
     def begin(self) -> None:
         """Read the current state; RejectedError, StoreError."""
-        self._scheduler.cluster()  # where another daemon leads, there is nothing to be read for
+        self._leadership.leader()  # where another daemon leads, there is nothing to be read for
         self._store.news.begin()
         self._read(OPEN_JOB, MOST_OPEN)
         self._read(tuple(ENDED_JOB), MOST_ENDED)
@@ -100,7 +100,7 @@ class PageScene:
     def look(self) -> Difference | None:
         """Changes since the last look; None without any. RejectedError."""
         news = self._store.news.take()
-        cluster = self._scheduler.cluster()
+        cluster = self._leadership.leader().cluster()
         rows = {job_id: job_row(record) for job_id, record in news.items()}
         vms = [vm for vm in cluster.vms if (old := self._vms.get(vm.id)) is not vm and old != vm]
         vm_rows = {vm.id: vm_row(vm) for vm in vms}
@@ -196,7 +196,8 @@ class PageScene:
         return gone
 
     def _changed_parts(self, cluster: ClusterStatus) -> dict[str, str]:
-        scheduler, standing = self._scheduler, self._scheduler.standing()
+        scheduler = self._leadership.leader()
+        standing = scheduler.standing()
         paused = frozenset[str]() if standing is None else standing.paused
         found: dict[str, Any] = {
             "pools": pools_part(cluster.pools),
@@ -227,7 +228,7 @@ class PageScene:
     def _costs(self) -> dict[str, float]:
         return {
             job_id: round(row.cost + math.fsum(due.values()), 6)
-            for job_id, due in self._scheduler.due().items()
+            for job_id, due in self._leadership.live().due().items()
             if (row := self._jobs.get(job_id)) is not None and row.state not in ENDED_JOB
         }
 

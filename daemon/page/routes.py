@@ -19,7 +19,7 @@ from daemon.auth.authentication import ANYBODY, Authenticator
 from daemon.auth.permits import permit_of
 from daemon.auth.sessions import COOKIE, LASTS, Sessions
 from daemon.core.errors import RejectedError
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.page import schemas
 from daemon.page.stream import SnapshotStream
 from daemon.schemas import cluster as cluster_schemas
@@ -52,7 +52,7 @@ _LINKS = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", 
 
 def add_page(
     app: FastAPI,
-    scheduler: Scheduler,
+    leadership: Leadership,
     store: Store,
     doorkeeper: Authenticator,
     sessions: Sessions,
@@ -62,7 +62,7 @@ def add_page(
     """Add them; the stream, which is to be closed before the server ends."""
     index = cluster_schemas.IndexBody(name="stoker", version=version, links=_LINKS)
     found = _read()
-    stream = SnapshotStream(scheduler, store, _edition(found))
+    stream = SnapshotStream(leadership, store, _edition(found))
     _add_files(app, found, index)
     _add_sessions(app, doorkeeper, sessions)
 
@@ -86,7 +86,7 @@ def add_page(
     @app.get("/v1/bill/today")
     def today() -> schemas.TodayBody:
         """Show the cost of VMs today, beside the cost by other reckonings."""
-        until, cluster = scheduler.charge(), scheduler.cluster()
+        until, cluster = leadership.live().charge(), leadership.leader().cluster()
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
         bill = bill_body(store.vms.bill(AskedBill("kind", day, day)), "kind", None)
@@ -97,7 +97,7 @@ def add_page(
         if (began := store.vms.first_opened()) is not None:
             there.append(max(began, midnight))
         since = min([until, *there] if first is None else [first, *there])
-        held += math.fsum(math.fsum(tasks.values()) for tasks in scheduler.due().values())
+        held += math.fsum(math.fsum(tasks.values()) for tasks in leadership.live().due().values())
         fixed = math.fsum(vm.price_per_hour for vm in cluster.vms if not vm.pool)
         fixed += math.fsum(pool.max * pool.price_per_hour for pool in cluster.pools)
         return schemas.TodayBody(

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from daemon.auth.permits import Permit
 from daemon.core.errors import RejectedError
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.page.page_state import Difference, PageScene
 from daemon.store.job_store import Store, StoreError
 
@@ -50,10 +50,10 @@ class _StreamState:
 class SnapshotStream:
     """The answer to `/v1/stream`. For one thread, the event loop's."""
 
-    def __init__(self, scheduler: Scheduler, store: Store, page: str = "") -> None:
+    def __init__(self, leadership: Leadership, store: Store, page: str = "") -> None:
         """`page` says which page this daemon has: one that is open may be that of another."""
         self._page = page
-        self._scene = PageScene(scheduler, store)
+        self._scene = PageScene(leadership, store)
         self._told = lru_cache(maxsize=4)(self._scene.told)
         #: How many listen, by the name of their user.
         self._listening: Counter[str] = Counter()

@@ -13,18 +13,12 @@ from daemon.core.cluster_status import ClusterStatus
 from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate
 from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions
-from daemon.disk.uploads import Uploads
-from daemon.notifications.notification_service import NotificationService
-from daemon.queues.queue_service import QueueService
 from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.scheduler.components import Components
 from daemon.scheduler.loop import SchedulingLoop
-from daemon.scheduler.stage_timings import Stages
 from daemon.scheduler.timers import CHARGED_AT_ONCE
 from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
-from daemon.submission.applications import Applications
-from daemon.vms.termination_endpoint import TerminationEndpoint
-from daemon.what_if.what_if import JobForecast, WhatIfService
+from daemon.what_if.what_if import JobForecast
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job
@@ -44,6 +38,11 @@ class Service:
     def __init__(self, loop: SchedulingLoop, parts: Components) -> None:
         self._loop, self._parts = loop, parts
         self._store, self._clock, self._inbox = parts.base.store, parts.base.clock, parts.base.inbox
+        #: What the API asks directly; see `Scheduler`.
+        self.applications, self.vms = parts.submissions.applications, parts.vms.endpoint
+        self.queues, self.foresight = parts.queues.service, parts.forecasts.what_if
+        self.webhooks, self.stages = parts.base.notifications, parts.stages
+        self.uploads = parts.launching.launcher.uploads
         #: When all VMs were last charged for on request, in monotonic seconds.
         self._charged = -math.inf
 
@@ -194,10 +193,6 @@ class Service:
         """Read a log; see `Scheduler.log`."""
         return self._parts.launching.logs.read(job, executor, stream, offset, limit)
 
-    def uploads(self) -> Uploads:
-        """The files that clients have sent."""
-        return self._parts.launching.launcher.uploads
-
     def ui(self, job: JobRecord) -> DriverUi | None:
         """Address of the driver's UI; see `Scheduler.ui`."""
         return self._parts.launching.ui(job)
@@ -205,35 +200,6 @@ class Service:
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """The file that a key opens; see `Scheduler.handed`."""
         return self._parts.launching.handed(job, key)
-
-    @property
-    def applications(self) -> Applications:
-        """See `Scheduler.applications`."""
-        return self._parts.submissions.applications
-
-    @property
-    def vms(self) -> TerminationEndpoint:
-        """See `Scheduler.vms`."""
-        return self._parts.vms.endpoint
-
-    @property
-    def queues(self) -> QueueService:
-        """See `Scheduler.queues`."""
-        return self._parts.queues.service
-
-    @property
-    def foresight(self) -> WhatIfService:
-        """See `Scheduler.foresight`."""
-        return self._parts.forecasts.what_if
-
-    @property
-    def webhooks(self) -> NotificationService:
-        """See `Scheduler.webhooks`."""
-        return self._parts.base.notifications
-
-    def stages(self) -> Stages:
-        """See `Scheduler.stages`."""
-        return self._parts.stages
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

@@ -85,7 +85,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     assert (spec.files, spec.archives) == ((name, "https://h/x", f"{name}#b"), (f"{name}#data",))
     assert spec.app == spec.py_files[0]
     assert (spec.app.partition("/")[2], spec.args) == ("count words.py", ("1", "x"))
-    assert daemon.cast.uploads().path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
+    assert daemon.cast.uploads.path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
     call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")
     assert call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")["id"] == "job-2"
     second = daemon.cast.store.spec("job-2")
@@ -98,7 +98,7 @@ def test_an_upload_goes_on_where_it_was(call: Call, daemon: Daemon, tmp_path: Pa
     file = tmp_path / "f"
     file.write_bytes(os.urandom(2 << 20))
     data, sha256 = file.read_bytes(), hashlib.sha256(file.read_bytes()).hexdigest()
-    uploads = daemon.cast.uploads()
+    uploads = daemon.cast.uploads
     uploads.put(sha256, len(data), 0, data[:1000])
     assert call("upload", file) == f"stoker-file:{sha256}/f"
     assert uploads.path(UploadedFile(sha256, "f")).read_bytes() == data

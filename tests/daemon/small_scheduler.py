@@ -3,10 +3,10 @@
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Self
 from weakref import finalize
 
 from agents.registry import PolicyError, create
@@ -16,6 +16,7 @@ from daemon.core.errors import RejectedError
 from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
 from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, QueuePositions, ShadowStatus
 from daemon.disk.uploads import Uploads
+from daemon.http.server.scheduler_interface import Scheduler
 from daemon.launch.launcher import Launcher
 from daemon.notifications.notification_service import NotificationService
 from daemon.queues.live_queues import LiveQueues
@@ -56,12 +57,32 @@ class Foreseeing(WhatIfService):
         return Present(make_view(make_vms(2)), ())
 
 
+@dataclass(frozen=True)
+class Leads:
+    """A daemon that always leads, with this scheduler."""
+
+    scheduler: Scheduler
+
+    def leader(self) -> Scheduler:
+        """The scheduler."""
+        return self.scheduler
+
+    live = leader
+
+
 class SmallScheduler:
-    """Implements `scheduler_interface.Scheduler` on a store, with two VMs and a fixed log."""
+    """Implements `scheduler_interface.Scheduler` on a store, with two VMs and a fixed log.
+
+    It is the `Leadership` of a daemon that always leads, too.
+    """
+
+    #: So many cpus has a job at most; the title and the detail of the error of larger ones.
+    largest = 64
+    too_large = ("The job fits no VM", "vm-2, the largest, has 8 cpus")
 
     def __init__(self, store: Store) -> None:
         self.ready = True
-        self.told_stages = Stages(0.0)
+        self.stages = Stages(0.0)
         self.pausing: Collection[str] = ()
         #: Whether its loop stores nothing in time.
         self.stuck = False
@@ -70,7 +91,7 @@ class SmallScheduler:
         self.store = self._store = store
         folder = Path(mkdtemp())
         finalize(self, shutil.rmtree, folder)
-        self.kept = Uploads(folder / "uploads", UploadsSection(size=4, total=6))
+        self.uploads = Uploads(folder / "uploads", UploadsSection(size=4, total=6))
         #: What its applications have told the loop.
         self.events: list[ev.Event] = []
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1", store=store)
@@ -86,7 +107,7 @@ class SmallScheduler:
         self.webhooks = NotificationService({}, store)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
-        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4, guarded=5)
+        self.status = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4, guarded=5)
 
     def _door(self) -> Applications:
         """Drivers are taken up for a cluster of four VMs."""
@@ -100,8 +121,14 @@ class SmallScheduler:
         self.events.append(event)
         return not self.stuck
 
+    def leader(self) -> Self:
+        """Itself."""
+        return self
+
+    live = leader
+
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
-        """Keep the jobs; those of more than 64 cpus are refused."""
+        """Keep the jobs; those of more cpus than the largest are refused."""
         for each in submitted:
             try:
                 yield {each: self._add(each.spec, each.key)}
@@ -109,21 +136,21 @@ class SmallScheduler:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
-        return self._store.add_job(spec, self._job(spec), key, 100.0)
+        return self._store.add_job(spec, self._job(spec, 100.0), key, 100.0)
 
-    def _job(self, spec: JobSpec) -> Callable[[str], Job]:
-        if spec.most_cpus > 64:
-            raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
+    def _job(self, spec: JobSpec, now: float) -> Callable[[str], Job]:
+        if spec.most_cpus > self.largest:
+            raise RejectedError(422, *self.too_large)
 
         def job(job_id: str) -> Job:
             asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
-            return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
+            return Job(job_id, *asked, now, name=spec.label, owner=spec.owner, queue=spec.queue)
 
         return job
 
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
-        """The job, unless it has more than 64 cpus."""
-        return [self._job(submitted.spec)("job-99")]
+        """The job, unless it is refused."""
+        return [self._job(submitted.spec, 100.0)("job-99")]
 
     def warnings(self, kind: str) -> Sequence[str]:
         """Nobody has measured sorting of words."""
@@ -174,7 +201,7 @@ class SmallScheduler:
         """Nothing is due."""
         return {}
 
-    def standing(self) -> QueuePositions:
+    def standing(self) -> QueuePositions | None:
         """With the jobs that a test says paused."""
         queued = reversed(self._store.jobs(states=("queued",), limit=100))
         head = next((job.job.id for job in queued if job.job.id not in self.pausing), "")
@@ -203,7 +230,7 @@ class SmallScheduler:
 
     def policy(self) -> PolicyStatus:
         """Status of the active policy."""
-        return self._policy
+        return self.status
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Take a policy of the registry."""
@@ -211,8 +238,8 @@ class SmallScheduler:
             create(name, options)
         except PolicyError as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
-        self._policy = PolicyStatus(name, options, 0, 0, 0, "")
-        return self._policy
+        self.status = PolicyStatus(name, options, 0, 0, 0, "")
+        return self.status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Take a policy of the registry, or none."""
@@ -222,8 +249,8 @@ class SmallScheduler:
         except PolicyError as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
         shadow = None if name is None else ShadowStatus(name, options, 7, 2, 1, 0, "")
-        self._policy = replace(self._policy, shadow=shadow)
-        return self._policy
+        self.status = replace(self.status, shadow=shadow)
+        return self.status
 
     def log(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
@@ -236,17 +263,9 @@ class SmallScheduler:
         """Where the test says."""
         return self.shown_ui
 
-    def uploads(self) -> Uploads:
-        """Files of 4 MiB at most, in a folder of its own."""
-        return self.kept
-
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """File and name set by the test for a key."""
         return self.opened.get(key)
-
-    def stages(self) -> Stages:
-        """As far as the test told them."""
-        return self.told_stages
 
     def health(self) -> Health:
         """As the test says."""

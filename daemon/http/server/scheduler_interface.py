@@ -1,4 +1,8 @@
-"""The scheduler's interface for the HTTP API; `scheduler/service.py` implements it."""
+"""The scheduler's interface for the HTTP API.
+
+`scheduler/service.py` implements it, `leader_or_standby.py` finds the one that leads, and
+`leadership/standby.py` answers where none does on this host.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,42 +27,11 @@ if TYPE_CHECKING:
     from environment.types import Job
 
 
-class Scheduler(Protocol):
-    """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
+class LiveStatus(Protocol):
+    """What every daemon knows beside the store. Only the leader knows more than nothing; see `Scheduler`."""
 
-    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
-        """Accept jobs: yields the result of each, as it is known. Accepted jobs are on disk by then."""
-        ...
-
-    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> "Sequence[Job]":
-        """The jobs that a submission would become now, with ids that no other job has; nothing is changed.
-
-        RejectedError where a submission would be rejected. Files that the user `sends` before it, so many
-        bytes by hash, need not be there.
-        """
-        ...
-
-    def warnings(self, kind: str) -> Sequence[str]:
+    def warnings(self, kind: str, /) -> Sequence[str]:
         """Warnings for users that submit a job of this type."""
-        ...
-
-    def kill(self, job_id: str) -> JobRecord:
-        """End a job: its record, on disk when this returns; one that has ended already is left alone."""
-        ...
-
-    def kill_all(self, job_ids: Sequence[str]) -> None:
-        """End jobs: that is on disk when this returns; those that have ended already are left alone."""
-        ...
-
-    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
-        """Have a job's driver give executors up, once their blocks are elsewhere: its record.
-
-        RejectedError when it cannot: only drivers that ask for executors themselves can be told.
-        """
-        ...
-
-    def cluster(self) -> ClusterStatus:
-        """All VMs that are there."""
         ...
 
     def charge(self) -> float:
@@ -91,8 +64,47 @@ class Scheduler(Protocol):
         """Latest estimates of the start and cost of waiting jobs, by id."""
         ...
 
-    def no_estimate(self, record: JobRecord) -> str:
+    def no_estimate(self, record: JobRecord, /) -> str:
         """Why nothing is told of when a job starts that waits; empty where something is, or it does not."""
+        ...
+
+    def health(self) -> Health:
+        """Whether master, store and loop are well."""
+        ...
+
+
+class Scheduler(LiveStatus, Protocol):
+    """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
+
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Accept jobs: yields the result of each, as it is known. Accepted jobs are on disk by then."""
+        ...
+
+    def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> "Sequence[Job]":
+        """The jobs that a submission would become now, with ids that no other job has; nothing is changed.
+
+        RejectedError where a submission would be rejected. Files that the user `sends` before it, so many
+        bytes by hash, need not be there.
+        """
+        ...
+
+    def kill(self, job_id: str) -> JobRecord:
+        """End a job: its record, on disk when this returns; one that has ended already is left alone."""
+        ...
+
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End jobs: that is on disk when this returns; those that have ended already are left alone."""
+        ...
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Have a job's driver give executors up, once their blocks are elsewhere: its record.
+
+        RejectedError when it cannot: only drivers that ask for executors themselves can be told.
+        """
+        ...
+
+    def cluster(self) -> ClusterStatus:
+        """All VMs that are there."""
         ...
 
     def mended(self, drawn: "JobForecast") -> "JobForecast":
@@ -125,12 +137,13 @@ class Scheduler(Protocol):
         """Where the Spark UI of a job's driver is; None while there is none."""
         ...
 
-    def uploads(self) -> "Uploads":
-        """The files that clients have sent."""
-        ...
-
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
+        ...
+
+    @property
+    def uploads(self) -> "Uploads":
+        """The files that clients have sent."""
         ...
 
     @property
@@ -158,12 +171,21 @@ class Scheduler(Protocol):
         """Webhooks with their delivery status."""
         ...
 
+    @property
     def stages(self) -> "Stages":
         """How long stages took since this daemon leads."""
         ...
 
-    def health(self) -> Health:
-        """Whether master, store and loop are well."""
+
+class Leadership(Protocol):
+    """Finds the scheduler for each request, as this daemon may lead or stand by. For any thread."""
+
+    def leader(self) -> Scheduler:
+        """The scheduler on this host; ElsewhereError while another daemon leads, StoreError."""
+        ...
+
+    def live(self) -> LiveStatus:
+        """That scheduler while this daemon leads, else what a standby answers."""
         ...
 
 

@@ -270,7 +270,7 @@ def test_a_hash_opens_nothing(house: House) -> None:
     assert house("ann", "PUT", f"/v1/files/{sha}", content=data, **binary).status_code == 201
     for who, status in (("ann", 200), ("bob", 404), ("admin", 404)):
         assert house(who, "GET", f"/v1/files/{sha}").status_code == status
-    uploads = house.scheduler.kept
+    uploads = house.scheduler.uploads
     file = UploadedFile(sha, "a.py")
     uploads.use(file, "ann", "ann")
     with pytest.raises(ValueError, match="no file with the hash"):
@@ -286,7 +286,7 @@ def test_a_hash_opens_nothing(house: House) -> None:
 
 def test_files_of_users_are_kept_for_their_jobs(house: House, store: Store) -> None:
     """As long as a job of theirs that is not over names them."""
-    data, uploads = b"x", house.scheduler.kept
+    data, uploads = b"x", house.scheduler.uploads
     sha = hashlib.sha256(data).hexdigest()
     for who in ("ann", "bob"):
         uploads.put(sha, 1, 0, data, who)

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,39 +13,28 @@ from typing import Any
 
 import pytest
 
-from agents.registry import PolicyError, create
-from conf.schema import Config, Http, JobSpec, UploadsSection
+from conf.schema import Http, JobSpec, UploadsSection
 from conf.schema.users import UsersSection
 from daemon.auth.user_directory import Directory
 from daemon.cli import main
 from daemon.cli.jobs import follow
 from daemon.core.cluster_status import ClusterStatus, PoolStatus, VmStatus
 from daemon.core.errors import RejectedError
-from daemon.core.estimate import Coverage, Estimate, IntervalCounts, Made
-from daemon.core.status import BudgetStatus, Health, LogChunk, PolicyStatus, ShadowStatus
+from daemon.core.estimate import Coverage, IntervalCounts
+from daemon.core.status import Health, LogChunk, PolicyStatus, ShadowStatus
 from daemon.disk.uploads import Uploads
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.server.uvicorn_server import make_server
-from daemon.notifications.notification_service import NotificationService
-from daemon.queues.live_queues import LiveQueues
-from daemon.queues.queue_service import QueueService
-from daemon.queues.queue_snapshot import QueueSnapshot
-from daemon.scheduler.stage_timings import Stages
-from daemon.schemas.applications import ApplicationDoor
 from daemon.store.job_store import Store
-from daemon.store.queries.insert_jobs import Added, Admission, IdempotencyConflictError, SubmittedSpec
-from daemon.vms.termination_endpoint import TerminationEndpoint
-from daemon.what_if.what_if import JobForecast
+from daemon.store.queries.insert_jobs import Added, SubmittedSpec
 from environment.decisions.explain import CandidateVm, Choice, Explanation
-from environment.decisions.sizing import Sizes
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.states import JobState
 from environment.resources import Resources
 from environment.types import Job
-from framework.spark.driver.ui_key import DriverUi
-from tests.daemon.small_scheduler import Foreseeing, SmallScheduler
+from tests.daemon.small_scheduler import SmallScheduler
 
 VMS = (
     VmStatus("S0", "m1.large-1", "m1.large", "127.0.1.1", 4.0, 16384, 0.24, 1.0, 1024, ("job-1.0",)),
@@ -53,36 +42,24 @@ VMS = (
 )
 
 
-@dataclass
-class Cast:
+class Cast(SmallScheduler):
     """A scheduler without a cluster: jobs are in the state in which the test puts them."""
 
-    store: Store
-    folder: Path | None = None
-    logs: dict[str, str] = field(default_factory=dict)
-    status: PolicyStatus = field(default_factory=lambda: PolicyStatus("ff", {}, 3, 1, 0, ""))
-    spent: BudgetStatus | None = None
-    #: What becomes of a job right after its submission.
-    fate: Callable[[str], None] | None = None
-    pools: tuple[PoolStatus, ...] = ()
-    healthy: bool = True
-    #: How many JVMs its machine carries, if jobs wait for that.
-    carries: int | None = None
-    expected: dict[str, Estimate] = field(default_factory=dict)
-    foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
-    #: What a submission that was tried would send: bytes by hash.
-    sent: dict[str, int] = field(default_factory=dict)
-    #: What is seen of queues.
-    seen: QueueSnapshot | None = None
-    office: NotificationService | None = None
+    largest = 4
+    too_large = ("The job fits no cluster of this size", "m1.large-1 has 4 cpus")
 
-    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
-        """Keep the jobs, which wait; no VM here has more than 4 cpus."""
-        for each in submitted:
-            try:
-                yield {each: self._add(each.spec, each.key)}
-            except (RejectedError, IdempotencyConflictError) as error:
-                yield {each: error}
+    def __init__(self, store: Store, folder: Path) -> None:
+        super().__init__(store)
+        self.logs: dict[str, str] = {}
+        self.status = PolicyStatus("ff", {}, 3, 1, 0, "")
+        #: What becomes of a job right after its submission.
+        self.fate: Callable[[str], None] | None = None
+        self.pools: tuple[PoolStatus, ...] = ()
+        #: How many JVMs its machine carries, if jobs wait for that.
+        self.carries: int | None = None
+        #: What a submission that was tried would send: bytes by hash.
+        self.sent: dict[str, int] = {}
+        self.uploads = Uploads(folder / "uploads", UploadsSection())
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
         now = time.time()
@@ -91,24 +68,10 @@ class Cast:
             self.fate(record.job.id)
         return record, new
 
-    def _job(self, spec: JobSpec, now: float) -> Callable[[str], Job]:
-        if spec.most_cpus > 4:
-            raise RejectedError(422, "The job fits no cluster of this size", "m1.large-1 has 4 cpus")
-
-        def job(job_id: str) -> Job:
-            asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
-            return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
-
-        return job
-
     def trial(self, submitted: SubmittedSpec, sends: Mapping[str, int]) -> Sequence[Job]:
         """Return the job as it would be; record the files to send in `sent`."""
         self.sent = dict(sends)
         return [self._job(submitted.spec, time.time())("job-99")]
-
-    def warnings(self, kind: str) -> Sequence[str]:
-        """Nobody has measured sorting of words."""
-        return [f"type: {kind}: nobody has measured such jobs"] if kind == "wordsort" else []
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""
@@ -116,11 +79,6 @@ class Cast:
         if not record.ended:
             self.put(job_id, "killed", "killed by its user")
         return record
-
-    def kill_all(self, job_ids: Sequence[str]) -> None:
-        """End them at once."""
-        for job_id in job_ids:
-            self.kill(job_id)
 
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Note it in the job's reason."""
@@ -131,57 +89,21 @@ class Cast:
         """Two VMs, and pools when a test says so."""
         return ClusterStatus(VMS, self.pools, jvms=self.carries, crowded=self.carries is not None)
 
-    def charge(self) -> float:
-        """Nothing is charged here."""
-        return time.time()
-
-    def budget(self) -> BudgetStatus | None:
-        """Budget status set by the test."""
-        return self.spent
-
-    def due(self) -> Mapping[str, Mapping[str, float]]:
-        """Nothing is due."""
-        return {}
-
     def standing(self) -> None:
         """Only the store knows."""
-
-    def sight(self) -> QueueSnapshot | None:
-        """Queue snapshot set by the test."""
-        return self.seen
-
-    def no_estimate(self, record: JobRecord) -> str:
-        """The reason of a missing estimate, for waiting jobs without one."""
-        waits = record.state == "queued" and record.job.id not in self.expected
-        return Made().why_not(record) if waits else ""
-
-    def estimates(self) -> Mapping[str, Estimate]:
-        """Estimates set by the test."""
-        return self.expected
-
-    def mended(self, drawn: JobForecast) -> JobForecast:
-        """As it was drawn."""
-        return drawn
 
     def coverage(self) -> Coverage:
         """Most were right."""
         return Coverage(IntervalCounts(9, 1, 2))
 
-    def policy(self) -> PolicyStatus:
-        """The acting policy."""
-        return self.status
-
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
-        """Take any policy that can be made."""
-        try:
-            create(name, options)
-        except PolicyError as error:
-            raise RejectedError(422, "Not a policy", str(error)) from error
+        """Take any policy that can be made; it failed once."""
+        super().set_policy(name, options)
         self.status = PolicyStatus(name, dict(options), 3, 1, 1, "it chose a full VM", "ff")
         return self.status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
-        """Take any policy as the shadow, or none."""
+        """Take any policy as the shadow, or none; it failed once."""
         shadow = None if name is None else ShadowStatus(name, dict(options), 7, 2, 1, 1, "it went wrong")
         self.status = replace(self.status, shadow=shadow)
         return self.status
@@ -195,25 +117,9 @@ class Cast:
         text = data.decode(errors="ignore")  # a character that is cut comes with the next part
         return LogChunk(text, offset + len(text.encode()), job.ended and not data)
 
-    def ui(self, job: JobRecord) -> DriverUi | None:
-        """There is none."""
-        return None
-
-    def uploads(self) -> Uploads:
-        """Files, in the folder of the test."""
-        assert self.folder is not None
-        return Uploads(self.folder / "uploads", UploadsSection())
-
-    def handed(self, job: JobRecord, key: str) -> None:
-        """There is nothing."""
-
-    def stages(self) -> Stages:
-        """None took any time."""
-        return Stages(0.0)
-
     def health(self) -> Health:
         """All is well, unless a test says otherwise."""
-        return Health(self.healthy, {"mesos": "subscribed" if self.healthy else "not connected"})
+        return Health(self.ready, {"mesos": "subscribed" if self.ready else "not connected"})
 
     # what tests do with it
 
@@ -259,26 +165,6 @@ class Cast:
         explanation = Explanation(time.time(), job_id, "ff", "wait", "no VM has room", (), (choice,))
         record = replace(self._record(job_id), reason="no VM has room")
         self.store.save(Changes((record,), ()), (explanation,))
-
-    @property
-    def applications(self) -> ApplicationDoor:
-        """Those of a small scheduler."""
-        return SmallScheduler(self.store).applications
-
-    @property
-    def webhooks(self) -> NotificationService:
-        """Those that the test made, or none."""
-        return self.office or NotificationService({}, self.store)
-
-    @property
-    def vms(self) -> TerminationEndpoint:
-        """That of a small scheduler."""
-        return SmallScheduler(self.store).vms
-
-    @property
-    def queues(self) -> QueueService:
-        """Those that the store knows of."""
-        return QueueService(LiveQueues(Config(), self.store), lambda: self.seen)
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

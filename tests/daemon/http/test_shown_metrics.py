@@ -142,9 +142,9 @@ def test_each_fault_raises_its_own_alert(store: Store, fault: str) -> None:
     scheduler = Rigged(store)
     for name, value in FAULTS.get(fault, {}).items():
         setattr(scheduler, name, value)
-    scheduler.told_stages.waits_since = getattr(scheduler, "waits", None)
+    scheduler.stages.waits_since = getattr(scheduler, "waits", None)
     if lost := getattr(scheduler, "lost", 0):
         tasks = tuple(map(task, range(lost)))
-        scheduler.told_stages.observe(Changes((), tasks))
+        scheduler.stages.observe(Changes((), tasks))
     text = shown(scheduler, store) + UP
     assert [rule["alert"] for rule in RULES if holds(rule["expr"], text)] == ([fault] if fault else [])

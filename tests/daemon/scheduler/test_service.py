@@ -479,7 +479,7 @@ def test_nothing_is_decided_while_the_disk_is_full(
     service._loop._turn()
     service._loop._decide()
     assert decided
-    samples = next(iter(service.stages().collect())).samples
+    samples = next(iter(service.stages.collect())).samples
     assert next(each.value for each in samples if each.labels == {"stage": "order"}) > 0
     assert "disk" not in service.health().bad
     assert "disk" not in service.health().checks

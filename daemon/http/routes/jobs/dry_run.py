@@ -18,7 +18,7 @@ from daemon.auth.permits import Permit, permit_of
 from daemon.core.errors import RejectedError
 from daemon.core.estimate import Estimate
 from daemon.http.routes.jobs.submissions import PATH, Login
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership, Scheduler
 from daemon.schemas.base import Body, Said
 from daemon.schemas.job_bodies import job_body
 from daemon.schemas.jobs import JobBody
@@ -86,7 +86,7 @@ class DryRunBody(Body):
     """What the estimate assumes, in words."""
 
 
-def add_dry_run(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_dry_run(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """Add it."""
 
     @app.post(f"{PATH}/dry-run")
@@ -100,6 +100,7 @@ def add_dry_run(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         permit = permit_of(request)
         admitted, submitter = permit.admit(spec, stoker_login)
         sends = {sha256: int(size) for sha256, _, size in (each.partition(":") for each in query.send)}
+        scheduler = leadership.leader()
         jobs = scheduler.trial(SubmittedSpec(admitted, submitter=submitter), sends)
         return _answer(scheduler, store, jobs, permit)
 

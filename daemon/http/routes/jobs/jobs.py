@@ -18,7 +18,7 @@ from daemon.core.estimate import notes_of
 from daemon.core.status import WITH_DRIVER
 from daemon.http.routes.jobs.job_names import find_job
 from daemon.http.routes.jobs.waiting_reasons import told_of
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.launch.spark_ui_proxy import SparkUi
 from daemon.schemas import explanations, job_bodies, queries
 from daemon.schemas import jobs as job_schemas
@@ -32,7 +32,7 @@ GroupName = Annotated[str, Path(description="The group's name, or an array's id,
 JobName = Annotated[str, Path(description="The job's id, such as job-17, or its name.")]
 
 
-def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """All routes of jobs and of groups of them."""
     uis = SparkUi()
 
@@ -47,7 +47,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return found
 
     def summed(permit: Permit, found: GroupSum) -> job_schemas.GroupBody:
-        due = scheduler.due()
+        due = leadership.live().due()
         owed = (dollars for job_id in found.open_jobs for dollars in due.get(job_id, {}).values())
         own = set() if found.failure is None else {found.failure.job.id}
         return permit.redacted(job_bodies.group_body(found, math.fsum(owed)), own)
@@ -69,8 +69,8 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             before=query.before,
             newest_first=query.order == "newest",
         )
-        told, due = told_of(scheduler, store, permit, records), scheduler.due()
-        expected = scheduler.estimates()
+        live = leadership.live()
+        told, due, expected = told_of(live, store, permit, records), live.due(), live.estimates()
         return job_schemas.JobList(
             jobs=[
                 job_bodies.job_body(
@@ -92,7 +92,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Ask for the end of all jobs of a group, or of an array; those that have ended are left alone."""
         permit = permit_of(request)
         owners = permit.ruled()
-        scheduler.kill_all(known_group(group, owners).open_jobs)
+        leadership.leader().kill_all(known_group(group, owners).open_jobs)
         return summed(permit, known_group(group, owners))
 
     @app.get("/v1/jobs/{job_id}")
@@ -100,15 +100,16 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Show a job with its executors."""
         record = known(request, job_id)
         job_id = record.job.id
-        reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
-        due, spec = scheduler.due(), store.spec(job_id)
+        live = leadership.live()
+        reason, place = told_of(live, store, permit_of(request), [record])[job_id]
+        due, spec = live.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
-        expected = scheduler.estimates().get(job_id)
+        expected = live.estimates().get(job_id)
         kept = store.estimates.of(job_id)
-        notes = [] if expected is None else notes_of(record, expected, scheduler.coverage())
-        no_estimate = scheduler.no_estimate(record)
+        notes = [] if expected is None else notes_of(record, expected, leadership.leader().coverage())
+        no_estimate = live.no_estimate(record)
         body = job_bodies.job_detail(
             _now(record, due), why, spec, tasks, ui, place, expected, kept, no_estimate, notes
         )
@@ -119,7 +120,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def kill(request: Request, job_id: JobName) -> job_schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
         job_id = known(request, job_id).job.id
-        return permit_of(request).redacted(job_bodies.job_body(scheduler.kill(job_id)), {job_id})
+        return permit_of(request).redacted(job_bodies.job_body(leadership.leader().kill(job_id)), {job_id})
 
     @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
     def decommission(
@@ -128,7 +129,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
         job_id = known(request, job_id).job.id
-        told = scheduler.decommission(job_id, numbers, asked.reason)
+        told = leadership.leader().decommission(job_id, numbers, asked.reason)
         return permit_of(request).redacted(job_bodies.job_body(told), {job_id})
 
     @app.get("/v1/jobs/{job_id}/explain")
@@ -136,12 +137,12 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(request, job_id)
         job_id = record.job.id
-        reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
+        live = leadership.live()
+        reason, place = told_of(live, store, permit_of(request), [record])[job_id]
         found, why = store.explanations(job_id), reason + _unreadable(store, job_id)
-        estimate = job_bodies.estimate_of(record, scheduler.estimates().get(job_id))
-        body = explanations.explanation_body(
-            record, why, found, place, estimate, scheduler.no_estimate(record)
-        )
+        estimate = job_bodies.estimate_of(record, live.estimates().get(job_id))
+        no_estimate = live.no_estimate(record)
+        body = explanations.explanation_body(record, why, found, place, estimate, no_estimate)
         return permit_of(request).redacted(body, {job_id})
 
     @app.get("/v1/jobs/{job_id}/logs")
@@ -156,7 +157,8 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             if not found:
                 raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
             executor = found[0]
-        return job_bodies.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
+        found_log = leadership.leader().log(record, executor, query.stream, query.offset, query.limit)
+        return job_bodies.log_body(found_log)
 
     @app.get("/v1/jobs/{job_id}/ui", include_in_schema=False)
     def ui_root(request: Request, job_id: JobName) -> Response:
@@ -168,7 +170,7 @@ def add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Show a page of the Spark UI of the job's driver, while it runs."""
         record = await run_in_threadpool(known, request, job_id)
         job_id = record.job.id
-        shown = await run_in_threadpool(scheduler.ui, record)
+        shown = await run_in_threadpool(lambda: leadership.leader().ui(record))
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
         query = request.scope["query_string"].decode("latin-1")

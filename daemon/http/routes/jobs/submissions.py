@@ -21,7 +21,7 @@ from conf.schema import JobSpec, NameOrNone
 from daemon.auth.audit_log import BODY
 from daemon.auth.permits import Permit, permit_of
 from daemon.http.server.problem_details import REFUSED, answer
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas import job_bodies
 from daemon.schemas.jobs import JobBody
 from daemon.store.queries.insert_jobs import Added, Admission, SubmittedSpec
@@ -74,8 +74,8 @@ _Batch = dict[SubmittedSpec, "asyncio.Future[Added]"]
 class Submissions:
     """Hands submissions to the scheduler in batches, on threads of their own. For one event loop."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
         self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="submission")
         #: The batch that goes next, and those that were sent; a batch is empty when all of it is answered.
         self._next: _Batch = {}
@@ -92,7 +92,7 @@ class Submissions:
         self._next[SubmittedSpec(admitted, permit.key(key), submitter=submitter)] = awaited
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
-        told = job_bodies.job_body(record, warnings=self._scheduler.warnings(record.job.type))
+        told = job_bodies.job_body(record, warnings=self._leadership.live().warnings(record.job.type))
         body = told.model_dump_json()  # which nobody needs to check once more
         return Response(body, 201 if new else 200, headers, "application/json")
 
@@ -111,7 +111,7 @@ class Submissions:
     ) -> None:
         """Submit them; `batch` is the event loop's."""
         try:
-            for admissions in self._scheduler.submit(submitted):
+            for admissions in self._leadership.leader().submit(submitted):
                 loop.call_soon_threadsafe(self._tell, batch, admissions)
         except Exception as error:
             loop.call_soon_threadsafe(self._fail, batch, error)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from daemon.auth.permits import Permit
 from daemon.core.job_ids import job_number
 from daemon.core.status import QueuePositions
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import LiveStatus
 from daemon.queues.queue_snapshot import QueueSnapshot
 from daemon.store.job_store import Store
 from environment.model.messages.records import WAITS_ITS_TURN, JobRecord
@@ -20,15 +20,15 @@ class ToldReason(NamedTuple):
 
 
 def told_of(
-    scheduler: Scheduler, store: Store, permit: Permit, records: Sequence[JobRecord]
+    live: LiveStatus, store: Store, permit: Permit, records: Sequence[JobRecord]
 ) -> dict[str, ToldReason]:
     """Reason of each job, by its id, for a user that may see these jobs; other jobs are not mentioned."""
     told = {record.job.id: ToldReason(permit.told(record.reason, {record.job.id})) for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
     if not queued:
         return told
-    standing = scheduler.standing()
-    if (sight := scheduler.sight()) is not None:
+    standing = live.standing()
+    if (sight := live.sight()) is not None:
         return told | _in_order(permit, queued, sight, standing)
     return told | _first_come(store, permit, queued, standing)
 

@@ -4,7 +4,7 @@ from fastapi import FastAPI, Request
 
 from daemon.auth.permits import Permit, permit_of
 from daemon.core.errors import RejectedError
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.what_if import Ahead, WhatIf, ahead_body
 from daemon.store.job_store import Store
 from daemon.what_if.cases import Case
@@ -14,7 +14,7 @@ from daemon.what_if.recorded_jobs import RecordedJobs, recorded
 _LONGEST = 10.0
 
 
-def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_foresight(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """Add it."""
 
     @app.post("/v1/what-if")
@@ -24,12 +24,12 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         With `since`, the jobs submitted since then are played on the current cluster, in the place of the
         queue.
         """
-        acting, permit = scheduler.policy(), permit_of(request)
+        acting, permit = leadership.leader().policy(), permit_of(request)
         policies = [(policy.name, policy.options) for policy in asked.policies]
         if not permit.person.may("operate"):
             _check_bounds(asked)
         past = None if asked.since is None else _past(asked.since, permit, store)
-        present, found = scheduler.foresight.ask(
+        present, found = leadership.leader().foresight.ask(
             policies or [(acting.name, dict(acting.options))],
             draws=asked.draws,
             seconds=asked.seconds,
@@ -37,7 +37,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             past=past,
             cases=[case.case for case in asked.cases] or [Case()],
         )
-        return ahead_body(present, found, permit, scheduler.cluster().note)
+        return ahead_body(present, found, permit, leadership.leader().cluster().note)
 
 
 def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:

@@ -12,18 +12,18 @@ from daemon.http.routes.operate.queues import add_queues
 from daemon.http.routes.operate.users import add_users
 from daemon.http.routes.operate.vms import add_vms
 from daemon.http.routes.operate.webhooks import add_webhooks
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.store.job_store import Store
 
 
 def add_operation_routes(
-    app: FastAPI, scheduler: Scheduler, store: Store, metrics: Callable[[], bytes], options: AppOptions
+    app: FastAPI, leadership: Leadership, store: Store, metrics: Callable[[], bytes], options: AppOptions
 ) -> None:
     """Add all routes for operating; `metrics` returns the text for Prometheus."""
-    add_vms(app, scheduler)
-    add_queues(app, scheduler)
-    add_webhooks(app, scheduler)
-    add_cluster(app, scheduler, store)
-    add_policies(app, scheduler, store)
-    add_users(app, options.directory, options.users, lambda paths: scheduler.queues.check(paths))
-    add_health(app, scheduler, metrics, options)
+    add_vms(app, leadership)
+    add_queues(app, leadership)
+    add_webhooks(app, leadership)
+    add_cluster(app, leadership, store)
+    add_policies(app, leadership, store)
+    add_users(app, options.directory, options.users, lambda paths: leadership.leader().queues.check(paths))
+    add_health(app, leadership, metrics, options)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 
 from daemon.auth.permits import permit_of
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.bill import BillBody, BillQuery, bill_body
 from daemon.schemas.cluster import ClusterBody, cluster_body
 from daemon.store.job_store import Store
@@ -16,13 +16,13 @@ from daemon.store.rows.tables import OPEN_JOB
 MOST_SHOWN = 10_000
 
 
-def add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_cluster(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """Add the routes of VMs and their costs."""
 
     @app.get("/v1/cluster")
     def cluster(request: Request) -> ClusterBody:
         """Show all VMs and their used resources."""
-        found, permit = scheduler.cluster(), permit_of(request)
+        found, permit = leadership.leader().cluster(), permit_of(request)
         if not permit.limited:
             return cluster_body(found)
         jobs = store.jobs(states=OPEN_JOB, owners=permit.owners(()) or (), limit=MOST_SHOWN)
@@ -32,6 +32,6 @@ def add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/bill")
     def bill(query: Annotated[BillQuery, Query()]) -> BillBody:
         """Show the cost of VMs until now, used or idle, from opened to closed."""
-        scheduler.charge()
+        leadership.live().charge()
         found = store.vms.bill(AskedBill(query.by, query.since, query.until, query.limit))
-        return bill_body(found, query.by, scheduler.budget())
+        return bill_body(found, query.by, leadership.live().budget())

@@ -7,11 +7,13 @@ from fastapi import FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from daemon.http.app_options import AppOptions
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.cluster import AliveBody, HealthBody, health_body
 
 
-def add_health(app: FastAPI, scheduler: Scheduler, metrics: Callable[[], bytes], options: AppOptions) -> None:
+def add_health(
+    app: FastAPI, leadership: Leadership, metrics: Callable[[], bytes], options: AppOptions
+) -> None:
     """Add the routes; `metrics` returns the text for Prometheus."""
     audit, directory = options.audit, options.directory
 
@@ -23,7 +25,7 @@ def add_health(app: FastAPI, scheduler: Scheduler, metrics: Callable[[], bytes],
     @app.get("/readyz", responses={503: {"model": HealthBody, "description": "Not ready"}})
     def readyz(response: Response) -> HealthBody:
         """Say whether jobs can be scheduled now, and if not, why."""
-        health = scheduler.health()
+        health = leadership.live().health()
         if audit is not None and audit.trouble:
             health = replace(health, checks={**health.checks, "audit": audit.trouble})
         if directory is not None and directory.trouble:

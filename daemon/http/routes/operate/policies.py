@@ -8,7 +8,7 @@ from agents.registry import list_policies
 from conf.schema import PolicyChoice
 from daemon.core.shadow_comparison import report
 from daemon.core.status import PolicyStatus
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.policies import (
     ComparisonBody,
     ComparisonQuery,
@@ -21,7 +21,7 @@ from daemon.schemas.policies import (
 from daemon.store.job_store import Store
 
 
-def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """Add the routes that show and switch policies."""
 
     @app.get("/v1/policies")
@@ -30,31 +30,31 @@ def add_policies(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return policy_list(list_policies())
 
     def shown(status: PolicyStatus) -> PolicyBody:
-        return policy_body(status, scheduler.coverage())
+        return policy_body(status, leadership.leader().coverage())
 
     @app.get("/v1/policy")
     def policy() -> PolicyBody:
         """Show the acting policy."""
-        return shown(scheduler.policy())
+        return shown(leadership.leader().policy())
 
     @app.put("/v1/policy")
     def set_policy(chosen: PolicyChoice) -> PolicyBody:
         """Let another policy decide from the next decision on; all keys but `name` are its options."""
-        return shown(scheduler.set_policy(chosen.name, chosen.options))
+        return shown(leadership.leader().set_policy(chosen.name, chosen.options))
 
     @app.put("/v1/policy/shadow")
     def set_shadow(chosen: PolicyChoice) -> PolicyBody:
         """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
-        return shown(scheduler.set_shadow(chosen.name, chosen.options))
+        return shown(leadership.leader().set_shadow(chosen.name, chosen.options))
 
     @app.delete("/v1/policy/shadow")
     def drop_shadow() -> PolicyBody:
         """Let no policy decide beside the acting one any more."""
-        return shown(scheduler.set_shadow(None, {}))
+        return shown(leadership.leader().set_shadow(None, {}))
 
     @app.get("/v1/policy/comparison")
     def comparison(
         query: Annotated[ComparisonQuery, Query()],
     ) -> ComparisonBody:
         """Show the decisions in which shadow policies differ, and their estimated cost."""
-        return comparison_body(report(store.comparisons.kept(), query.limit), scheduler.policy())
+        return comparison_body(report(store.comparisons.kept(), query.limit), leadership.leader().policy())

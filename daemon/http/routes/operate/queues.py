@@ -7,7 +7,8 @@ from fastapi import Body, FastAPI, Path, Request, Response
 from conf.schema import QueueSettings
 from conf.util.printable import LONGEST_NAME
 from daemon.auth.permits import permit_of
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
+from daemon.queues.queue_service import QueueService
 from daemon.schemas.queues import QueueBody, QueueList, queue_body, queue_list
 
 QueuePath = Annotated[
@@ -20,36 +21,39 @@ _Change = Annotated[
 _MADE: dict[int | str, dict[str, Any]] = {201: {"model": QueueBody, "description": "It was not there before"}}
 
 
-def add_queues(app: FastAPI, scheduler: Scheduler) -> None:
+def add_queues(app: FastAPI, leadership: Leadership) -> None:
     """Add them."""
+
+    def known() -> QueueService:
+        return leadership.leader().queues
 
     @app.get("/v1/queues")
     def queues(request: Request) -> QueueList:
         """List the queues, with their use and their waiting jobs."""
-        return queue_list(scheduler.queues.all(), permit_of(request))
+        return queue_list(known().all(), permit_of(request))
 
     @app.get("/v1/queues/{path}")
     def queue(request: Request, path: QueuePath) -> QueueBody:
         """Show a queue."""
-        return queue_body(scheduler.queues.one(path), permit_of(request))
+        return queue_body(known().one(path), permit_of(request))
 
     @app.put("/v1/queues/{path}", responses=_MADE)
     def set_queue(
         request: Request, path: QueuePath, settings: QueueSettings, response: Response
     ) -> QueueBody:
         """Create or replace a queue with these settings; the change survives restarts."""
-        status, new = scheduler.queues.put(path, settings)
+        status, new = known().put(path, settings)
         response.status_code = 201 if new else 200
         return queue_body(status, permit_of(request))
 
     @app.patch("/v1/queues/{path}", responses=_MADE)
     def change_queue(request: Request, path: QueuePath, change: _Change, response: Response) -> QueueBody:
         """Change settings of a queue, or make one with these; kept over restarts (RFC 7396)."""
-        status, new = scheduler.queues.patch(path, change)
+        status, new = known().patch(path, change)
         response.status_code = 201 if new else 200
         return queue_body(status, permit_of(request))
 
     @app.delete("/v1/queues/{path}")
     def remove_queue(request: Request, path: QueuePath) -> QueueBody:
         """Remove a queue that has neither jobs that are not over nor queues below it; as it was."""
-        return queue_body(scheduler.queues.remove(path), permit_of(request))
+        return queue_body(known().remove(path), permit_of(request))

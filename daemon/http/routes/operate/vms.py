@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from conf.util.printable import LONGEST_NAME
 from daemon.http.routes.spark.applications import DoneBody, DriverMessage, Key, bearer
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from framework.providers.agent_join import VMS
 
 LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LONGEST_NAME)]
@@ -22,12 +22,12 @@ class NoticeBody(DriverMessage):
     """When."""
 
 
-def add_vms(app: FastAPI, scheduler: Scheduler) -> None:
+def add_vms(app: FastAPI, leadership: Leadership) -> None:
     """Add it."""
 
     @app.post(f"{VMS}{{lease:path}}/notice", status_code=202)
     def notice(lease: LeaseName, told: NoticeBody, key: Key = None) -> DoneBody:
         """Say that a VM is taken away; when the answer is 202, that is on disk, and the VM is drained."""
         why = f"its cloud is going to {told.action} it"
-        scheduler.vms.notice(lease, bearer(key), told.time.timestamp(), why)
+        leadership.leader().vms.notice(lease, bearer(key), told.time.timestamp(), why)
         return DoneBody()

@@ -6,16 +6,16 @@ from daemon.http.app_options import AppOptions
 from daemon.http.routes.spark.applications import add_applications
 from daemon.http.routes.spark.files import add_files
 from daemon.http.routes.spark.spark_rest import add_spark_rest, version_teller
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.schemas.spark_rest import SparkErrors
 from daemon.store.job_store import Store
 
 
-def add_spark_routes(app: FastAPI, scheduler: Scheduler, store: Store, options: AppOptions) -> None:
+def add_spark_routes(app: FastAPI, leadership: Leadership, store: Store, options: AppOptions) -> None:
     """Add all routes of Spark."""
-    add_files(app, scheduler, store)
-    add_applications(app, scheduler)
-    add_spark_rest(app, scheduler, store, options.homes, options.driver)
+    add_files(app, leadership, store)
+    add_applications(app, leadership)
+    add_spark_rest(app, leadership, store, options.homes, options.driver)
 
 
 def answer_in_spark_words(app: FastAPI, options: AppOptions) -> None:

@@ -18,8 +18,8 @@ from conf.schema.fields import MOST_RESOURCES, Texts, at_most
 from conf.util.copy_fields import carried
 from conf.util.printable import UNSEEN_IN_PLANE_0
 from daemon.auth.permits import permit_of
-from daemon.http.server.scheduler_interface import Scheduler
-from daemon.schemas.applications import Registration
+from daemon.http.server.scheduler_interface import Leadership
+from daemon.schemas.applications import ApplicationDoor, Registration
 from daemon.schemas.base import Body, Said
 
 _HOST = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
@@ -185,49 +185,52 @@ class DoneBody(Body):
     """It was done."""
 
 
-def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
+def add_applications(app: FastAPI, leadership: Leadership) -> None:
     """Add the routes for drivers."""
+
+    def applications() -> ApplicationDoor:
+        return leadership.leader().applications
 
     @app.post("/v1/applications", status_code=201)
     def register(request: Request, asked: ApplicationBody) -> RegisteredBody:
         """Ask for executors for a driver that is there; when the answer is 201, its job is on disk."""
         admit = permit_of(request).admit
-        return carried(RegisteredBody, scheduler.applications.register(_registration(asked), admit))
+        return carried(RegisteredBody, applications().register(_registration(asked), admit))
 
     @app.put("/v1/applications/{job_id}")
     def attach(job_id: JobName, asked: ApplicationBody, key: Key = None) -> RegisteredBody:
         """Say where the driver of a job is that has its key."""
-        found = scheduler.applications.attach(job_id, bearer(key), _registration(asked))
+        found = applications().attach(job_id, bearer(key), _registration(asked))
         return carried(RegisteredBody, found)
 
     @app.put("/v1/applications/{job_id}/executors")
     def ask(job_id: JobName, totals: WantedBody, key: Key = None) -> GrantedBody:
         """Say how many executors a driver wants now, in all."""
-        return GrantedBody(reason=scheduler.applications.ask(job_id, bearer(key), totals.profiles))
+        return GrantedBody(reason=applications().ask(job_id, bearer(key), totals.profiles))
 
     @app.post("/v1/applications/{job_id}/release")
     def release(job_id: JobName, given: ReleaseBody, key: Key = None) -> DoneBody:
         """Give executors back: they end, and none takes their place unless it is asked for."""
-        scheduler.applications.release(job_id, bearer(key), given.numbers)
+        applications().release(job_id, bearer(key), given.numbers)
         return DoneBody()
 
     @app.post("/v1/applications/{job_id}/heartbeat")
     def heartbeat(job_id: JobName, _: NothingBody, key: Key = None) -> OrdersBody:
         """Report that a driver is alive, and return its orders."""
-        orders = scheduler.applications.heartbeat(job_id, bearer(key))
+        orders = applications().heartbeat(job_id, bearer(key))
         lost = [LostBody(number=number, reason=reason) for number, reason in orders.lost]
         return carried(OrdersBody, orders, lost=lost, decommission=list(orders.decommission))
 
     @app.delete("/v1/applications/{job_id}")
     def leave(job_id: JobName, goodbye: GoodbyeBody, key: Key = None) -> DoneBody:
         """Say that a driver ends; its executors go."""
-        scheduler.applications.leave(job_id, bearer(key), goodbye)
+        applications().leave(job_id, bearer(key), goodbye)
         return DoneBody()
 
     @app.get("/v1/spark")
     def sparks() -> SparksBody:
         """List the Sparks that are served, and where each gets the jar by which it knows our masters."""
-        driver_host, served = scheduler.applications.sparks()
+        driver_host, served = applications().sparks()
         default = served[0].name if served else None
         found = [carried(SparkBody, one, jar=f"/v1/spark/{one.name}/stoker-backend.jar") for one in served]
         return SparksBody(default=default, driver_host=driver_host, sparks=found)
@@ -237,7 +240,7 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
         name: Annotated[str, Path(max_length=64, description="A Spark that is served, such as 4.3.")],
     ) -> Any:
         """Get the jar by which a Spark knows spark+stoker://HOST:PORT; it is made when it is not there."""
-        return FileResponse(scheduler.applications.jar(name), media_type="application/java-archive")
+        return FileResponse(applications().jar(name), media_type="application/java-archive")
 
 
 def _registration(asked: ApplicationBody) -> Registration:

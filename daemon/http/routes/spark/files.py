@@ -18,7 +18,7 @@ from daemon.core.errors import RejectedError
 from daemon.disk import file_delivery
 from daemon.disk.uploads import Upload
 from daemon.http.server.gate import FILES
-from daemon.http.server.scheduler_interface import Scheduler
+from daemon.http.server.scheduler_interface import Leadership
 from daemon.store.job_store import Store
 
 #: Beyond what any file system takes.
@@ -51,7 +51,7 @@ class UploadBody(DocumentedModel):
     """Whether all of it is there, and is what its hash says: jobs can name it, stoker-file:SHA256/NAME."""
 
 
-def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:
     """Make the app answer under /v1/files and /v1/fetch."""
     binary: dict[str, Any] = {
         "requestBody": {
@@ -65,7 +65,7 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get(FILES + "{sha256}")
     def upload(request: Request, sha256: Sha256) -> UploadBody:
         """Return the status of an upload; uploads of other users count as missing."""
-        found = scheduler.uploads().status(sha256, permit_of(request).person.name)
+        found = leadership.leader().uploads.status(sha256, permit_of(request).person.name)
         if found is None:
             raise RejectedError(404, "No such file", f"nothing is there of a file with the hash {sha256}")
         return _body(found)
@@ -78,7 +78,7 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         data, user = await request.body(), permit_of(request).person.name
 
         def put() -> tuple[bool, Upload]:
-            uploads = scheduler.uploads()
+            uploads = leadership.leader().uploads
             before = uploads.status(sha256, user)
             put = uploads.put(sha256, query.size, query.offset, data, user)
             return before is not None and before.complete, put
@@ -91,7 +91,7 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def fetch(job_id: str, key: str, name: str) -> Response:
         """Give a file to a driver of the job, which is known by the key."""
         record = store.job(job_id)
-        found = None if record is None else scheduler.handed(record, key)
+        found = None if record is None else leadership.leader().handed(record, key)
         if found is None or found[1] != name:
             raise RejectedError(404, "No such file", "no job has a file here, or no longer")
         quoted = quote(found[1], safe="")

@@ -22,7 +22,7 @@ from conf.schema import Driver, JobSpec, NameOrNone
 from daemon.auth.permits import permit_of
 from daemon.core.errors import RejectedError
 from daemon.core.url_paths import CREATE, UNKNOWN_VERSION, VERSION
-from daemon.http.server.scheduler_interface import Scheduler, submit_one
+from daemon.http.server.scheduler_interface import Leadership, submit_one
 from daemon.schemas import spark_rest as protocol
 from daemon.schemas.spark_rest import DriverState, SubmissionRequest, Written
 from daemon.store.job_store import Store
@@ -95,7 +95,7 @@ register_url_convertor("version", _OtherVersion())
 
 
 def add_spark_rest(
-    app: FastAPI, scheduler: Scheduler, store: Store, homes: SparkHomes, driver: Driver
+    app: FastAPI, leadership: Leadership, store: Store, homes: SparkHomes, driver: Driver
 ) -> None:
     """Add the protocol's routes to the API; `driver` is the config of drivers."""
     spark_version = version_teller(homes)
@@ -120,7 +120,7 @@ def add_spark_rest(
         spec, submitter = permit_of(asked).admit(said, _login(request.environment_variables))
         submission_id = f"driver-{time.strftime('%Y%m%d%H%M%S')}-{secrets.randbelow(10**39):039d}"
         submitted = SubmittedSpec(spec, _key(submission_id), submitter=submitter)
-        record, _ = submit_one(scheduler, submitted)
+        record, _ = submit_one(leadership.leader(), submitted)
         told = f"{record.job.id}: `stoker explain {record.job.id}` says where it runs, or why it waits"
         if set_aside:
             told += f"; without effect: {_without_effect(set_aside)}"
@@ -156,7 +156,7 @@ def add_spark_rest(
         if record.ended:
             told = f"{record.job.id} has {_state(record).lower()} already"
             return answer(protocol.KilledBody, success=False, submission_id=submission_id, message=told)
-        scheduler.kill(record.job.id)
+        leadership.leader().kill(record.job.id)
         return answer(protocol.KilledBody, submission_id=submission_id, message=f"{record.job.id} is killed")
 
     @app.post(f"{submissions}/killall", response_model=protocol.AllKilledBody, responses=_ERRORS)
@@ -164,7 +164,7 @@ def add_spark_rest(
         """Ask for the end of all jobs that came by this protocol; others are left alone."""
         going = store.open_jobs.by_keys(_KEY)
         for job_id in going:
-            scheduler.kill(job_id)
+            leadership.leader().kill(job_id)
         return answer(protocol.AllKilledBody, message=f"killed: {', '.join(going) or 'there was none'}")
 
     @app.post(f"{submissions}/clear", response_model=protocol.ClearedBody, responses=_ERRORS)

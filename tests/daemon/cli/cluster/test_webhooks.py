@@ -20,7 +20,7 @@ def receiver(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiv
     monkeypatch.setenv("HOOK_SECRET", "a secret of twenty-four.")
     with receiving([status(403)]) as receiver:
         webhooks = {"chat": Webhook(url=receiver.url, secret_env="HOOK_SECRET")}
-        daemon.cast.office = office = NotificationService(webhooks, daemon.cast.store)
+        daemon.cast.webhooks = office = NotificationService(webhooks, daemon.cast.store)
         office.start()
         until(lambda: bool(office.status()))
         yield receiver

@@ -133,7 +133,7 @@ def test_files_are_sent_where_that_is_wanted(
     large.write_bytes(os.urandom(3 << 20))
     flags = ["--files", f"{large},https://h/x", "--archives", f"{large}#data", "--py-files", f"file://{app}"]
     assert daemon.run("submit", *flags, app, "in") == 0
-    uploads = daemon.cast.uploads()
+    uploads = daemon.cast.uploads
     sha256 = hashlib.sha256(large.read_bytes()).hexdigest()
     assert uploads.status(sha256) is None  # the daemon is here, and has the paths
     uploads.put(sha256, 3 << 20, 0, large.read_bytes()[:1000])

@@ -140,7 +140,7 @@ def test_the_doctor_looks_at_the_daemon_of_the_environment(
     nowhere = ["doctor", "--set", f"data_dir={tmp_path / 'nowhere'}"]
     assert main(nowhere) == 0
     assert "Looked at: 1 daemon." in capsys.readouterr().out
-    daemon.cast.healthy = False
+    daemon.cast.ready = False
     assert main(nowhere) == 1
     assert "it is not ready: " in capsys.readouterr().out
     monkeypatch.setenv("STOKER_URL", "http://127.0.0.1:9")

@@ -40,7 +40,7 @@ from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_view, make_vms
 from tests.daemon.auth.user_api import house_of
-from tests.daemon.small_scheduler import Foreseeing, SmallScheduler
+from tests.daemon.small_scheduler import Foreseeing, Leads, SmallScheduler
 from tests.framework.embedded.running import running as running_mesos
 from tests.waiting import until
 
@@ -60,7 +60,7 @@ class House:
 
     def __init__(self, folder: Path, service: Service, store: Store) -> None:
         self.folder, self.service, self.store = folder, service, store
-        self.app = create_app(service, store, AppOptions(token=None, version="1"))
+        self.app = create_app(Leads(service), store, AppOptions(token=None, version="1"))
         self.program = folder.parent / "count.py"
         self.program.write_text("print(1)")
 
@@ -223,7 +223,7 @@ def test_files_that_will_be_sent_need_not_be_there(house: House) -> None:
     """But have to be such as are taken; those that are there are kept no longer for it."""
     data = b"print(2)"
     sha256 = hashlib.sha256(data).hexdigest()
-    uploads = house.service.uploads()
+    uploads = house.service.uploads
     uploads.put(sha256, len(data), 0, data)
     os.utime(house.folder / "uploads" / sha256, (1.0, 1.0))
     before = house.kept()

@@ -75,7 +75,7 @@ def test_what_is_wrong_with_a_part_is_said(api: Api, store: Store, scheduler: Sm
     stranger = Api(create_app(scheduler, store, AppOptions(token="t0ken", version="1.2.3")))
     assert put(stranger, DATA, 0).status_code == 401
     assert stranger("GET", f"/v1/files/{SHA}").status_code == 401
-    assert scheduler.kept.status(SHA) is None
+    assert scheduler.uploads.status(SHA) is None
 
 
 def test_who_has_the_key_of_a_job_fetches_its_file(
