@@ -1,4 +1,4 @@
-"""Dependencies of a job and times of its retries: reason texts shared by simulation and daemon.
+"""Dependencies of a job: reason texts shared by simulation and daemon.
 
 `model/releases.py` releases held jobs in the daemon, `simulation/arrivals.py` in a simulation.
 """
@@ -33,18 +33,6 @@ class After(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.job} ({self.name})" if self.name else self.job
-
-
-class Pauses(NamedTuple):
-    """Before a job is tried again: `first` seconds, then `factor` times as long each time, up to `most`."""
-
-    first: float = 1.0
-    factor: float = 2.0
-    most: float = 60.0
-
-    def before(self, times: int) -> float:
-        """Seconds before it is tried again for so many times."""
-        return float(min(self.first * self.factor ** min(times - 1, 60), self.most))
 
 
 def array_of(job_id: str) -> str:

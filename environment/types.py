@@ -23,8 +23,9 @@ from conf.defaults import (
     REWORK_LOST,
 )
 from conf.schema import SpotUse
+from conf.util.backoff import Backoff
 from environment.barred_vms import NOBODY, Bars, barred
-from environment.dependencies import After, Pauses, array_jobs, array_of
+from environment.dependencies import After, array_jobs, array_of
 from environment.kernel.expected_end import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
@@ -101,7 +102,7 @@ class Rework(NamedTuple):
 #: That of a job of which nobody knows better.
 MEASURED_REWORK = Rework()
 #: Those of a job of which nothing is said.
-USUAL_PAUSES = Pauses()
+USUAL_PAUSES = Backoff()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class Job:
     restartable: bool = True
     after: tuple[After, ...] = ()
     start_at: float | None = None
-    pauses: Pauses = USUAL_PAUSES
+    pauses: Backoff = USUAL_PAUSES
     group: str = ""
     array: str = ""
     index: int | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from conf.schema.users import PERSON, TrustedHeader
+from conf.util.backoff import Backoff
 from daemon.auth.audit_log import NOBODY
 from daemon.auth.sessions import Sessions
 from daemon.auth.user_directory import Directory
@@ -25,9 +26,9 @@ _WRONG = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 _PERSON = re.compile(PERSON)
 #: What the audit log calls the owner of the config's token.
 _OF_CONFIG = "token"
-#: Wrong tokens of an address before it waits; seconds that it waits, doubled with each other one, and at
-#: most; without another one for so long, all is forgotten.
-_FREE_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 10, 1.0, 60.0
+#: Wrong tokens of an address before it waits, and seconds that it waits; without another one for the longest
+#: wait, all is forgotten.
+_FREE_TRIES, _BACKOFF = 10, Backoff(first=1.0, longest=60.0)
 #: Addresses that are remembered.
 _MOST_ADDRESSES = 10_000
 
@@ -186,11 +187,10 @@ class _Failures:
         """Note another wrong token; for how many seconds the address has to wait."""
         self.number += 1
         count, until = self._seen.pop(peer, (0, 0.0))
-        if self._now() - until > _LONGEST_WAIT and until:
+        if self._now() - until > _BACKOFF.longest and until:
             count = 0
         count += 1
-        over = min(count - _FREE_TRIES, 30)
-        wait = 0.0 if over <= 0 else min(_FIRST_WAIT * 2.0 ** (over - 1), _LONGEST_WAIT)
+        wait = _BACKOFF.after(count - _FREE_TRIES) if count > _FREE_TRIES else 0.0
         if len(self._seen) >= _MOST_ADDRESSES:
             self._seen.pop(next(iter(self._seen)))
         self._seen[peer] = count, self._now() + wait

@@ -15,6 +15,7 @@ from functools import partial
 import httpx
 import structlog
 
+from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.store.job_store import StoreError
 from environment.model.messages.records import ExecutorRecord, JobRecord
@@ -26,8 +27,8 @@ log = structlog.get_logger("draining")
 _THREADS, _PATIENCE, _STEP = 4, 15.0, 5.0
 #: Seconds until a driver that has heard it is told the same again.
 _AGAIN = 10.0
-#: Seconds until one that has not heard it is, first and at most.
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Pauses until one that has not heard it is told again.
+_BACKOFF = Backoff(first=1.0, longest=60.0)
 #: Seconds for which executors are kept until another one is there to take what they have.
 _COMPANY = 120.0
 _LAST_PATIENCE = 1.0
@@ -109,7 +110,7 @@ class Decommissioning:
             heard = tell(ui, numbers, alone=alone)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, StoreError) as error:
             leaving.failures += 1
-            pause = min(_FIRST_PAUSE * 2.0 ** min(leaving.failures - 1, 30), _LONGEST_PAUSE)
+            pause = _BACKOFF.after(leaving.failures)
             why = str(error) or type(error).__name__
             log.warning(
                 "a driver is not told which executors are to go",
@@ -123,7 +124,7 @@ class Decommissioning:
             if heard and numbers != leaving.told:
                 log.info("a driver gives executors up", job=job_id, executors=numbers)
                 leaving.told = numbers
-            leaving.failures, pause = 0, _AGAIN if heard else _FIRST_PAUSE
+            leaving.failures, pause = 0, _AGAIN if heard else _BACKOFF.first
         leaving.due = time.monotonic() + pause
 
 

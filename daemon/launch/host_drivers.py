@@ -15,6 +15,7 @@ from typing import get_args
 import structlog
 
 from conf.schema import JobSpec
+from conf.util.backoff import Backoff
 from daemon.core.clock import boot_seconds
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchLostError
@@ -37,8 +38,8 @@ PATIENCE, LAST_PATIENCE = 90.0, 5.0
 #: Seconds between one try to start a driver and the next, where the host is to blame; the executors wait for
 #: their driver for longer than all of them (`spark.connect_timeout`).
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-#: The longest pause before such a launch, seconds; the first is a second, and each is twice the one before.
-LONGEST_PAUSE = 60.0
+#: Pauses before a launch with other ports.
+FRESH_BACKOFF = Backoff(first=1.0, longest=60.0)
 #: Seconds between two questions whether something may be done.
 _ASK_AGAIN = 0.1
 #: Why a driver is not started yet that was about to be when the lease was about to end.
@@ -290,7 +291,7 @@ class HostDrivers:
         if count > FRESH_STARTS:
             self._failed(job_id, f"this host failed its driver {times(count)}; the last time: {why}")
             return
-        pause = min(2.0 ** (count - 1), LONGEST_PAUSE)
+        pause = FRESH_BACKOFF.after(count)
         log.warning("a driver is launched afresh", job=job_id, why=why, count=count, pause=pause)
         message = f"this host failed its driver ({why}); fresh start {count} of {FRESH_STARTS}"
 

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar, get_args
 import structlog
 
 from conf.event_kinds import Kind
+from conf.util.backoff import Backoff
 from daemon.core.status import DeliveryOutcome
 from daemon.notifications.signed_post import PostOutcome
 from daemon.store.job_store import Store, StoreError
@@ -29,8 +30,8 @@ Result = TypeVar("Result")
 
 #: Events that are read at once.
 _PAGE = 500
-#: Seconds after which it is tried again, doubled each time, up to the second.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+#: Pauses after which it is tried again.
+BACKOFF = Backoff(first=1.0, longest=300.0)
 #: Pauses differ by so much, so that not all who wait for a receiver come back at once.
 _SPREAD = 0.2
 #: Seconds for which the end of a job waits for that of its executors, so that what it has cost is known.
@@ -52,13 +53,13 @@ class EventTransport(Protocol):
 class Source:
     """Source of events for senders: the store, the threads that read it, and the right to send.
 
-    `may_tell` returns whether it is certain that no other daemon leads, `first_pause` is in seconds.
+    `may_tell` returns whether it is certain that no other daemon leads.
     """
 
     store: Store
     readers: Executor
     may_tell: Callable[[], bool]
-    first_pause: float = FIRST_PAUSE
+    backoff: Backoff = BACKOFF
 
 
 class EventSender(ABC):
@@ -70,7 +71,7 @@ class EventSender(ABC):
     def __init__(self, name: str, source: Source, sender: EventTransport, done: int) -> None:
         self.name, self.done = name, done
         self._store, self._readers = source.store, source.readers
-        self._may_tell, self._first_pause = source.may_tell, source.first_pause
+        self._may_tell, self._backoff = source.may_tell, source.backoff
         self._sender = sender
         #: Set when there may be more to tell.
         self.news = asyncio.Event()
@@ -120,7 +121,7 @@ class EventSender(ABC):
 
         `told` describes the event in the log.
         """
-        pause, outcome = self._first_pause, None
+        pause, outcome = self._backoff.first, None
         while (now := time.time()) <= until:
             if not self._may_tell():
                 await asyncio.sleep(_LOOK)
@@ -134,7 +135,7 @@ class EventSender(ABC):
             wait = max(pause * random.uniform(1 - _SPREAD, 1 + _SPREAD), outcome.pause)  # noqa: S311  # no secret
             self._next_at = time.time() + wait
             await asyncio.sleep(wait)
-            self._next_at, pause = None, min(2 * pause, LONGEST_PAUSE)
+            self._next_at, pause = None, self._backoff.following(pause)
         self.came["given up"] += 1
         log.error("an event is given up", webhook=self.name, **told, why=self._failure)
         return outcome

@@ -17,9 +17,10 @@ import structlog
 
 from conf.schema import Config, Telemetry, Webhook
 from conf.schema.webhooks import MOST
+from conf.util.backoff import Backoff
 from daemon.core.errors import RejectedError
 from daemon.core.status import DeliveryOutcome
-from daemon.notifications.event_sender import FIRST_PAUSE, EventSender, Source
+from daemon.notifications.event_sender import BACKOFF, EventSender, Source
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.signed_post import Post, secret_of, trusted
 from daemon.notifications.trace_sender import NAME as TRACER
@@ -64,7 +65,7 @@ class NotificationService:
         may_tell: Callable[[], bool] = lambda: True,
         *,
         telemetry: Telemetry | None = None,
-        first_pause: float = FIRST_PAUSE,
+        backoff: Backoff = BACKOFF,
     ) -> None:
         """ConfigError when a secret, a collector or certificates are not there. The pause is in seconds.
 
@@ -76,7 +77,7 @@ class NotificationService:
             for name, one in webhooks.items()
         }
         self._store = store
-        self._may_tell, self._first_pause = may_tell, first_pause
+        self._may_tell, self._backoff = may_tell, backoff
         self._telemetry = telemetry
         self._target = None if telemetry is None else target_of(telemetry)
         #: When jobs were accepted, as their traces tell.
@@ -183,7 +184,7 @@ class NotificationService:
     async def _all(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor) -> None:
         """Make the couriers, and have them run until one of all this ends."""
         kept, last = await self._begin(loop, readers)
-        source = Source(self._store, readers, self._may_tell, self._first_pause)
+        source = Source(self._store, readers, self._may_tell, self._backoff)
         self._couriers = {
             name: WebhookSender(name, webhook, Post(webhook, *self._keys[name]), source, kept[name])
             for name, webhook in self._webhooks.items()

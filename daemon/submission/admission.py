@@ -11,6 +11,7 @@ from conf.defaults import UNKNOWN_SPREAD
 from conf.schema import DynamicExecutors, JobSpec
 from conf.schema.job import Retry
 from conf.units import deadline_at
+from conf.util.backoff import Backoff
 from conf.util.copy_fields import carried
 from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
@@ -21,7 +22,6 @@ from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest
-from environment.dependencies import Pauses
 from environment.model.messages.snapshot import Quota
 from environment.model.vms.max_capacity import ONLY_SPOT, MaxCapacity, over_quota
 from environment.pools import Terms
@@ -381,8 +381,8 @@ def _comes_after_nothing(error: UnknownDependencyError) -> RejectedError:
     return RejectedError(422, "It comes after nothing that is there", str(error))
 
 
-def _pauses(retry: Retry | None) -> Pauses:
-    return USUAL_PAUSES if retry is None else Pauses(retry.pause, retry.factor, retry.most)
+def _pauses(retry: Retry | None) -> Backoff:
+    return USUAL_PAUSES if retry is None else Backoff(retry.pause, retry.factor, retry.most)
 
 
 def _not_kept(error: Exception) -> Exception:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from conf.loader import ConfigError
+from conf.util.backoff import Backoff
 from daemon.vms.embedded_mesos import HUNG_GRACE, EmbeddedError, EmbeddedMesos
 from environment.number_format import times
 
@@ -17,9 +18,8 @@ log = structlog.get_logger("daemon")
 
 #: Seconds between two looks at it.
 _LOOK = 0.2
-#: Seconds before it is started once more when it ended soon, or did not start; doubled each time.
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+#: Seconds before it is started once more when it ended soon, or did not start.
+BACKOFF = Backoff(first=0.5, longest=30.0)
 #: Chosen: one that ran for so many seconds did not end of its start.
 _STEADY = 60.0
 #: Seconds between two questions whether it is well, and how many without an answer, one after another, are
@@ -74,17 +74,17 @@ class EmbeddedWatch:
         return f"ok{again}{stopped}"
 
     def _watch(self) -> None:
-        pause, since = FIRST_PAUSE, time.monotonic()
+        pause, since = BACKOFF.first, time.monotonic()
         while not self._stopping.wait(_LOOK):
             if self.embedded.alive() and not self._hangs():
                 continue
             if time.monotonic() - since > _STEADY:
-                pause = FIRST_PAUSE
+                pause = BACKOFF.first
             self._down, self._unanswered = "", 0
             self._ended.set()
             log.error("the embedded mesos has ended, its tasks with it", pid=self.embedded.pid, pause=pause)
             while not self._stopping.wait(pause):
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = BACKOFF.following(pause)
                 if self._started_again(pause):
                     break
             since = time.monotonic()

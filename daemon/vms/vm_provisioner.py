@@ -13,6 +13,7 @@ from typing import Literal
 
 import structlog
 
+from conf.util.backoff import Backoff
 from daemon.core.cluster_status import ProviderStatus
 from daemon.core.job_workers import JobWorkers
 from daemon.vms.termination_notices import Notices
@@ -30,7 +31,7 @@ AT_ONCE: Mapping[Call, int] = {"open": 16, "close": 16, "list": 1, "notices": 1,
 #: How many calls of a kind that never returned keep any other of it from being made.
 MOST_HANGING = 16
 #: Seconds before a call is made again that came to nothing; doubled each time.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+BACKOFF = Backoff(first=1.0, longest=60.0)
 #: An opening that comes to nothing so often, or for so many seconds, is given up, unless its VM is listed.
 MOST_TRIES, LONGEST_TRIAL = 3, 60.0
 #: Seconds between two lists, and between two questions for notices while VMs are open.
@@ -192,7 +193,7 @@ class VmProvisioner:
     def _attempt(self, errand: _Errand) -> None:
         """Make the call if this daemon may act, and handle its errors."""
         if not self._may_act():
-            errand.due = time.monotonic() + FIRST_PAUSE
+            errand.due = time.monotonic() + BACKOFF.first
             return
         calls = {
             "open": self._open,
@@ -222,7 +223,7 @@ class VmProvisioner:
                 return False
             if self._hangs(errand.call):
                 errand.held += 1
-                errand.due = time.monotonic() + _pause(errand.held)
+                errand.due = time.monotonic() + BACKOFF.after(errand.held)
                 return False
             self._flying[errand.call] += 1
             errand.held = 0
@@ -256,7 +257,7 @@ class VmProvisioner:
             errand.tries += 1
             what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
             self._troubles[errand.key] = f"{what} came to nothing {times(errand.tries)}: {why}"
-        pause = _pause(errand.tries)
+        pause = BACKOFF.after(errand.tries)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
         if errand.call == "open" and errand.last:
@@ -354,11 +355,6 @@ class VmProvisioner:
         with self._lock:
             any_open = self._listed is None or self._listed or self._errands
         return self._provider.notices() if any_open else ()
-
-
-def _pause(times: int) -> float:
-    """Seconds before the next try after so many failures."""
-    return float(min(FIRST_PAUSE * 2.0 ** min(times - 1, 30), LONGEST_PAUSE))
 
 
 def _listed(machine: Machine) -> ev.Listed:

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import structlog
 
+from conf.util.backoff import Backoff
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
@@ -40,11 +41,10 @@ from framework.spark import ProcessSpec
 
 log = structlog.get_logger("mesos")
 
-FIRST_PAUSE = 0.25
 #: Between attempts at a master that does not answer or accept: it may be back, or another may lead, any time.
-LONGEST_PAUSE = 4.0
+BACKOFF = Backoff(first=0.25, longest=4.0)
 #: Between attempts at one that answers, and not as it should.
-LONGEST_REFUSED = 15.0
+REFUSED_BACKOFF = Backoff(first=0.25, longest=15.0)
 #: Seconds between two looks at the connection, when nothing calls for one.
 _LOOK = 0.2
 #: Connections that were given up and still hang somewhere; no other is tried while there are more.
@@ -96,7 +96,7 @@ class MasterLink:
         self._subscriptions = 0
         #: Those that were put away and are not over yet.
         self._abandoned: list[Session] = []
-        self._pause = FIRST_PAUSE
+        self._pause = BACKOFF.first
         self._next_try = 0.0
         self._redirected_to: str | None = None
         #: Who led at the last look; with a new one, nothing is as it was.
@@ -223,7 +223,7 @@ class MasterLink:
             if session is not None:
                 self._put_away(session, f"{leader} leads now" if leader else nobody)
             # Its pauses are not for another one.
-            self._pause, self._next_try = FIRST_PAUSE, now
+            self._pause, self._next_try = BACKOFF.first, now
         elif session is not None and (why := session.trouble(now)):
             self._put_away(session, why)
         if self._session is not None:
@@ -262,10 +262,10 @@ class MasterLink:
             self._forget_framework()
         if session.subscribed and not session.refused:
             # Otherwise it goes on growing: two with one id would evict each other for ever.
-            self._pause = FIRST_PAUSE
+            self._pause = BACKOFF.first
         self._next_try = time.monotonic() + (0.0 if self._redirected_to else self._pause)
         log.warning("master lost", master=session.master, why=why, pause=self._pause)
-        self._pause = min(2 * self._pause, LONGEST_REFUSED if session.refused else LONGEST_PAUSE)
+        self._pause = (REFUSED_BACKOFF if session.refused else BACKOFF).following(self._pause)
 
     def _forget_framework(self) -> None:
         """Drop the framework id, which the master refuses for ever, and subscribe under a new one.

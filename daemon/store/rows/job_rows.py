@@ -19,7 +19,7 @@ from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
 from daemon.store.rows.resource_columns import flat, flat_free, free_taken_out, taken_out
 from daemon.store.rows.tables import Row
 from environment.decisions.explain import CandidateVm, Choice, Explanation
-from environment.dependencies import After, Pauses
+from environment.dependencies import After
 from environment.model.messages.records import (
     Attempt,
     ExecutorRecord,
@@ -166,7 +166,7 @@ def _job(values: Row) -> JobRecord:
     made["after"] = tuple(After(*each) for each in job.get("after", ()))
     made["labels"] = tuple((name, value) for name, value in job.get("labels", ()))
     made["unending_on"] = tuple(job.get("unending_on", ()))
-    made["pauses"] = Pauses(*job.get("pauses", USUAL_PAUSES))
+    made["pauses"] = USUAL_PAUSES._make(job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
     lists = {"grown": Grown, "gave": PreemptionLoss, "took": PreemptionGain, "attempts": Attempt}
     of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}

@@ -97,11 +97,10 @@ class LaunchBackoff:
         job = self._jobs.setdefault(task.job_id, _Job())
         if job.last != task.launched_at:
             job.launches, job.last = job.launches + 1, task.launched_at
-        pause = _doubled(options.RETRY_FIRST, job.launches - 2, options.RETRY_LONGEST)
-        pause = pause if job.launches > 1 else 0.0
+        pause = options.RETRY.after(job.launches - 1) if job.launches > 1 else 0.0
         job.due = max(job.due, now + pause)
         if blamed:
-            job.avoided[task.vm_id] = now + max(2 * pause, 2 * options.RETRY_FIRST)
+            job.avoided[task.vm_id] = now + max(2 * pause, 2 * options.RETRY.first)
             self._blame(task, message)
         if not pause:
             return "it is placed again"
@@ -126,7 +125,7 @@ class LaunchBackoff:
             vm.launches, vm.last = vm.launches + 1, task.launched_at
         vm.message, vm.trying = message[:_LONGEST_MESSAGE], ""
         if vm.launches >= options.LEAVE_OUT_AFTER and vm.until <= now:
-            vm.until = now + _doubled(options.LEAVE_OUT_FIRST, vm.left_out, options.LEAVE_OUT_LONGEST)
+            vm.until = now + options.LEAVE_OUT.after(vm.left_out + 1)
             vm.left_out += 1
 
     def seen(self, task: ExecutorRecord) -> None:
@@ -203,7 +202,3 @@ class LaunchBackoff:
         if vm.trying not in ("", job_id):
             return f"is left out while {vm.trying} tries it, {never}"
         return ""
-
-
-def _doubled(first: float, times: int, longest: float) -> float:
-    return float(min(first * 2.0 ** min(max(times, 0), 30), longest))

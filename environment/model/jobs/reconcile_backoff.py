@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from conf.util.backoff import Backoff
+
 
 class Questions:
     """Open questions by task id: when the next is due, and the pause after it. Pauses are in seconds."""
 
-    def __init__(self, first: float, longest: float) -> None:
-        self._first = first
-        self._longest = longest
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff = backoff
         self._open: dict[str, tuple[float, float]] = {}
 
     def __contains__(self, task_id: str) -> bool:
@@ -25,7 +26,7 @@ class Questions:
     def ask(self, task_ids: Iterable[str], now: float) -> None:
         """Add tasks that are asked about now, for the first time."""
         for task_id in task_ids:
-            self._open[task_id] = (now + self._first, self._first)
+            self._open[task_id] = (now + self._backoff.first, self._backoff.first)
 
     def answered(self, task_id: str) -> None:
         """The task's state is known."""
@@ -35,6 +36,6 @@ class Questions:
         """Tasks to be asked about again now, after a pause that grows each time."""
         due = [task_id for task_id, (at, _) in self._open.items() if at <= now]
         for task_id in due:
-            pause = min(2 * self._open[task_id][1], self._longest)
+            pause = self._backoff.following(self._open[task_id][1])
             self._open[task_id] = (now + pause, pause)
         return due

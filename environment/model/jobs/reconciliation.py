@@ -43,7 +43,7 @@ class Watch:
         self._turn = turn
         self._roster = roster
         self._options = options
-        self._questions = Questions(timings.RECONCILE_FIRST, timings.RECONCILE_LONGEST)
+        self._questions = Questions(timings.RECONCILE)
         #: Since when these tasks cannot be reached.
         self._unreachable_since: dict[str, float] = {}
         #: When the master was last asked about all tasks that it knows.

@@ -38,11 +38,11 @@ class Retries:
             return ""
         if fault == "user":
             job.retried += 1
-            pause = job.job.pauses.before(job.retried)
+            pause = job.job.pauses.after(job.retried)
             said = f"retry {job.retried} of {job.job.retries}"
         else:
             job.free_retries += 1
-            pause = USUAL_PAUSES.before(job.free_retries)
+            pause = USUAL_PAUSES.after(job.free_retries)
             said = f"that is not its fault, so free retry {job.free_retries} of {MOST_FREE}"
         self._setbacks.pause(job.job.id, pause)
         return f"{said} follows in {pause:g} s"

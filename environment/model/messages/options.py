@@ -7,6 +7,7 @@ at ticks.
 
 from dataclasses import dataclass
 
+from conf.util.backoff import Backoff
 from environment.pools import BREAK_EVEN, IdleTimeout
 from environment.types import Vm
 
@@ -15,28 +16,28 @@ from environment.types import Vm
 SETTLE = 1.5
 #: For how long the offers are refused that a waiting queue cannot use.
 REFUSE = 5.0
-#: Shortest pause between two calls for offers.
-REVIVE_PAUSE = 0.5
 #: How long to wait for offers before asking again: the first call may have been lost.
 ASK_AGAIN = 30.0
+#: Pauses between two calls for offers, longer after each call in vain.
+REVIVE = Backoff(first=0.5, longest=ASK_AGAIN)
 #: An executor that ends with an error may only be the first sign that its driver is ending.
 RELAUNCH_GRACE = 2.0
-#: The pause before executors are placed again doubles with each that ended by itself, up to this.
-RELAUNCH_LONGEST = 30.0
-#: The pause before a job is placed again whose launches never ran: from the second on, doubling.
-RETRY_FIRST, RETRY_LONGEST = 1.0, 60.0
-#: After so many launches in a row that never ran, a VM is left out for so long, doubling.
+#: Pauses before executors are placed again, longer with each that ended by itself.
+RELAUNCH = Backoff(first=RELAUNCH_GRACE, longest=30.0)
+#: The pause before a job is placed again whose launches never ran, from the second on.
+RETRY = Backoff(first=1.0, longest=60.0)
+#: After so many launches in a row that never ran, a VM is left out for so long.
 LEAVE_OUT_AFTER = 3
-LEAVE_OUT_FIRST, LEAVE_OUT_LONGEST = 30.0, 300.0
+LEAVE_OUT = Backoff(first=30.0, longest=300.0)
 #: How long executors that a running job asks for keep the place before new jobs when there is no room
 #: for one of them: then they stand behind all who wait.
 GROWTH_PATIENCE = 10.0
-#: First and longest pause between two questions about the same tasks.
-RECONCILE_FIRST, RECONCILE_LONGEST = 2.0, 60.0
+#: Pauses between two questions about the same tasks.
+RECONCILE = Backoff(first=2.0, longest=60.0)
 #: Between two questions about all tasks that the master knows, by which forgotten ones are found.
 SWEEP = 300.0
-#: After a pool's VM was refused no other of it is asked for, for so long, doubling.
-REFUSED_FIRST, REFUSED_LONGEST = 10.0, 600.0
+#: After a pool's VM was refused no other of it is asked for, for so long.
+REFUSED = Backoff(first=10.0, longest=600.0)
 #: For how long a VM that its provider lists and nobody here knows, or the other way round, may be a matter of
 #: messages that are on their way.
 ORPHAN_GRACE, VANISHED_AFTER = 60.0, 60.0

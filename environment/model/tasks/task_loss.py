@@ -167,10 +167,8 @@ class TaskLoss:
 
     def _pause(self, job: JobRecord, state: task_states.TaskState) -> float:
         """Seconds before an executor is placed again; longer after repeated failures of the job's own."""
-        grace = options.RELAUNCH_GRACE
-        if state in task_states.BY_CLUSTER or not job.failures:
-            return grace
-        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, options.RELAUNCH_LONGEST))
+        failures = 0 if state in task_states.BY_CLUSTER else job.failures
+        return options.RELAUNCH.after(failures)
 
     def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: task_states.TaskState) -> bool:
         if state != "dropped":

@@ -197,9 +197,8 @@ class Supply:
 
     @property
     def _pause(self) -> float:
-        """Seconds between two calls for declined offers; doubled after each call in vain."""
-        doubled = options.REVIVE_PAUSE * 2.0 ** min(self._asked_for_all, 30)
-        return min(doubled, options.ASK_AGAIN)
+        """Seconds between two calls for declined offers; longer after each call in vain."""
+        return options.REVIVE.after(self._asked_for_all + 1)
 
     def _unheard(self) -> bool:
         """Whether the master has offered nothing for so long that it may not have heard that we wait."""
@@ -207,7 +206,7 @@ class Supply:
 
     def _revive(self) -> None:
         now = self._turn.now
-        if not self._suppressed and now - self._revived_at < options.REVIVE_PAUSE:
+        if not self._suppressed and now - self._revived_at < options.REVIVE.first:
             return  # it stays stale, so a later event asks
         self._suppressed = self._stale = self._apart = False
         self._asked_at = self._revived_at = now

@@ -80,8 +80,7 @@ class OpenBackoff:
         if lease.asked_at > pool.last or not pool.times:
             pool.times += 1
             pool.last = now
-            pause = min(options.REFUSED_FIRST * 2.0 ** min(pool.times - 1, 30), options.REFUSED_LONGEST)
-            pool.until = now + (options.REFUSED_LONGEST if for_good else pause)
+            pool.until = now + (options.REFUSED.longest if for_good else options.REFUSED.after(pool.times))
         pool.message = message[:_LONGEST_MESSAGE]
         self._show(pool_of(lease))
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from conf.util.backoff import Backoff
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate
 from framework.embedded.settings import MasterOptions
 
@@ -85,7 +86,7 @@ class Updates:
 
     def _forward(self, key: Key, delay: float) -> None:
         queue = self._queues[key]
-        following = min(2 * delay, self._options.update_retry_max)
+        following = Backoff(longest=self._options.update_retry_max).following(delay)
         queue.timer = self._loop.call_later(delay, self._forward, key, following)
         self._send(StatusUpdate(key[0], key[1], queue.pending[0], queue.latest_state))
 

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from conf.util.backoff import Backoff
 from daemon.launch import decommissioning
 from daemon.launch.decommissioning import Decommissioning
 from environment.model.messages.records import ExecutorRecord, JobRecord
@@ -54,7 +55,7 @@ def driver() -> Iterator[Driver]:
 def told(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Decommissioning]:
     """Tells that driver, without pauses."""
     monkeypatch.setattr(decommissioning, "_AGAIN", 0.0)
-    monkeypatch.setattr(decommissioning, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(decommissioning, "_BACKOFF", Backoff(first=0.0))
     made = Decommissioning(lambda _: driver.ui, lambda: 200.0)
     yield made
     made.close()

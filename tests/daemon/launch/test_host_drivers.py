@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, JobSpec
+from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchRecords, RecordsError
 from daemon.launch import host_drivers as drivers_module
@@ -359,7 +360,7 @@ def test_a_host_that_cannot_start_a_driver_is_tried_again(
 
 def test_a_driver_without_its_port_is_launched_afresh(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its executors would look for it in vain elsewhere: they are launched anew, and it gets other ports."""
-    monkeypatch.setattr(drivers_module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(drivers_module, "FRESH_BACKOFF", Backoff(longest=0.05))
     ports = stage.launcher.launch("job-1", "exit 0")
     stage.launcher._launches.release("job-1")  # as when the daemon was restarted meanwhile
     with socket.create_server(("127.0.0.1", ports[1])):
@@ -404,7 +405,7 @@ def test_sparks_own_word_for_a_port_that_is_taken_is_understood(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver that could not listen is no failure of the job: so often, and then it is told."""
-    monkeypatch.setattr(drivers_module, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(drivers_module, "FRESH_BACKOFF", Backoff(longest=0.01))
     monkeypatch.setattr(drivers_module, "FRESH_STARTS", 2)
     for attempt in range(3):
         stage.events.clear()

@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Telemetry
+from conf.util.backoff import Backoff
 from daemon.maintenance.config_check import check
 from daemon.notifications.job_trace import PastJob, trace_of
 from daemon.notifications.notification_service import FACT, NotificationService, TracingStatus
@@ -63,7 +64,7 @@ def traced(
 ) -> Iterator[NotificationService]:
     """Traces are sent within; tried again soon."""
     telemetry = Telemetry(**{"endpoint": receiver.url, **given})
-    office = NotificationService({}, store, may_tell, telemetry=telemetry, first_pause=0.01)
+    office = NotificationService({}, store, may_tell, telemetry=telemetry, backoff=Backoff(first=0.01))
     office.start()
     try:
         until(lambda: store.get(FACT) is not None)

@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 from conf.event_kinds import Kind
 from conf.loader import ConfigError, parse
 from conf.schema import Config, JobSpec, Webhook
+from conf.util.backoff import Backoff
 from daemon.core.errors import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
@@ -69,7 +70,7 @@ def told(
     store: Store, may_tell: Callable[[], bool] = lambda: True, **webhooks: Webhook
 ) -> Iterator[NotificationService]:
     """They are told within; tried again soon."""
-    office = NotificationService(webhooks, store, may_tell, first_pause=0.01)
+    office = NotificationService(webhooks, store, may_tell, backoff=Backoff(first=0.01))
     office.start()
     try:
         yield office

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from conf.util.backoff import Backoff
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.client import Client
 from daemon.vms import embedded_supervisor
@@ -197,7 +198,7 @@ def test_one_that_does_not_stay_is_started_with_growing_pauses(
 ) -> None:
     """Nothing is tried in a loop, and why it is not there is told."""
     monkeypatch.setattr(embedded_supervisor, "_LOOK", 0.001)
-    monkeypatch.setattr(embedded_supervisor, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(embedded_supervisor, "BACKOFF", Backoff(first=0.02))
     dying = Dying(comes_up=comes_up)
     watch = EmbeddedWatch(cast("EmbeddedMesos", dying), dying.start)
     assert dying.enough.wait(300.0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conf.util.backoff import Backoff
 from daemon.vms import termination_notices, vm_provisioner
 from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.messages import events as ev
@@ -67,8 +68,7 @@ def in_turn(*fates: Fate) -> Script:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten pauses from seconds to milliseconds."""
-    monkeypatch.setattr(vm_provisioner, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(vm_provisioner, "LONGEST_PAUSE", 0.04)
+    monkeypatch.setattr(vm_provisioner, "BACKOFF", Backoff(first=0.01, longest=0.04))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from conf.util.backoff import Backoff
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
@@ -1035,7 +1036,7 @@ def test_questions_after_a_restart_grow_apart_and_end_with_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Open tasks are asked about until each has answered, at most once a minute in the end."""
-    monkeypatch.setattr(options, "RECONCILE_LONGEST", 8.0)
+    monkeypatch.setattr(options, "RECONCILE", Backoff(first=2.0, longest=8.0))
     world = World(VMS)
     world.run(make_job(executors=2))
     world.subscribe()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
+from conf.util.backoff import Backoff
 from environment.decisions.decision_round import decide_in_turn
 from environment.decisions.sizing import Sizes, sizing_for
 from environment.decisions.vain_waits import watched
@@ -61,7 +62,7 @@ class PerfectMaster:
 
     def run(self, jobs: Sequence[Job], losses: Sequence[Loss] = ()) -> dict[str, JobRecord]:
         """Play until nothing is left to happen; the jobs' records."""
-        with patch.object(options, "REVIVE_PAUSE", 0.0):
+        with patch.object(options, "REVIVE", Backoff(first=0.0)):
             return self._play(jobs, losses)
 
     def _play(self, jobs: Sequence[Job], losses: Sequence[Loss]) -> dict[str, JobRecord]:

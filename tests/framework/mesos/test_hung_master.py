@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from conf.util.backoff import Backoff
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from framework.mesos import master_link as link_module
@@ -373,8 +374,7 @@ def test_a_new_leader_is_followed_at_once(
     tmp_path: Path, zookeeper: ZooKeeper, announcer: Announcer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """The old leader's connections and the pause between attempts cause no delay."""
-    monkeypatch.setattr(link_module, "FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr(link_module, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(link_module, "BACKOFF", Backoff(first=3600.0, longest=3600.0))
     with running(tmp_path / "a") as one, running(tmp_path / "b") as other:
         with Framework(f"zk://{zookeeper.address}/mesos") as framework:
             until(lambda: "no master is announced" in framework.link.state, "it waits for one")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from environment.dependencies import Pauses
+from conf.util.backoff import Backoff
 from environment.model.cluster_model import ModelOptions
 from environment.model.jobs.retries import MOST_FREE, MOST_LAUNCHES
 from environment.model.messages import events as ev
@@ -151,7 +151,7 @@ def test_a_job_that_is_not_to_be_tried_again_is_not() -> None:
 def test_pauses_are_as_the_job_asks() -> None:
     """The first, how they grow, and the longest."""
     world = World(VMS, ModelOptions(host="here"))
-    world.run(retried(4, pauses=Pauses(30.0, 3.0, 200.0)))
+    world.run(retried(4, pauses=Backoff(30.0, 3.0, 200.0)))
     said = []
     for _ in range(4):
         fail(world)

@@ -80,7 +80,7 @@ def test_what_will_never_be_opened_is_left_alone_for_long() -> None:
     world.submit(make_job("job-1"))
     (lease_id,) = opens(world.decide())
     world.send(ev.LeaseRefused(world.now, lease_id, "invalid", "no such type"))
-    assert f"until {world.now + options.REFUSED_LONGEST:g} s" in world.model.view().left_out["general-1"]
+    assert f"until {world.now + options.REFUSED.longest:g} s" in world.model.view().left_out["general-1"]
 
 
 def test_what_boots_for_too_long_is_given_up() -> None:
@@ -92,7 +92,7 @@ def test_what_boots_for_too_long_is_given_up() -> None:
     assert [lease_id.partition(".")[0] for lease_id in closes(commands)] == ["general-1"]
     assert "general-1 is being closed: it did not boot within 90 s" in world.job().reason
     assert world.lease("general-1").state == "closing"
-    world.wait(options.REFUSED_FIRST)
+    world.wait(options.REFUSED.first)
     world.offer(world.agents["general-2"])
     assert [lease_id.partition(".")[0] for lease_id in opens(world.decide())] == ["general-3"]
 
