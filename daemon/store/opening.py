@@ -1,6 +1,6 @@
 """Opens a job store: creates a missing one, checks it and migrates it to this program's schema.
 
-`job_store.py` defines its content, `migrations.py` the steps from an older schema.
+`job_store.py` defines its content, `migrations` the steps from an older schema.
 """
 
 import time

@@ -1,7 +1,7 @@
 """The job store's tables, job ids, and inserts.
 
 Filtered or summed values have columns of their own; the whole record is a text (`job_rows.py`).
-`store/job_store.py` reads and writes the tables; a change of the tables needs a step in `migrations.py`.
+`store/job_store.py` reads and writes the tables; a change of the tables needs a file in `migrations`.
 """
 
 from typing import Any, get_args
@@ -113,7 +113,7 @@ events = sa.Table(
 _OF_JOB = events.c.job.is_not(None)
 sa.Index("events_by_job", events.c.job, sqlite_where=_OF_JOB, postgresql_where=_OF_JOB)
 #: How many jobs and executors are in each state, and what they cost and keep (dollars, bytes); the same of
-#: jobs that were pruned, and the highest number among those. The database keeps them (`migrations.py`).
+#: jobs that were pruned, and the highest number among those. The database keeps them (`migrations`).
 sums = sa.Table(
     "sums",
     metadata,

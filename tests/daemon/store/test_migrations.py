@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
+from daemon.store import migrations
 from daemon.store.job_store import Store
-from daemon.store.migrations import SCHEMA_VERSION
+from daemon.store.migrations import FIRST, SCHEMA_VERSION
 from daemon.store.rows import job_rows, tables
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
@@ -156,3 +157,12 @@ def test_an_old_store_has_the_shape_of_a_new_one(url: str, tmp_path: Path) -> No
     first_store(url)
     Store(url).close()
     assert shape(url) == new
+
+
+@pytest.mark.parametrize(("database", "other"), [("sqlite", "postgresql"), ("postgresql", "sqlite")])
+def test_each_schema_has_its_files_for_both_databases(database: str, other: str) -> None:
+    """No number is missing, and a step that differs between the databases has a file for each."""
+    files = [file.name for file in Path(migrations.__file__).parent.glob("*.sql")]
+    assert {int(name[:4]) for name in files} == set(range(FIRST + 1, SCHEMA_VERSION + 1))
+    own = {name.replace(f".{database}.", ".") for name in files if f".{database}." in name}
+    assert own == {name.replace(f".{other}.", ".") for name in files if f".{other}." in name}

@@ -1,0 +1,1 @@
+-- Records with what drivers request while they run: an earlier program would take them for damaged.

@@ -1,0 +1,1 @@
+-- Jobs with the curve of their type and the fewest cpus: an earlier program would take them for damaged.

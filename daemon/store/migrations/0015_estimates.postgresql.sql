@@ -1,0 +1,4 @@
+-- What was expected of jobs.
+
+CREATE TABLE estimates (job BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (job), FOREIGN KEY (job)
+    REFERENCES jobs (number));

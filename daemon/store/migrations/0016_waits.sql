@@ -1,0 +1,1 @@
+-- Jobs with when they began to wait again: an earlier program would take them for damaged.
