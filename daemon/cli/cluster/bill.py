@@ -1,21 +1,26 @@
 """The command `bill`: the cost of VMs, used or idle, divided by job, owner, day, ..."""
 
-import csv
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import DEFAULT_URL, Ca, TokenFile, Url, connect, print_json
+from daemon.cli.shared.fetching import Fetched, fetches
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
 
 Json = Mapping[str, Any]
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
 Days = Annotated[
     str | None,
     typer.Option(metavar="DAY", help="A day (UTC): 2026-11-22, today, yesterday, or 7d for seven days ago."),
+]
+CsvOutput = Annotated[
+    Literal["table", "json", "csv"],
+    typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
 ]
 
 #: For what is paid, in the order in which it is told.
@@ -31,21 +36,16 @@ _NOBODY = {
 }
 
 
+@fetches(CsvOutput)
 def bill(
+    client: "Client",
     by: Annotated[By, typer.Option("--by", help="By what it is divided.")] = "kind",
     since: Days = None,
     until: Days = None,
     limit: Annotated[
         int, typer.Option("--limit", min=0, max=10_000, help="How many lines at most; the rest in sum.")
     ] = 1000,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Annotated[
-        Literal["table", "json", "csv"],
-        typer.Option("-o", "--output", help="For people, the API's own JSON, or for spreadsheets."),
-    ] = "table",
-) -> None:
+) -> Fetched:
     """Show the cost of VMs from opened to closed, whether used or idle.
 
     The dominant shares that jobs used and the unused rest add up to the billed amount. (The cost that
@@ -54,16 +54,8 @@ def bill(
     Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
     asked = {"by": by, "since": day("--since", since), "until": day("--until", until), "limit": limit}
-    with connect(url, token_file, ca) as client:
-        answer = client.bill(**asked)
-    if output == "json":
-        print_json(answer)
-    elif output == "csv":
-        _write_csv(answer)
-    else:
-        from daemon.cli.shared import render
-
-        render.show(*table(answer))
+    answer = client.bill(**asked)
+    return Fetched(answer, lambda _: table(answer), rows=_rows(answer))
 
 
 def day(option: str, told: str | None, now: datetime | None = None) -> str | None:
@@ -151,22 +143,13 @@ def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def _write_csv(answer: Json) -> None:
-    """Write all lines as CSV; the lines beyond the limit become one more line, named (others)."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([answer["by"], "total", *KINDS, "difference", "lost"])
+def _rows(answer: Json) -> Iterator[Sequence[object]]:
+    """Yield all lines for a spreadsheet; the lines beyond the limit become one more line, named (others)."""
+    yield answer["by"], "total", *KINDS, "difference", "lost"
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
     for line in (*answer["lines"], *rest):
-        found = line["difference"]
-        writer.writerow(
-            [
-                _cell(line["key"]),
-                line["total"],
-                *(line[kind] for kind in KINDS),
-                "" if found is None else found,
-                line["lost"],
-            ]
-        )
+        kinds = (line[kind] for kind in KINDS)
+        yield _cell(line["key"]), line["total"], *kinds, line["difference"], line["lost"]
 
 
 def _cell(key: str) -> str:

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    ListOutput,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    print_json,
-    show_answer,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
 
 policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
 
@@ -30,89 +23,75 @@ def _policy(context: typer.Context) -> None:
         print(context.get_help())
 
 
-def cluster(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
-) -> None:
+@fetches(ListOutput)
+def cluster(client: "Client") -> Fetched:
     """Show the VMs, their prices and the executors on them.
 
     Example: stoker cluster -o wide
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.cluster()
+    answer = client.cluster()
 
     def tables(wide: bool) -> "Iterable[RenderableType]":
         from daemon.cli.cluster import cluster_tables
 
         return cluster_tables.cluster(answer, wide)
 
-    show_answer(answer, output, (vm["name"] for vm in answer["vms"]), tables)
+    return Fetched(answer, tables, (vm["name"] for vm in answer["vms"]))
 
 
 @policy.command("list")
-def list_policies(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
-) -> None:
+@fetches(ListOutput)
+def list_policies(client: "Client") -> Fetched:
     """List the policies that there are; the one that decides is marked, options are in -o wide.
 
     Example: stoker policy list -o wide
     """
-    with connect(url, token_file, ca) as client:
-        answer, current = client.policies(), client.policy()
+    answer, current = client.policies(), client.policy()
 
     def tables(wide: bool) -> "Iterable[RenderableType]":
         from daemon.cli.cluster import policy_tables
 
         yield policy_tables.policies(answer["policies"], current["name"], wide)
 
-    show_answer(answer, output, (info["name"] for info in answer["policies"]), tables)
+    return Fetched(answer, tables, (info["name"] for info in answer["policies"]))
 
 
 @policy.command("show")
-def show_policy(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
-) -> None:
+@fetches()
+def show_policy(client: "Client") -> Fetched:
     """Show the policy that decides now.
 
     Example: stoker policy show
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.policy()
-    _print_policy(answer, output)
+    return _status(client.policy())
 
 
 @policy.command("set")
+@fetches()
 def set_policy(
+    client: "Client",
     name: Annotated[str, typer.Argument(metavar="NAME", help="The policy: rr, rrc, ff, module:factory, ...")],
     options: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
     ] = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Let another policy decide from the next decision on.
 
     Example: stoker policy set lookahead beta=0.5
     """
-    given = _options(options or [])
-    with connect(url, token_file, ca) as client:
-        answer = client.set_policy(name, given)
-    _print_policy(answer, output)
+    return _status(client.set_policy(name, _options(options or [])))
 
 
 @policy.command("shadow")
+@fetches()
 def shadow_policy(
+    client: "Client",
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The policy that is to look on.")] = None,
     options: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="Let none look on any more.")] = False,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Run a policy beside the acting one, without effect; see `policy compare`.
 
     Example: stoker policy shadow greedy
@@ -120,21 +99,17 @@ def shadow_policy(
     if (name is None) != off:
         raise CommandError("give the NAME of a policy, or --off")
     given = _options(options or [])
-    with connect(url, token_file, ca) as client:
-        answer = client.drop_shadow() if name is None else client.set_shadow(name, given)
-    _print_policy(answer, output)
+    return _status(client.drop_shadow() if name is None else client.set_shadow(name, given))
 
 
 @policy.command("compare")
+@fetches()
 def compare_policies(
+    client: "Client",
     limit: Annotated[
         int, typer.Option("--limit", min=0, max=1000, help="How many differences to list.")
     ] = 20,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Show the decisions where the shadow policy differs, with estimated cost.
 
     Each cost is an estimate for one decision by itself: the price of the VMs that the decision takes into
@@ -142,15 +117,14 @@ def compare_policies(
 
     Example: stoker policy compare
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.comparison(limit)
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli.cluster import policy_tables
-    from daemon.cli.shared import render
+    answer = client.comparison(limit)
 
-    render.show(*policy_tables.comparison(answer))
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import policy_tables
+
+        return policy_tables.comparison(answer)
+
+    return Fetched(answer, tables)
 
 
 def _options(texts: list[str]) -> dict[str, Any]:
@@ -164,11 +138,10 @@ def _options(texts: list[str]) -> dict[str, Any]:
         raise CommandError(f"options: {error}") from None
 
 
-def _print_policy(status: Any, output: str) -> None:
-    if output == "json":
-        print_json(status)
-        return
-    from daemon.cli.cluster import policy_tables
-    from daemon.cli.shared import render
+def _status(answer: Any) -> Fetched:
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import policy_tables
 
-    render.show(policy_tables.policy(status))
+        return [policy_tables.policy(answer)]
+
+    return Fetched(answer, tables)

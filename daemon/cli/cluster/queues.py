@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    ListOutput,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    print_json,
-    show_answer,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
 
 queue = typer.Typer(help="Show queues, or change them while the daemon runs.", rich_markup_mode=None)
 
@@ -35,43 +28,36 @@ def _queue(context: typer.Context) -> None:
 
 
 @queue.command("list")
-def list_queues(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
-) -> None:
+@fetches(ListOutput)
+def list_queues(client: "Client") -> Fetched:
     """List the queues as a tree: shares, use, waiting jobs; limits with -o wide.
 
     Example: stoker queue list -o wide
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.queues()
+    answer = client.queues()
 
     def tables(wide: bool) -> "Iterable[RenderableType]":
         from daemon.cli.cluster import queue_tables
 
         return queue_tables.queues(answer, wide)
 
-    show_answer(answer, output, (queue["path"] for queue in answer["queues"]), tables)
+    return Fetched(answer, tables, (queue["path"] for queue in answer["queues"]))
 
 
 @queue.command("show")
-def show_queue(
-    path: Path,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+@fetches()
+def show_queue(client: "Client", path: Path) -> Fetched:
     """Show a queue: its own settings, the settings in force, and its use.
 
     Example: stoker queue show prod.etl
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.queue(path)
-    _print(answer, output)
+    return _settings(client.queue(path))
 
 
 @queue.command("set")
+@fetches()
 def set_queue(
+    client: "Client",
     path: Path,
     settings: Annotated[
         list[str] | None,
@@ -80,43 +66,26 @@ def set_queue(
             help="What to change: weight=3 most.cpus=16 guaranteed.memory=8g submit=ann,bob spot=null ...",
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Change or create a queue; settings not named stay, null resets a setting.
 
     The change survives restarts, until the config file changes that queue's settings.
 
     Example: stoker queue set prod.etl weight=2 most.cpus=40
     """
-    change = _change(settings or [])
-    with connect(url, token_file, ca) as client:
-        answer, new = client.set_queue(path, change)
-    if new and output == "table":
-        print(f"Queue {answer['path']} is new.")
-    _print(answer, output)
+    answer, new = client.set_queue(path, _change(settings or []))
+    return _settings(answer, f"Queue {answer['path']} is new." if new else "")
 
 
 @queue.command("remove")
-def remove_queue(
-    path: Path,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+@fetches()
+def remove_queue(client: "Client", path: Path) -> Fetched:
     """Remove a queue that has neither jobs that are not over nor queues below it.
 
     Example: stoker queue remove prod.etl
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.remove_queue(path)
-    if output == "json":
-        print_json(answer)
-    else:
-        print(f"Queue {answer['path']} is removed.")
+    answer = client.remove_queue(path)
+    return Fetched(answer, f"Queue {answer['path']} is removed.")
 
 
 def _change(texts: list[str]) -> dict[str, Any]:
@@ -140,11 +109,10 @@ def _change(texts: list[str]) -> dict[str, Any]:
     return change
 
 
-def _print(answer: Any, output: str) -> None:
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli.cluster import queue_tables
-    from daemon.cli.shared import render
+def _settings(answer: Any, note: str = "") -> Fetched:
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import queue_tables
 
-    render.show(queue_tables.queue(answer))
+        return [*([note] if note else ()), queue_tables.queue(answer)]
+
+    return Fetched(answer, tables)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import Output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,18 +34,17 @@ _BEHIND = re.compile(
 _RUNNING = ("placing", "starting", "running", "relaunching")
 
 
+@fetches()
 def top(
+    client: "Client",
     interval: Annotated[
         float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="From look to look.")
     ] = 2.0,
     rows: Annotated[
         int, typer.Option("--rows", min=1, max=1000, help="How many jobs of each kind, at most.")
     ] = 10,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: Output = "table",
-) -> None:
+) -> Fetched | None:
     """Watch the cluster: VMs, cores, dollars an hour, running and waiting jobs.
 
     Waiting jobs have a reason. `q` or Ctrl-C ends it. In a pipe, or as JSON, it prints the current state
@@ -52,16 +52,13 @@ def top(
 
     Example: stoker top
     """
-    with connect(url, token_file, ca) as client:
-        if output == "json":
-            print_json(_look(client, rows))
-            return
-        from daemon.cli.shared import live_screen, render
+    if output == "json" or not sys.stdout.isatty():
+        found = _look(client, rows)
+        return Fetched(found, lambda _: picture(found))
+    from daemon.cli.shared import live_screen
 
-        if not sys.stdout.isatty():
-            render.show(*picture(_look(client, rows)))
-            return
-        live_screen.screen(lambda: list(picture(_look(client, rows))), interval)
+    live_screen.screen(lambda: list(picture(_look(client, rows))), interval)
+    return None
 
 
 def _look(client: "Client", rows: int) -> Json:

@@ -1,13 +1,20 @@
 """The commands about users: those under `user`. All but `whoami` require an admin."""
 
 import time
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared.fetching import Fetched, fetches
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
 
 user = typer.Typer(help="Make, list and end users and their tokens.", rich_markup_mode=None)
 
@@ -21,7 +28,9 @@ def _user(context: typer.Context) -> None:
 
 
 @user.command("add")
+@fetches()
 def add_user(
+    client: "Client",
     name: Name,
     role: Annotated[
         str | None,
@@ -44,11 +53,7 @@ def add_user(
             help="A queue to which they submit, and to no others; repeatable. '' to all.",
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Create a user, or change the given settings of one.
 
     `stoker user token` creates tokens.
@@ -56,32 +61,25 @@ def add_user(
     Example: stoker user add ann --role submit --queue prod
     """
     queues = None if queue is None else [one for one in queue if one]
-    with connect(url, token_file, ca) as client:
-        answer = client.put_user(name, role=role, unix_user=unix_user, queues=queues)
-    if output == "json":
-        print_json(answer)
-    else:
-        _show([answer])
+    answer = client.put_user(name, role=role, unix_user=unix_user, queues=queues)
+    return Fetched(answer, lambda _: _tables([answer]))
 
 
 @user.command("list")
-def list_users(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
-) -> None:
+@fetches()
+def list_users(client: "Client") -> Fetched:
     """List the users, their roles and tokens; no token itself, which nobody keeps.
 
     Example: stoker user list
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.users()
-    if output == "json":
-        print_json(answer)
-    else:
-        _show(answer["users"])
+    answer = client.users()
+    return Fetched(answer, lambda _: _tables(answer["users"]))
 
 
 @user.command("token")
+@fetches()
 def make_token(
+    connect: "Callable[[], AbstractContextManager[Client]]",
     name: Name,
     expires: Annotated[
         str | None,
@@ -94,11 +92,7 @@ def make_token(
             help="Ask no daemon, and print what to write into a file of users (users.file) on stderr.",
         ),
     ] = False,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched | None:
     """Make a token for a user and print it, this once. Keep it: `(umask 077; stoker user token ann > token)`.
 
     Example: stoker user token ann
@@ -106,67 +100,52 @@ def make_token(
     seconds = _seconds(expires)
     if for_file:
         _print_entry(name, seconds)
-        return
-    with connect(url, token_file, ca) as client:
+        return None
+    with connect() as client:
         answer = client.make_token(name, seconds)
-    if output == "json":
-        print_json(answer)
-    else:
-        print(answer["token"])
+    return Fetched(answer, answer["token"])
 
 
 @user.command("end")
+@fetches()
 def end(
+    client: "Client",
     what: Annotated[
         str,
         typer.Argument(
             metavar="NAME|TOKEN", help="A user, or a token by its id or as a whole.", show_default=False
         ),
     ],
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """End a user with all their tokens, or one token: at once nobody is let in by them. Jobs go on.
 
     Example: stoker user end ann
     """
     number = _token_id(what)
-    with connect(url, token_file, ca) as client:
-        answer = client.end_user(what) if number is None else client.end_token(number)
-    if output == "json":
-        print_json(answer)
-    elif number is None:
-        print(f"{visible(what)} is no user any more.")
-    else:
-        print(visible(f"The token {number} of {answer['name']} is good no more."))
+    if number is None:
+        return Fetched(client.end_user(what), f"{what} is no user any more.")
+    answer = client.end_token(number)
+    return Fetched(answer, f"The token {number} of {answer['name']} is good no more.")
 
 
 @user.command("whoami")
-def whoami(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
-) -> None:
+@fetches()
+def whoami(client: "Client") -> Fetched:
     """Show the user that the daemon recognises, with role and rights.
 
     Example: stoker user whoami
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.me()
-    if output == "json":
-        print_json(answer)
-        return
+    answer = client.me()
     name = answer["name"] or "nobody in particular"
     jobs = "own jobs" if answer["sees"] == "own" else "all jobs"
-    print(visible(f"{name}, with the role {answer['role']}; sees {jobs}"))
+    return Fetched(answer, f"{name}, with the role {answer['role']}; sees {jobs}")
 
 
-def _show(users: list[Any]) -> None:
+def _tables(users: list[Any]) -> "Iterable[RenderableType]":
     from daemon.cli.shared import render
 
     if not users:
-        print("No users. `stoker user add NAME` makes one.")
-        return
+        return ["No users. `stoker user add NAME` makes one."]
     rows = [
         (
             one["name"],
@@ -182,7 +161,7 @@ def _show(users: list[Any]) -> None:
         for token in (one["tokens"] or [{}])
     ]
     columns = ["user", "role", "Unix user", "queues", "from", "token", "expires", "last used"]
-    render.show(render.table(columns, rows))
+    return [render.table(columns, rows)]
 
 
 def _until(token: Any, now: float) -> str:

@@ -6,21 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conf.util.printable import visible
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    ListOutput,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    print_json,
-    show_answer,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
 
 webhook = typer.Typer(help="See how webhooks are told what happens, and test them.", rich_markup_mode=None)
 
@@ -32,43 +24,33 @@ def _webhook(context: typer.Context) -> None:
 
 
 @webhook.command("list")
-def list_webhooks(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
-) -> None:
+@fetches(ListOutput)
+def list_webhooks(client: "Client") -> Fetched:
     """List the webhooks of the config: whether they take requests, and why not.
 
     Example: stoker webhook list -o wide
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.webhooks()
+    answer = client.webhooks()
     names = (found["name"] for found in answer["webhooks"])
-    show_answer(answer, output, names, lambda wide: _tables(answer["webhooks"], wide))
+    return Fetched(answer, lambda wide: _tables(answer["webhooks"], wide), names)
 
 
 @webhook.command("test")
+@fetches()
 def try_webhook(
+    client: "Client",
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The webhook's name in the config.", show_default=False)
     ],
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> int:
+) -> Fetched:
     """Send a test to a webhook, at once and once: exit code 0 when it was taken, 1 when not.
 
     Example: stoker webhook test chat
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.try_webhook(name)
-    taken = answer["came"] == "delivered"
-    if output == "json":
-        print_json(answer)
-    elif taken:
-        print(visible(f"{name} took {answer['id']} after {answer['seconds']:.1f} s."))
-    else:
-        print(visible(f"{name} did not take {answer['id']}: {answer['why']}"))
-    return 0 if taken else 1
+    answer = client.try_webhook(name)
+    if answer["came"] == "delivered":
+        return Fetched(answer, f"{name} took {answer['id']} after {answer['seconds']:.1f} s.")
+    return Fetched(answer, f"{name} did not take {answer['id']}: {answer['why']}", exit_code=1)
 
 
 def _tables(found: list[Any], wide: bool) -> "Iterator[RenderableType]":

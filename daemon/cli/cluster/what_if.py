@@ -2,32 +2,29 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daemon.cli.research.simulate import errors
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    Many,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    option,
-    print_json,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import Many, notice, option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.shared.client import Client
 
 _TICK = 2.0
 
 
+@fetches()
 def what_if(
+    client: "Client",
     policy: Annotated[
         str | None,
         option(
@@ -65,11 +62,7 @@ def what_if(
             "--seconds", min=0.1, max=120, help="So long is played: draws not finished then do not count."
         ),
     ] = 5.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Forecast the current queue under other policies, VMs or orders.
 
     It changes nothing. Running jobs go on for their expected time, no other job arrives, and each policy
@@ -102,15 +95,15 @@ def what_if(
         cases.append({"keep": keep})
     if cases:
         asked["cases"] = [{}, *cases]
-    with connect(url, token_file, ca) as client, patience(seconds):
+    with patience(seconds):
         answer = client.what_if(asked)
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli.cluster import what_if_tables
-    from daemon.cli.shared import render
 
-    render.show(*what_if_tables.ahead(answer, jobs=jobs))
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.cluster import what_if_tables
+
+        return what_if_tables.ahead(answer, jobs=jobs)
+
+    return Fetched(answer, tables)
 
 
 def _policies(text: str) -> Iterator[dict[str, Any]]:

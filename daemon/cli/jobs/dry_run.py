@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from daemon.cli.cluster.what_if import patience
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import notice, print_json
+from daemon.cli.shared.fetching import Fetched
+from daemon.cli.shared.options import notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,8 +19,8 @@ Json = Mapping[str, Any]
 _SECONDS, _MOST_FILES = 4.0, 200
 
 
-def try_out(client: "Client", spec: Json, output: str, *, uploads: bool) -> None:
-    """Print the forecast of a job, with or without files to upload; CommandError if it is rejected."""
+def try_out(client: "Client", spec: Json, *, uploads: bool) -> Fetched:
+    """The forecast of a job, with or without files to upload; CommandError if it is rejected."""
     sends: dict[str, int] = {}
     if uploads:
         from daemon.cli.jobs.upload import name_files
@@ -31,12 +32,7 @@ def try_out(client: "Client", spec: Json, output: str, *, uploads: bool) -> None
         found = client.dry_run(spec, sends)
     for warning in found["job"]["warnings"]:
         notice(warning)
-    if output == "json":
-        print_json(found)
-        return
-    from daemon.cli.shared import render
-
-    render.show(*_shown(found, len(sends)))
+    return Fetched(found, lambda _: _shown(found, len(sends)))
 
 
 def _shown(found: Json, files: int) -> "Iterator[RenderableType]":

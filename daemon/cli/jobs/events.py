@@ -3,7 +3,7 @@
 import json
 import sys
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +11,16 @@ from conf.util.printable import visible, visible_json
 from daemon.cli.jobs.groups import is_group, named
 from daemon.cli.jobs.job_list import moment
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
+from daemon.cli.shared.fetching import fetches
+from daemon.cli.shared.options import Output, notice, option
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
 
 
+@fetches()
 def events(
+    client: "Client",
     job_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="Only what happened to this job.", show_default=False)
     ] = None,
@@ -30,9 +36,6 @@ def events(
             "TIME",
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Print the events, oldest first; as JSON, an object per line.
@@ -45,15 +48,14 @@ def events(
     from daemon.cli.jobs import follow as watch
 
     begin = None if since is None else moment(since, datetime.now().astimezone())
-    with connect(url, token_file, ca) as client:
-        if job_id is not None and is_group(job_id := named(client, job_id)):
-            raise CommandError(f"{job_id} is no job's id or name; without one, all events are told")
-        for event in watch.events(client, job_id, begin, follow, notice):
-            if output == "json":
-                print(visible_json(json.dumps(event, ensure_ascii=False)))
-            else:
-                print(visible(line(event)))
-            sys.stdout.flush()
+    if job_id is not None and is_group(job_id := named(client, job_id)):
+        raise CommandError(f"{job_id} is no job's id or name; without one, all events are told")
+    for event in watch.events(client, job_id, begin, follow, notice):
+        if output == "json":
+            print(visible_json(json.dumps(event, ensure_ascii=False)))
+        else:
+            print(visible(line(event)))
+        sys.stdout.flush()
 
 
 def line(event: dict[str, Any]) -> str:

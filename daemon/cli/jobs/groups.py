@@ -2,23 +2,17 @@
 
 import re
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    JobIds,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    print_json,
-)
+from daemon.cli.shared.fetching import Fetched, fetches, show
+from daemon.cli.shared.options import JobIds, Output, notice
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from daemon.cli.shared.client import Client
 
 _JOB, _ARRAY = re.compile(r"job-[1-9]\d*"), re.compile(r"array-([1-9]\d*)")
@@ -55,31 +49,29 @@ def named(client: "Client", name: str) -> str:
     return name
 
 
-def wait(
-    job_ids: JobIds,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> int:
+@fetches()
+def wait(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
     """Wait until all these jobs, and all jobs of these groups, have ended; exit 1 unless they finished.
 
     Example: stoker wait job-7 job-8 nightly
     """
-    with connect(url, token_file, ca) as client:
-        return max([wait_for(client, named(client, name), output) for name in job_ids])
+    return max([wait_for(client, named(client, name), output) for name in job_ids])
 
 
 def wait_for(client: "Client", name: str, output: str) -> int:
     """Wait, say how it has ended, and return the exit code."""
-    found = _ended(client, name)
-    if output == "json":
-        print_json(found)
-    else:
-        from daemon.cli.shared import job_tables, render
+    return show(ending(_ended(client, name)), output)
 
-        render.show(job_tables.group_line(found) if is_group(name) else job_tables.ending(found))
-    return 0 if found["state"] == "finished" else 1
+
+def ending(found: Any) -> Fetched:
+    """How a job, or a group, has ended."""
+
+    def line(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.shared import job_tables
+
+        return [job_tables.ending(found) if "executors" in found else job_tables.group_line(found)]
+
+    return Fetched(found, line, exit_code=0 if found["state"] == "finished" else 1)
 
 
 def _ended(client: "Client", name: str) -> Any:

@@ -7,24 +7,15 @@ page: the newest come first, so that no page is read beyond --since.
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    ListOutput,
-    Many,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    option,
-    show_answer,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import ListOutput, Many, notice, option
 from environment.model.messages.states import JobState
 
 if TYPE_CHECKING:
@@ -43,7 +34,9 @@ _PAGE = 1000
 _KEYS = {"memory": "memory_mib", **{name: f"{name}_at" for name in ("submitted", "started", "finished")}}
 
 
+@fetches(ListOutput)
 def jobs(
+    client: "Client",
     state: Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")] = None,
     owner: Annotated[
         str | None,
@@ -79,11 +72,8 @@ def jobs(
     interval: Annotated[
         float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="With --watch.")
     ] = 2.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: ListOutput = "table",
-) -> None:
+) -> Fetched | None:
     """List jobs, the newest first.
 
     Example: stoker jobs --user ann --state failed --since yesterday --sort cost -r
@@ -107,17 +97,16 @@ def jobs(
         if answer["next"] is not None:
             yield f"There are more: these are the newest {limit}; --limit N lists others, too."
 
-    with connect(url, token_file, ca) as client:
-        answer = listed()
-        if not answer["jobs"]:
-            for text in _unknown(client, queue, type):
-                notice(text)
-        if watch and output in ("table", "wide") and sys.stdout.isatty():
-            from daemon.cli.shared import live_screen
+    answer = listed()
+    if not answer["jobs"]:
+        for text in _unknown(client, queue, type):
+            notice(text)
+    if watch and output in ("table", "wide") and sys.stdout.isatty():
+        from daemon.cli.shared import live_screen
 
-            live_screen.screen(lambda: list(tables(listed(), output == "wide")), interval)
-            return
-    show_answer(answer, output, (job["id"] for job in answer["jobs"]), lambda wide: tables(answer, wide))
+        live_screen.screen(lambda: list(tables(listed(), output == "wide")), interval)
+        return None
+    return Fetched(answer, partial(tables, answer), (job["id"] for job in answer["jobs"]))
 
 
 def ordered(found: list[Json], by: Field | None, reverse: bool) -> list[Json]:

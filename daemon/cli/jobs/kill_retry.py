@@ -1,29 +1,17 @@
 """Commands on submitted jobs: kill, retry, decommission."""
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conf.uploaded_file import uploaded
-from conf.util.printable import visible
 from conf.util.secret_masking import MASK
 from daemon.cli.jobs.groups import is_group, named
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    JobId,
-    JobIds,
-    Many,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    option,
-    print_json,
-)
+from daemon.cli.shared.fetching import Fetched, fetches, show
+from daemon.cli.shared.options import JobId, JobIds, Many, Output, notice, option
 
 if TYPE_CHECKING:
     from daemon.cli.shared.client import Client
@@ -32,43 +20,37 @@ if TYPE_CHECKING:
 _ONCE = ("after", "start_at", "count", "at_most")
 
 
-def kill(
-    job_ids: JobIds,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> int:
+@fetches()
+def kill(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
     """End jobs; of a group or an array, all of its jobs.
 
     Example: stoker jobs --user ann --state queued -o name | xargs stoker kill
     """
     code = 0
-    with connect(url, token_file, ca) as client:
-        for job_id in job_ids:
-            try:
-                _kill(client, named(client, job_id), output)
-            except CommandError as error:
-                if len(job_ids) == 1:
-                    raise
-                notice(f"{job_id}: {error}")
-                code = error.exit_code
+    for job_id in job_ids:
+        try:
+            show(_kill(client, named(client, job_id)), output)
+        except CommandError as error:
+            if len(job_ids) == 1:
+                raise
+            notice(f"{job_id}: {error}")
+            code = error.exit_code
     return code
 
 
-def _kill(client: "Client", job_id: str, output: str) -> None:
+def _kill(client: "Client", job_id: str) -> Fetched:
     from daemon.cli.jobs.follow import ENDED
 
     answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
-    if output == "json":
-        print_json(answer)
-    elif answer["state"] in ENDED:
-        print(f"Job {answer['id']} has ended: {answer['state']}.")
-    else:
-        print(f"Job {answer['id']} is being ended; `stoker job {answer['id']}` shows when it has.")
+    if answer["state"] in ENDED:
+        return Fetched(answer, f"Job {answer['id']} has ended: {answer['state']}.")
+    shows = f"`stoker job {answer['id']}` shows when it has"
+    return Fetched(answer, f"Job {answer['id']} is being ended; {shows}.")
 
 
+@fetches()
 def retry(
+    client: "Client",
     job_id: JobId,
     executors: Annotated[int | None, option("--executors", "How many executors.", "N")] = None,
     cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
@@ -86,11 +68,7 @@ def retry(
     max_runtime: Annotated[
         float | None, option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Submit a job again as a new job and print its id; flags change its fields.
 
     The new job does not wait for the jobs that the first one came after; of an array it is the one job. A job
@@ -107,21 +85,19 @@ def retry(
         "retries": retries,
         "max_runtime": max_runtime,
     }
-    with connect(url, token_file, ca) as client:
-        job = client.job(job_id)
-        job_id = job["id"]
-        spec = _again(job, {key: value for key, value in flags.items() if value is not None})
-        spec["conf"] = {**spec.get("conf", {}), **_settings(conf or [])}
-        _check_uploads(client, job_id, spec)
-        made = client.submit(spec)
-    if output == "json":
-        print_json(made)
-        return
-    from daemon.cli.shared import job_tables
+    job = client.job(job_id)
+    job_id = job["id"]
+    spec = _again(job, {key: value for key, value in flags.items() if value is not None})
+    spec["conf"] = {**spec.get("conf", {}), **_settings(conf or [])}
+    _check_uploads(client, job_id, spec)
+    made = client.submit(spec)
 
-    print(
-        visible(f"Job {made['id']} ({made['name']}) submitted, as {job_id} was: {job_tables.job_line(made)}.")
-    )
+    def line(_: bool) -> Iterator[str]:
+        from daemon.cli.shared import job_tables
+
+        yield f"Job {made['id']} ({made['name']}) submitted, as {job_id} was: {job_tables.job_line(made)}."
+
+    return Fetched(made, line)
 
 
 def _again(job: Any, flags: dict[str, Any]) -> dict[str, Any]:
@@ -160,30 +136,22 @@ def _settings(texts: list[str]) -> dict[str, str]:
         raise CommandError(str(error)) from None
 
 
+@fetches()
 def decommission(
+    client: "Client",
     job_id: JobId,
     executors: Annotated[
         list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
     ],
     reason: Annotated[str, option("--reason", "Why, for whoever looks at them.", "TEXT")] = "",
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Have a job's driver give executors up, once their blocks are elsewhere.
 
     That costs the job no failure; if it still wants as many executors, the policy places others.
 
     Example: stoker decommission job-7 2 3
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.decommission(job_id, executors, reason)
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli.shared import render
-
-    numbers = ", ".join(map(str, executors))
-    noun = render.count(len(executors), "executor").partition(" ")[2]
-    print(f"The driver of {answer['id']} gives {noun} {numbers} up; `stoker job {answer['id']}` shows it.")
+    answer = client.decommission(job_id, executors, reason)
+    numbers = ("executor " if len(executors) == 1 else "executors ") + ", ".join(map(str, executors))
+    shows = f"`stoker job {answer['id']}` shows it"
+    return Fetched(answer, f"The driver of {answer['id']} gives {numbers} up; {shows}.")

@@ -11,20 +11,8 @@ from conf.util.printable import visible_json
 from daemon.cli.jobs.groups import is_group, member, named
 from daemon.cli.jobs.log_lines import Level, LogText
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    JobId,
-    JobIds,
-    ListOutput,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    print_json,
-    show_answer,
-)
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import JobId, JobIds, ListOutput, Output, notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,36 +20,32 @@ if TYPE_CHECKING:
     from daemon.cli.shared.client import Client
 
 
-def job(
-    job_id: JobId,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: ListOutput = "table",
-) -> None:
+@fetches(ListOutput)
+def job(client: "Client", job_id: JobId) -> Fetched:
     """Show a job and its executors; of a group or array, the states of its jobs.
 
     Example: stoker job job-7 -o yaml
     """
-    with connect(url, token_file, ca) as client:
-        job_id = named(client, job_id)
-        whole = is_group(job_id)
-        answer = client.group(job_id) if whole else client.job(job_id)
+    job_id = named(client, job_id)
+    whole = is_group(job_id)
+    answer = client.group(job_id) if whole else client.job(job_id)
 
     def tables(_: bool) -> "Iterable[RenderableType]":
         from daemon.cli.shared import job_tables
 
-        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, url))
+        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, client.url))
 
-    show_answer(answer, output, [answer["id"]], tables)
+    return Fetched(answer, tables, [answer["id"]])
 
 
 def _reached(answer: Any, url: str) -> Any:
     """The job with the whole URL of its driver's UI."""
-    return {**answer, "ui": url.rstrip("/") + answer["ui"]} if answer.get("ui") else answer
+    return {**answer, "ui": url + answer["ui"]} if answer.get("ui") else answer
 
 
+@fetches()
 def logs(
+    client: "Client",
     job_ids: JobIds,
     executor: Annotated[
         int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
@@ -85,9 +69,6 @@ def logs(
         bool,
         typer.Option("--raw", help="On a terminal, too, as it is: the job's escape sequences take effect."),
     ] = False,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Print the driver's log, or an executor's, of one job after the other; as JSON, an object for each part.
@@ -98,12 +79,11 @@ def logs(
     """
     if output == "json" and (level is not None or raw):
         raise CommandError("--level and --raw go with text: -o json has all of the log, escaped")
-    with connect(url, token_file, ca) as client:
-        wanted = [_whose(client, job_id, index) for job_id in job_ids]
-        for job_id in wanted:
-            if len(wanted) > 1:
-                notice(f"the log of {job_id}:")
-            _log(client, job_id, executor, stderr, follow, output, level, raw)
+    wanted = [_whose(client, job_id, index) for job_id in job_ids]
+    for job_id in wanted:
+        if len(wanted) > 1:
+            notice(f"the log of {job_id}:")
+        _log(client, job_id, executor, stderr, follow, output, level, raw)
 
 
 def _whose(client: "Client", job_id: str, index: int | None) -> str:
@@ -153,53 +133,44 @@ def _log(
             return
 
 
-def explain(
-    job_id: JobId,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+@fetches()
+def explain(client: "Client", job_id: JobId) -> Fetched:
     """Say why a job's executors are where they are, why it waits, or how it failed.
 
     Example: stoker explain job-7
     """
-    with connect(url, token_file, ca) as client:
-        answer = client.explain(job_id)
-        attempts = client.job(job_id)["attempts"] if output == "table" else ()
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli.jobs import explanation_tables
-    from daemon.cli.shared import render
+    answer = client.explain(job_id)
 
-    render.show(*explanation_tables.explanation(answer, attempts))
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.jobs import explanation_tables
+
+        return explanation_tables.explanation(answer, client.job(job_id)["attempts"])
+
+    return Fetched(answer, tables)
 
 
-def describe(
-    job_id: JobId,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
+@fetches()
+def describe(client: "Client", job_id: JobId) -> Fetched:
     """Show the output of `job`, `explain` and `events` for a job at once.
 
     Example: stoker describe job-7
     """
     from daemon.cli.jobs import follow as watch
 
-    with connect(url, token_file, ca) as client:
-        found = client.job(job_id)
-        job_id = found["id"]
-        why = client.explain(job_id)
-        happened = list(watch.events(client, job_id, None, False, notice))
-    if output == "json":
-        print_json({"job": found, "explanation": why, "events": happened})
-        return
-    from daemon.cli.jobs import explanation_tables
-    from daemon.cli.jobs.events import line
-    from daemon.cli.shared import job_tables, render
+    found = client.job(job_id)
+    job_id = found["id"]
+    why = client.explain(job_id)
+    happened = list(watch.events(client, job_id, None, False, notice))
 
-    render.show(*job_tables.job(_reached(found, url)), "", *explanation_tables.explanation(why), "")
-    render.show(*map(line, happened))
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli.jobs import explanation_tables
+        from daemon.cli.jobs.events import line
+        from daemon.cli.shared import job_tables
+
+        yield from job_tables.job(_reached(found, client.url))
+        yield ""
+        yield from explanation_tables.explanation(why)
+        yield ""
+        yield from map(line, happened)
+
+    return Fetched({"job": found, "explanation": why, "events": happened}, tables)

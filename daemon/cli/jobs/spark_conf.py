@@ -4,18 +4,24 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared.fetching import Fetched, fetches
+from daemon.cli.shared.options import Ca, TokenFile
+
+if TYPE_CHECKING:
+    from daemon.cli.shared.client import Client
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+@fetches()
 def spark_conf(
+    client: "Client",
     version: Annotated[
         str | None,
         typer.Option(
@@ -32,11 +38,9 @@ def spark_conf(
             help="Fetch the jar to this place, and name it there, for users who give jars of their own.",
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
-    output: Output = "table",
-) -> None:
+) -> Fetched:
     """Print settings for spark-submit --properties-file, pyspark, spark-shell, notebooks, ...
 
     They are a properties file: `stoker spark-conf > stoker.conf`. There is a secret in it, made anew each
@@ -44,15 +48,14 @@ def spark_conf(
 
     Example: stoker spark-conf
     """
-    with connect(url, token_file, ca) as client:
-        served = client.sparks()
-        found = _of(served, version)
-        place = {"spark.jars": client.url + found["jar"]}
-        content = client.download(found["jar"])  # which is made now, if it never was
-        if jar is not None:
-            _write(jar, content)
-            place = {"spark.driver.extraClassPath": str(jar.absolute())}
-        address = urlsplit(client.url)
+    served = client.sparks()
+    found = _of(served, version)
+    place = {"spark.jars": client.url + found["jar"]}
+    content = client.download(found["jar"])  # which is made now, if it never was
+    if jar is not None:
+        _write(jar, content)
+        place = {"spark.driver.extraClassPath": str(jar.absolute())}
+    address = urlsplit(client.url)
     scheme = "spark+stokers" if address.scheme == "https" else "spark+stoker"
     port = address.port or {"http": 80, "https": 443}[address.scheme]
     host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
@@ -70,12 +73,8 @@ def spark_conf(
         settings["spark.stoker.token.file"] = str(token_file.expanduser().absolute())
     if ca is not None:
         settings["spark.stoker.ca"] = str(ca.expanduser().absolute())
-    if output == "json":
-        print_json(settings)
-        return
     width = max(map(len, settings))
-    for name, value in settings.items():
-        print(f"{name:<{width}}  {value}")
+    return Fetched(settings, "\n".join(f"{name:<{width}}  {value}" for name, value in settings.items()))
 
 
 def _of(served: Mapping[str, Any], version: str | None) -> Mapping[str, Any]:

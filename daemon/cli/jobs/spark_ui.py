@@ -18,7 +18,8 @@ from urllib.parse import unquote
 import typer
 
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import DEFAULT_URL, Ca, JobId, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared.fetching import Fetched, fetches, show
+from daemon.cli.shared.options import JobId, Output
 from daemon.core.url_paths import ambiguous
 
 if TYPE_CHECKING:
@@ -36,13 +37,12 @@ _HEADERS = {
 }
 
 
+@fetches()
 def ui(
+    client: "Client",
     job_id: JobId,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On this machine; 0: any.")] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Give a browser the Spark UI of a running job, until the job has ended or Ctrl-C.
@@ -51,29 +51,26 @@ def ui(
     """
     from daemon.cli.jobs.follow import ENDED
 
-    with connect(url, token_file, ca) as client:
-        job = client.job(job_id)
-        job_id = job["id"]
-        if job["state"] in ENDED:
-            raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows what it was")
-        if not job.get("ui"):
-            raise CommandError(f"{job_id} is {job['state']}: its driver does not run yet")
-        try:
-            forwarder = Forwarder(client, job["ui"], port)
-        except OSError as error:
-            raise CommandError(f"--port {port}: cannot be had: {error.strerror}") from None
-        with forwarder:
-            if output == "json":
-                print_json({"url": forwarder.url})
-            else:
-                print(f"{job_id}'s Spark UI, for whoever knows this address: {forwarder.url}")
-            sys.stdout.flush()
-            if browser:
-                import webbrowser
+    job = client.job(job_id)
+    job_id = job["id"]
+    if job["state"] in ENDED:
+        raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows what it was")
+    if not job.get("ui"):
+        raise CommandError(f"{job_id} is {job['state']}: its driver does not run yet")
+    try:
+        forwarder = Forwarder(client, job["ui"], port)
+    except OSError as error:
+        raise CommandError(f"--port {port}: cannot be had: {error.strerror}") from None
+    with forwarder:
+        text = f"{job_id}'s Spark UI, for whoever knows this address: {forwarder.url}"
+        show(Fetched({"url": forwarder.url}, text), output)
+        sys.stdout.flush()
+        if browser:
+            import webbrowser
 
-                webbrowser.open(forwarder.url)
-            while client.job(job_id)["state"] not in ENDED:
-                time.sleep(_LOOK)
+            webbrowser.open(forwarder.url)
+        while client.job(job_id)["state"] not in ENDED:
+            time.sleep(_LOOK)
     print(f"stoker: {job_id} has ended: `stoker history {job_id}` shows what it was", file=sys.stderr)
 
 

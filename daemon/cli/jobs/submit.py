@@ -1,30 +1,23 @@
 """The command `stoker submit`: maps flags to fields of a job, and reports the job's progress to its end."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from conf.util.printable import visible
-from daemon.cli.jobs.groups import wait_for
+from daemon.cli.jobs.groups import ending, wait_for
 from daemon.cli.shared.errors import CommandError
-from daemon.cli.shared.options import (
-    DEFAULT_URL,
-    Ca,
-    Many,
-    Output,
-    TokenFile,
-    Url,
-    connect,
-    notice,
-    option,
-    print_json,
-)
+from daemon.cli.shared.fetching import Fetched, fetches, show
+from daemon.cli.shared.options import Many, Output, notice, option
 
 if TYPE_CHECKING:
     from daemon.cli.shared.client import Client
 
 
+@fetches()
 def submit(
+    client: "Client",
     target: Annotated[
         str, typer.Argument(metavar="JOBFILE|APP", help="A job file (.yaml), a .py or a .jar.")
     ],
@@ -146,11 +139,8 @@ def submit(
             "--dry-run", help="Submit nothing: check it, and tell where, when and at what price it would run."
         ),
     ] = False,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
     output: Output = "table",
-) -> int:
+) -> Fetched | int:
     """Submit a Spark job: a job file, an app with flags, or both (flags take precedence).
 
     Arguments after an app are the app's, as with spark-submit; after a job file, those behind `--`.
@@ -192,29 +182,24 @@ def submit(
     spec = _spec(target, arguments or [], given, pairs)
     if dry_run and wait:
         raise CommandError("--dry-run submits nothing: there is no end for --wait to wait for")
-    with connect(url, token_file, ca) as client:
-        from daemon.cli.jobs.upload import is_here, upload_files
+    from daemon.cli.jobs.upload import is_here, upload_files
 
-        uploads = upload or (upload is None and not is_here(url))
-        if dry_run:
-            from daemon.cli.jobs.dry_run import try_out
+    uploads = upload or (upload is None and not is_here(client.url))
+    if dry_run:
+        from daemon.cli.jobs.dry_run import try_out
 
-            try_out(client, spec, output, uploads=uploads)
-            return 0
-        if uploads:
-            spec = upload_files(client, spec, notice)
-        job = client.submit(spec, idempotency_key)
-        for warning in job["warnings"]:
-            notice(warning)
-        if not wait:
-            _print_submitted(job, output)
-            return 0
-        if job["array"]:
-            _print_submitted(job, "table")
-            return wait_for(client, job["array"], output)
-        job = _wait(client, job)
-        _print_ended(job, output)
-    return 0 if job["state"] == "finished" else 1
+        return try_out(client, spec, uploads=uploads)
+    if uploads:
+        spec = upload_files(client, spec, notice)
+    job = client.submit(spec, idempotency_key)
+    for warning in job["warnings"]:
+        notice(warning)
+    if not wait:
+        return _submitted(job)
+    if job["array"]:
+        show(_submitted(job), "table")
+        return wait_for(client, job["array"], output)
+    return ending(_wait(client, job))
 
 
 def _driver(on: str | None, memory: str | None, cpus: float | None) -> dict[str, Any] | None:
@@ -276,32 +261,19 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
     return spec.model_dump(mode="json", exclude_unset=True)
 
 
-def _print_submitted(job: Any, output: str) -> None:
-    if output == "json":
-        print_json(job)
-        return
-    from daemon.cli.shared import job_tables
+def _submitted(job: Any) -> Fetched:
+    def line(_: bool) -> Iterator[str]:
+        from daemon.cli.shared import job_tables
 
-    if job["array"]:
+        about = job_tables.job_line(job)
+        if not job["array"]:
+            yield f"Job {job['id']} ({job['name']}) submitted: {about}."
+            return
         last = f"job-{int(job['id'].removeprefix('job-')) + job['count'] - 1}"
         jobs = f"{job['count']} jobs, {job['id']} to {last}"
-        print(
-            visible(
-                f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: "
-                f"{job_tables.job_line(job)}."
-            )
-        )
-        return
-    print(visible(f"Job {job['id']} ({job['name']}) submitted: {job_tables.job_line(job)}."))
+        yield f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: {about}."
 
-
-def _print_ended(job: Any, output: str) -> None:
-    if output == "json":
-        print_json(job)
-        return
-    from daemon.cli.shared import job_tables, render
-
-    render.show(job_tables.ending(job))
+    return Fetched(job, line)
 
 
 def _wait(client: "Client", submitted: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Options that many commands share, and how a command gets its client and shows its answer."""
+"""Options that many commands share, and messages beside a command's output."""
 
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -15,8 +15,6 @@ import typer
 from conf.util.printable import visible, visible_json
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from daemon.cli.shared.client import Client
 
 #: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
@@ -37,9 +35,8 @@ Ca = Annotated[
 Output = Annotated[
     Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
 ]
-Listed = Literal["table", "wide", "json", "yaml", "name"]
 ListOutput = Annotated[
-    Listed,
+    Literal["table", "wide", "json", "yaml", "name"],
     typer.Option(
         "-o",
         "--output",
@@ -116,32 +113,6 @@ def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractCont
 def print_json(value: Any) -> None:
     """Print an answer of the API as it came."""
     print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
-
-
-def show_answer(
-    answer: Any,
-    output: Listed,
-    names: Iterable[str],
-    shown: "Callable[[bool], Iterable[RenderableType]]",
-) -> None:
-    """Print an answer of the API in the requested form.
-
-    `names` are those of the listed things; `shown` makes the tables for people, wide ones if its argument
-    is true.
-    """
-    if output == "json":
-        print_json(answer)
-    elif output == "yaml":
-        import yaml
-
-        print(visible(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True)), end="")
-    elif output == "name":
-        for name in names:
-            print(visible(name))
-    else:
-        from daemon.cli.shared import render
-
-        render.show(*shown(output == "wide"), wide=output == "wide")
 
 
 def notice(text: str) -> None:
