@@ -236,7 +236,9 @@ def _override(values: dict[str, Any], dotted: str, text: str) -> None:
     *path, last = dotted.split(".")
     for step in path:
         inner = values.get(step)
-        if not isinstance(inner, dict):
+        if isinstance(inner, str):  # a policy's text is its name with options
+            inner = values[step] = {"name": inner}
+        elif not isinstance(inner, dict):
             inner = values[step] = {}
         values = inner
     values[last] = plain_value(text, f"--set {dotted}")

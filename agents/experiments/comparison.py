@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import yaml
-
 from agents.registry import PolicyError, create, knows
+from conf.loader import ConfigError
+from conf.policy_text import policy_text, read_policy
 from environment.clusters.cluster_files import load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
@@ -49,41 +49,25 @@ class Contender:
     @property
     def label(self) -> str:
         """Label as a user would write it: `ilp:beta=0.5`."""
-        given = ":".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.name}:{given}" if given else self.name
+        return policy_text(self.name, self.options)
 
 
 def contender(text: str) -> Contender:
-    """Read `name` or `name:key=value:key=value`; PolicyError when it cannot be made.
-
-    A name with a colon in it, `module:factory`, takes no options here.
-    """
-    found = read_contender(text)
+    """Read a policy's text, `name:key=value`; PolicyError when it cannot be made."""
+    try:
+        found = Contender(*read_policy(text))
+    except ConfigError as error:
+        raise PolicyError(f"policy {text}: {error}") from error
     create(found.name, found.options)
     return found
-
-
-def read_contender(text: str) -> Contender:
-    """The same, whether there is such a policy here or not; PolicyError when it is not written so."""
-    name, *rest = text.split(":")
-    if rest and "=" not in rest[0]:
-        name, rest = f"{name}:{rest[0]}", rest[1:]
-    if any("=" not in part for part in rest):
-        raise PolicyError(f"policy {text}: options should be key=value, as in ilp:beta=0.5")
-    try:
-        options = {key: yaml.safe_load(value) for key, _, value in (part.partition("=") for part in rest)}
-    except yaml.YAMLError as error:
-        raise PolicyError(f"policy {text}: not valid YAML: {' '.join(str(error).split())}") from error
-    return Contender(name, options)
 
 
 def known_to(label: str) -> tuple[str, ...] | None:
     """Inputs beside sizes that decisions of the policy `label` depend on; None when unknown."""
     try:
-        who = read_contender(label)
-    except PolicyError:
+        return knows(*read_policy(label))
+    except ConfigError:
         return None
-    return knows(who.name, who.options)
 
 
 def knowledge(label: str) -> str:

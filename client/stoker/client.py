@@ -225,7 +225,7 @@ class Stoker:
         return self.run(flows.ask("GET", "/v1/policy"))
 
     def set_policy(self, name: str, options: Mapping[str, Any] | None = None) -> Policy:
-        """Let another policy decide from now on."""
+        """Let another policy decide from now on: `set_policy("greedy:beta=0.5")`."""
         return self.run(flows.ask("PUT", "/v1/policy", json={"name": name, **(options or {})}))
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:

@@ -4,9 +4,20 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from conf.defaults import DEFAULT_SPARK, RESOURCE_WEIGHT
+from conf.policy_text import RIGHT_FORM, policy_text, read_policy
 from conf.schema.documented_model import DocumentedModel
 from conf.schema.fields import (
     SPARK_VERSION,
@@ -30,12 +41,32 @@ _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
 
 class PolicyChoice(DocumentedModel):
-    """Placement policy: `name`, and the options of that policy."""
+    """Placement policy with its options: a text such as `greedy:beta=0.5`, or `name` and options as keys."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     name: Name = "ff"
-    """Which policy; every other key is an option of it."""
+    """Which policy; every other key is an option of it, and takes precedence over one in the text."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        if not isinstance(given, str | Mapping | PolicyChoice):
+            raise ValueError(RIGHT_FORM)
+        keys = {"name": given} if isinstance(given, str) else given
+        if isinstance(keys, PolicyChoice) or not isinstance(keys.get("name"), str):
+            return given
+        name, options = read_policy(keys["name"])
+        return {**options, **keys, "name": name}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        """The schema, which allows the text."""
+        schema = super().__get_pydantic_json_schema__(core_schema, handler)
+        handler.resolve_ref_schema(schema)["type"] = ["object", "string"]
+        return schema
 
     @property
     def options(self) -> dict[str, Any]:
@@ -44,9 +75,8 @@ class PolicyChoice(DocumentedModel):
 
     @property
     def label(self) -> str:
-        """Name and options, to tell policies apart."""
-        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.name} ({options})" if options else self.name
+        """The policy as a text, with its options."""
+        return policy_text(self.name, self.options)
 
 
 class Mesos(Strict):

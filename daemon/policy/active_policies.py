@@ -191,9 +191,7 @@ class PolicySwitch:
             raise RejectedError(503, "The job store is not available", str(error)) from error
 
     def _changed(self, key: str, chosen: PolicyChoice | None) -> HistoryEvent:
-        given = {} if chosen is None else chosen.options
-        options = f" ({', '.join(f'{name}={value}' for name, value in given.items())})" if given else ""
-        text = f"{'none' if chosen is None else chosen.name}{options}"
+        text = "none" if chosen is None else chosen.label
         return HistoryEvent(
             self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text
         )

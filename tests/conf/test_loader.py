@@ -105,7 +105,7 @@ def test_overrides_take_precedence() -> None:
     [
         ("mesos.prot", "1", "--set mesos.prot: unknown key; did you mean port?"),
         ("policy.name", "3", "--set policy.name: should be a text, found 3"),
-        ("policy", "ff", "--set policy: should be keys and values, found 'ff'"),
+        ("policy", "[ff]", "--set policy: should be NAME:KEY=VALUE, as in greedy:beta=0.5, found ['ff']"),
         ("listen", "[", "--set listen:1: not valid YAML"),
         ("listen", "!!bool x", "--set listen: a value does not fit its tag or kind"),
         ("a.b.c", "1", "--set a: unknown key; known keys: listen"),

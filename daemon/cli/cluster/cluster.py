@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from daemon.cli.shared.client import Client
 
+#: Hidden: the one spelling is POLICY:KEY=VALUE.
+_Options = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)]
+
 policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
 
 
@@ -70,36 +73,36 @@ def show_policy(client: "Client") -> Fetched:
 @fetches()
 def set_policy(
     client: "Client",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The policy: rr, rrc, ff, module:factory, ...")],
-    options: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
-    ] = None,
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY", help="The policy: ff, greedy:beta=0.5, module:factory, ...")
+    ],
+    options: _Options = None,
 ) -> Fetched:
     """Let another policy decide from the next decision on.
 
-    Example: stoker policy set lookahead beta=0.5
+    Example: stoker policy set lookahead:beta=0.5
     """
-    return _status(client.set_policy(name, _options(options or [])))
+    return _status(client.set_policy(policy, _options(options or [])))
 
 
 @policy.command("shadow")
 @fetches()
 def shadow_policy(
     client: "Client",
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The policy that is to look on.")] = None,
-    options: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
+    policy: Annotated[
+        str | None, typer.Argument(metavar="POLICY", help="The policy to compare with: greedy:beta=0.5, ...")
     ] = None,
+    options: _Options = None,
     off: Annotated[bool, typer.Option("--off", help="Let none look on any more.")] = False,
 ) -> Fetched:
     """Run a policy beside the acting one, without effect; see `policy compare`.
 
     Example: stoker policy shadow greedy
     """
-    if (name is None) != off:
-        raise CommandError("give the NAME of a policy, or --off")
+    if (policy is None) != off:
+        raise CommandError("give a POLICY, or --off")
     given = _options(options or [])
-    return _status(client.drop_shadow() if name is None else client.set_shadow(name, given))
+    return _status(client.drop_shadow() if policy is None else client.set_shadow(policy, given))
 
 
 @policy.command("compare")

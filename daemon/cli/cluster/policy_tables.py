@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from conf.policy_text import policy_text
 from daemon.cli.shared import render
 
 Json = Mapping[str, Any]
@@ -32,10 +33,8 @@ def _option(option: Json) -> str:
 
 def policy(status: Json) -> RenderableType:
     """The acting policy, with its decisions so far."""
-    options = ", ".join(f"{key}={value}" for key, value in status["options"].items())
     rows = [
-        ("policy", status["name"]),
-        ("options", options or "the defaults"),
+        ("policy", policy_text(status["name"], status["options"])),
         ("decisions", f"{status['placed']} placed, {status['waited']} waited"),
         ("faults", str(status["faults"])),
         ("fallback", status["fallback"] or "none: a job waits when the policy fails"),
@@ -60,8 +59,7 @@ def policy(status: Json) -> RenderableType:
 
 
 def _shadow(shadow: Json) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in shadow["options"].items())
-    name = f"{shadow['name']} ({options})" if options else shadow["name"]
+    name = policy_text(shadow["name"], shadow["options"])
     text = f"{name}: {render.count(shadow['compared'], 'decision')} compared, {shadow['different']} different"
     missed = f", {shadow['missed']} missed while it was busy" if shadow["missed"] else ""
     faults = f", {render.count(shadow['faults'], 'fault')}" if shadow["faults"] else ""

@@ -81,7 +81,7 @@ def what_if(
 
         asked["since"] = moment(since, datetime.now().astimezone())
     if policy is not None:
-        asked["policies"] = list(_policies(policy))
+        asked["policies"] = [each.strip() for each in policy.split(",")]
     cases: list[dict[str, Any]] = []
     if add:
         cases.append({"add": _counts("--add", add)})
@@ -104,15 +104,6 @@ def what_if(
         return what_if_tables.ahead(answer, jobs=jobs)
 
     return Fetched(answer, tables)
-
-
-def _policies(text: str) -> Iterator[dict[str, Any]]:
-    from agents.experiments.comparison import read_contender
-
-    with errors():
-        for each in text.split(","):
-            found = read_contender(each.strip())
-            yield {"name": found.name, **found.options}
 
 
 def _cluster(name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from conf.policy_text import policy_text
 from daemon.cli.shared import render
 
 _Row = tuple[str, ...]
@@ -119,5 +120,4 @@ def _cell(found: dict[str, float] | None, told: Callable[[float], str]) -> _Row:
 
 
 def _label(found: dict[str, Any]) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in found["options"].items())
-    return f"{found['name']} ({options})" if options else str(found["name"])
+    return policy_text(found["name"], found["options"])

@@ -6,6 +6,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from conf.policy_text import policy_text
+
 if TYPE_CHECKING:
     from conf.schema.training import TrainingSpec
 
@@ -53,4 +55,4 @@ def what_next(spec: "TrainingSpec", folder: Path) -> Iterator[str]:
     yield "Next, on seeds that it was neither trained nor evaluated on:"
     yield f"  stoker evaluate {folder} --policy ff,{_BESIDE} --workload {workloads} --cluster {spec.cluster}"
     yield "and to have a daemon decide by it, in its config:"
-    yield f"  policy: {{name: {spec.algorithm}, model: {folder}}}"
+    yield f"  policy: {policy_text(spec.algorithm, {'model': folder})}"

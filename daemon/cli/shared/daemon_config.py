@@ -17,7 +17,7 @@ ConfigFile = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="One value of the config, as in policy.name=rr; repeatable."
+        "--set", metavar="KEY=VALUE", help="One value of the config, as in policy=greedy; repeatable."
     ),
 ]
 

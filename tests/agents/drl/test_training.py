@@ -546,6 +546,6 @@ def test_train_says_what_came_beside_greedy_and_what_is_next(
     assert "It is minus the return per job, in the reward's own unit: less is better." in said
     workload = next(iter(tiny["workloads"]))
     assert re.search(rf"On {workload}, seeds \d+ to \d+: \$.*; under greedy \$", said)
-    assert said.rstrip().splitlines()[-1] == f"  policy: {{name: reinforce, model: {out}}}"
+    assert said.rstrip().splitlines()[-1] == f"  policy: reinforce:model={out}"
     command = next(line for line in said.splitlines() if line.startswith("  stoker evaluate "))
     assert main([*command.split()[1:], "--seeds", "1"]) == 0

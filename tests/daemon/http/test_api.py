@@ -455,6 +455,11 @@ def test_policies(api: Api) -> None:
     assert {"rr", "rrc", "ff"} <= set(names)
     assert api("GET", "/v1/policy").json()["last_fault"] == "it raised ValueError"
     assert api("PUT", "/v1/policy", json={"name": "rr"}).json()["name"] == "rr"
+    spelt = api("PUT", "/v1/policy", json="random:seed=7").json()
+    assert (spelt["name"], spelt["options"]) == ("random", {"seed": 7})
+    unread = api("PUT", "/v1/policy", json="random:seed=7:x")
+    assert (unread.status_code, "should be NAME:KEY=VALUE" in unread.json()["detail"]) == (422, True)
+    assert api("PUT", "/v1/policy", json={"name": "rr"}).json()["name"] == "rr"
     refused = api("PUT", "/v1/policy", json={"name": "best"})
     assert (refused.status_code, refused.json()["title"]) == (422, "Not a policy")
     assert "unknown option" in api("PUT", "/v1/policy", json={"name": "rr", "cursor": 1}).json()["detail"]
@@ -486,7 +491,7 @@ def test_the_shadow(api: Api, store: Store) -> None:
 
 def test_a_comparison_has_the_shares_of_decisions_that_policies_failed_to_take() -> None:
     """Shares of the acting policy, or of its fallback, and of the shadow."""
-    pairs = [("mine:f", "rr (a=1)"), ("ff", "rr (a=1)"), ("mine:f", "rr"), ("aep", "rr (a=1)")]
+    pairs = [("mine:f", "rr:a=1"), ("ff", "rr:a=1"), ("mine:f", "rr"), ("aep", "rr:a=1")]
     found = ComparisonReport([ComparisonTotals(acting, shadow) for acting, shadow in pairs])
     status = PolicyStatus(
         "mine:f", {}, 6, 2, 6, "", fallback="ff", shadow=ShadowStatus("rr", {"a": 1}, 3, 1, 0, 1, "", 4)

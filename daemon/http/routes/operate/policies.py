@@ -39,12 +39,15 @@ def add_policies(app: FastAPI, leadership: Leadership, store: Store) -> None:
 
     @app.put("/v1/policy")
     def set_policy(chosen: PolicyChoice) -> PolicyBody:
-        """Let another policy decide from the next decision on; all keys but `name` are its options."""
+        """Let another policy decide from the next decision on.
+
+        The body is a text such as `"greedy:beta=0.5"`, or `name` and the options as further keys.
+        """
         return shown(leadership.leader().set_policy(chosen.name, chosen.options))
 
     @app.put("/v1/policy/shadow")
     def set_shadow(chosen: PolicyChoice) -> PolicyBody:
-        """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
+        """Let a policy decide beside the acting one, without effect; the body is as for `PUT /v1/policy`."""
         return shown(leadership.leader().set_shadow(chosen.name, chosen.options))
 
     @app.delete("/v1/policy/shadow")

@@ -393,11 +393,11 @@ def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str
     """A second policy looks on until told not to; where it differs is a table, with estimates of its cost."""
     assert daemon.run("policy", "compare") == 0
     assert "Nothing to compare yet" in capsys.readouterr().out
-    assert daemon.run("policy", "shadow", "random", "seed=7") == 0
-    printed = capsys.readouterr().out
-    assert (
-        "random (seed=7): 7 decisions compared, 2 different, 1 missed while it was busy, 1 fault" in printed
-    )
+    for spelling in (("random", "seed=7"), ("random:seed=7",)):
+        assert daemon.run("policy", "shadow", *spelling) == 0
+        printed = capsys.readouterr().out
+        said = "random:seed=7: 7 decisions compared, 2 different, 1 missed while it was busy, 1 fault"
+        assert said in printed
     assert "it went wrong" in printed
     sides = Outcome("ff", {"m1.large-1": 2}, "", 0.24), Outcome("random", None, "bad luck", 0.0)
     daemon.cast.store.comparisons.add([Comparison(7.0, job_id, *sides)])
@@ -410,7 +410,7 @@ def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str
     assert as_json(daemon, capsys, "policy", "shadow", "--off")["shadow"] is None
     for wrong in ([], ["rr", "--off"]):
         assert daemon.run("policy", "shadow", *wrong) == 2
-        assert "NAME of a policy, or --off" in capsys.readouterr().err
+        assert "give a POLICY, or --off" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [["nearest"], ["ff", "a=1"], ["random", "seed=x"], ["name=x"]])
