@@ -29,7 +29,7 @@ def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
         waiting.register(opened, select.POLLIN)
         while left > 0:
             if not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
-                raise TimeoutError(None, f"its end did not come within {patience:g} s")
+                raise TimeoutError(None, f"no end within {patience:g} s")
             part = os.read(opened, min(left, 1 << 16))
             if not part:
                 break
@@ -50,7 +50,7 @@ def read_regular(path: Path, most: int) -> bytes:
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with os.fdopen(opened, "rb") as file:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise ValueError("no regular file")
+            raise ValueError("not a regular file")
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"too long: more than {most} bytes")
@@ -65,7 +65,7 @@ def read_secret(path: Path) -> str:
     try:
         text = read_bounded(path.expanduser(), _LONGEST_SECRET).strip()
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: cannot be read: no text in UTF-8") from None
+        raise ValueError(f"{path}: cannot be read: not text in UTF-8") from None
     except (OSError, ValueError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ValueError(f"{path}: cannot be read: {why}") from None
@@ -78,7 +78,7 @@ def read_token(path: Path) -> str:
     """Read a secret as `read_secret` does; reject one in a file that everybody on the machine may use."""
     token = read_secret(path)
     if open_to_all(path.expanduser()):
-        raise ValueError(f"{path}: everybody on this machine may use the token in it; chmod 600 {path}")
+        raise ValueError(f"{path}: every user of this machine may use the token in it; chmod 600 {path}")
     return token
 
 

@@ -116,7 +116,7 @@ def what_is_right(detail: ErrorDetails, schema: type[BaseModel] | None, location
         tag, right = detail["ctx"]["tag"], detail["ctx"]["expected_tags"]
         return f"{_discriminator(detail)} should be one of {right}, found {_shown(tag)}"
     if kind == "union_tag_not_found":
-        return f"{_discriminator(detail)} is missing: it says which keys there are"
+        return f"{_discriminator(detail)} is missing: it selects the other keys"
     if kind == "extra_forbidden":
         return _unknown(str(location[-1]), _known_keys(schema, location[:-1]) if schema else ())
     message = _IN_WORDS.get(kind) or _should(detail["msg"])
@@ -216,7 +216,7 @@ def _count(node: yaml.Node, name: str, counted: dict[int, int]) -> int:
         _no_duplicates(node, name)
         total += sum(_count(key, name, counted) + _count(value, name, counted) for key, value in node.value)
     if total > _MOST_VALUES:
-        raise ConfigError(f"{name}:{line}: stands for more than {_MOST_VALUES} values")
+        raise ConfigError(f"{name}:{line}: expands to more than {_MOST_VALUES} values")
     counted[id(node)] = total
     return total
 
@@ -228,7 +228,7 @@ def _no_duplicates(node: yaml.MappingNode, name: str) -> None:
             continue
         line = key.start_mark.line + 1
         if key.value in seen:
-            raise ConfigError(f"{name}:{line}: {key.value}: given twice, first in line {seen[key.value]}")
+            raise ConfigError(f"{name}:{line}: {key.value}: duplicate key, first in line {seen[key.value]}")
         seen[key.value] = line
 
 

@@ -105,15 +105,15 @@ def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
         if not re.fullmatch(RESOURCE_NAME, name):
             raise ValueError(f"{name!r}: should be a resource's name: letters, digits, _, . and -")
         if name in _KNOWN_OTHERWISE:
-            raise ValueError(f"{name}: has a key of its own, {_KNOWN_OTHERWISE[name]}")
+            raise ValueError(f"{name}: has its own key, {_KNOWN_OTHERWISE[name]}")
         if name == "ports":
-            raise ValueError("ports: are no amount; every executor is given the port that it needs")
+            raise ValueError("ports: not an amount; every executor gets the port that it needs")
         if not 0.001 <= amount < _MOST:
             raise ValueError(f"{name}: should be 0.001 to {_MOST:g}, found {amount:g}")
         if abs(amount - kept[name]) > 1e-9:
             raise ValueError(f"{name}: should have at most three decimals, found {amount!r}")
         if name == "gpus" and amount % 1:
-            raise ValueError(f"gpus: should be a whole number, as Mesos hands them out, found {amount:g}")
+            raise ValueError(f"gpus: should be a whole number, as Mesos assigns them, found {amount:g}")
     return kept
 
 

@@ -50,7 +50,7 @@ def unfit_name(name: str) -> str:
     if name in ("", ".", ".."):
         return "it names no file"
     if name.startswith("-"):
-        return "programs would take it for an option"
+        return "programs would read it as an option"
     if "/" in name or "\\" in name:
         return "it leads to another folder"
     if found := unseen(name):
@@ -59,4 +59,4 @@ def unfit_name(name: str) -> str:
         return "Spark separates files by commas"
     if len(name.encode()) > LONGEST_FILE_NAME:
         return f"it has more than {LONGEST_FILE_NAME} bytes"
-    return "a file of Stoker's is called so" if name in TAKEN else ""
+    return "a file of Stoker's has that name" if name in TAKEN else ""

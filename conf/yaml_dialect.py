@@ -46,7 +46,7 @@ class Reader(yaml.SafeLoader):
         if len(text) > _MOST_DIGITS:
             raise _problem(node, f"a number with {len(text)} digits is too large")
         if not _INT.fullmatch(text):
-            raise _problem(node, f"{text!r} is no whole number")
+            raise _problem(node, f"{text!r} is not a whole number")
         return int(text.replace("_", ""), 0)
 
     def _real(self, node: yaml.ScalarNode) -> float:

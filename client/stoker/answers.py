@@ -124,13 +124,13 @@ class Bounds(TypedDict):
     gpus: int | None
     """Whole GPUs."""
     dollars_per_hour: float | None
-    """What that may cost: its share in the prices of VMs."""
+    """Maximum cost per hour: its share in the prices of VMs."""
     dollars_per_day: float | None
-    """What it may have cost on a day (UTC): from then on nothing more is begun on that day."""
+    """Maximum cost on a day (UTC); after that no job starts on that day."""
     running: int | None
-    """Jobs that have executors."""
+    """Maximum number of jobs that have executors."""
     waiting: int | None
-    """Jobs that wait: more are not accepted."""
+    """Maximum number of waiting jobs: more are rejected."""
 
 
 class Budget(TypedDict):
@@ -277,11 +277,11 @@ class Dependency(TypedDict):
     """A predecessor of a job: another job, or all jobs of a group or an array."""
 
     job: str | None
-    """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
+    """A job's id or name, or an array's id; a name means the latest job of that name and owner."""
     group: str | None
     """A group of jobs of the same owner, by its name, or an array by its id."""
     when: Literal["success", "any"]
-    """Whether it begins only if they finish, or however they end."""
+    """Whether it begins only if they finish, or after any end."""
 
 
 class Difference(TypedDict):
@@ -309,30 +309,30 @@ class Driver(TypedDict):
     """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
-    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
-    which asked for executors by `POST /v1/applications`.
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a user's own process, which
+    requested executors by `POST /v1/applications`.
     """
     cpus: float
     """Cores, with at most three decimals"""
     memory: int
-    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
+    """Its memory, including Spark's overhead: MiB, or an amount with its unit, such as 1g; at least 896m."""
     spot: Literal["never", "allowed"]
-    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
+    """Whether a driver on the cluster may be on a spot VM; it also may where its job sets `spot: only`."""
 
 
 class DriverOptions(TypedDict, total=False):
     """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"]
-    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
-    which asked for executors by `POST /v1/applications`.
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a user's own process, which
+    requested executors by `POST /v1/applications`.
     """
     cpus: float
     """Cores, with at most three decimals"""
     memory: int | str
-    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
+    """Its memory, including Spark's overhead: MiB, or an amount with its unit, such as 1g; at least 896m."""
     spot: Literal["never", "allowed"]
-    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
+    """Whether a driver on the cluster may be on a spot VM; it also may where its job sets `spot: only`."""
 
 
 class DryRun(TypedDict):
@@ -362,11 +362,11 @@ class DynamicExecutors(TypedDict):
     """Executor limits of a job with a driver that requests them while it runs: dynamic allocation."""
 
     max: int
-    """How many it may have at most, of each resource profile."""
+    """Maximum number of executors, of each resource profile."""
     min: int
-    """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
+    """Minimum number of executors: executors missing to it are placed before those of new jobs."""
     initial: int | None
-    """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
+    """Number of executors at the start, if there is room, and at least `min`; null: `min`, or else one."""
 
 
 class Estimate(TypedDict):
@@ -852,160 +852,168 @@ class JobOptions(TypedDict, total=False):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
     name: str | None
-    """What to call it; else it is called after its app."""
+    """Name of the job; by default that of its app."""
     type: str
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: str
-    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
+    """Owner of the job: the user who submits it, or one named by an operator; without users, any name."""
     queue: str
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int | None
-    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    """Priority in an order by priority, higher first; null: its queue's."""
     deadline: float | str | None
-    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
+    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
+    preempted either way.
+    """
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
-    many as are worth having by what was measured of its type, and on fewer where more wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
+    worth having by the measurements of its type, and fewer where more jobs wait.
     """
     min_executors: int | None
-    """On no fewer executors it runs; null: on all of them only."""
+    """Minimum number of executors to start with; null: all of them."""
     cpus: Any
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
     memory: int | str
-    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
     resources: Mapping[str, float]
-    """Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    """Other resources of agents, by Mesos' names: gpus, disk (MiB), ..."""
     args: Sequence[str | int | float]
     """The program's arguments."""
     main_class: str | None
-    """The class whose main method is the job; of jars only."""
+    """The class whose main method is the job; for jars only."""
     py_files: Sequence[File]
-    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
+    """Python files and archives that it imports; a # renames one, as for files and jars."""
     files: Sequence[File]
-    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is named `list.txt` there."""
     jars: Sequence[File]
     """Jars on the class path."""
     archives: Sequence[File]
     """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
     packages: Sequence[str]
-    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    """Jars by their Maven coordinates, `group:artifact:version`, with their dependencies."""
     repositories: Sequence[str]
-    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    """Repositories searched for packages before the usual ones: URLs of Maven repositories."""
     conf: Mapping[str, str]
-    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
+    """Properties of Spark; numbers and truth values are written in Spark's form: 8, 0.5, true."""
     env: Mapping[str, str]
     """Variables for driver and executors."""
     driver: DriverOptions | None
-    """Where its driver runs, if not where the daemon's config says."""
+    """Place of its driver; null: as in the daemon's config."""
     spark: str | float | None
-    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
-    """How often its driver is started again after it has failed, on executors of its own each time."""
+    """How often its driver is started again after it has failed, with new executors each time."""
     retry: RetryOptions | None
-    """The same, and after which pauses; in the place of `retries`."""
+    """The same with pauses, instead of `retries`."""
     after: Sequence[Any]
-    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
-    have finished, and fails when one of them does not.
+    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    all have finished, and fails when one of them does not.
     """
     start_at: float | str | None
-    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    """Earliest start: a time with its zone, or a period after submission, such as in 2h."""
     group: str
-    """With which other jobs it is waited for, shown and billed as one."""
+    """Group: its jobs are waited for, shown and billed as one."""
     labels: Mapping[str, str]
-    """Words of its user's by which jobs can be found: {team: a}."""
+    """The user's own labels, to find jobs by: {team: a}."""
     count: int | None
-    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
-    number in STOKER_COUNT; {index} in an argument stands for the former.
+    """Number of jobs of an array. Each has its number from 0 in the variable STOKER_INDEX, and the count in
+    STOKER_COUNT; {index} in an argument is replaced by the number.
     """
     at_most: int | None
-    """How many jobs of the array may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     max_runtime: float | None
-    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
+    """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
+    the time.
+    """
 
 
 class JobSpec(TypedDict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
     app: str
-    """The program: a Python file (.py) or a jar (.jar); empty for a driver of its user's, who has it."""
+    """The program: a Python file (.py) or a jar (.jar); empty for a user's own driver, which has it."""
     name: str | None
-    """What to call it; else it is called after its app."""
+    """Name of the job; by default that of its app."""
     type: str
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: str
-    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
+    """Owner of the job: the user who submits it, or one named by an operator; without users, any name."""
     queue: str
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: int | None
-    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    """Priority in an order by priority, higher first; null: its queue's."""
     deadline: float | str | None
-    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool
-    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
+    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
+    preempted either way.
+    """
     executors: Any
-    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
-    many as are worth having by what was measured of its type, and on fewer where more wait.
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
+    worth having by the measurements of its type, and fewer where more jobs wait.
     """
     min_executors: int | None
-    """On no fewer executors it runs; null: on all of them only."""
+    """Minimum number of executors to start with; null: all of them."""
     cpus: Any
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
     memory: int
-    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
     resources: dict[str, float]
-    """Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    """Other resources of agents, by Mesos' names: gpus, disk (MiB), ..."""
     args: list[str]
     """The program's arguments."""
     main_class: str | None
-    """The class whose main method is the job; of jars only."""
+    """The class whose main method is the job; for jars only."""
     py_files: list[str]
-    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
+    """Python files and archives that it imports; a # renames one, as for files and jars."""
     files: list[str]
-    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is named `list.txt` there."""
     jars: list[str]
     """Jars on the class path."""
     archives: list[str]
     """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
     packages: list[str]
-    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    """Jars by their Maven coordinates, `group:artifact:version`, with their dependencies."""
     repositories: list[str]
-    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    """Repositories searched for packages before the usual ones: URLs of Maven repositories."""
     conf: dict[str, str]
-    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
+    """Properties of Spark; numbers and truth values are written in Spark's form: 8, 0.5, true."""
     env: dict[str, str]
     """Variables for driver and executors."""
     driver: Driver | None
-    """Where its driver runs, if not where the daemon's config says."""
+    """Place of its driver; null: as in the daemon's config."""
     spark: str | None
-    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
     spot: Literal["never", "allowed", "only"]
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
-    """How often its driver is started again after it has failed, on executors of its own each time."""
+    """How often its driver is started again after it has failed, with new executors each time."""
     retry: Retry | None
-    """The same, and after which pauses; in the place of `retries`."""
+    """The same with pauses, instead of `retries`."""
     after: list[Any]
-    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
-    have finished, and fails when one of them does not.
+    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    all have finished, and fails when one of them does not.
     """
     start_at: float | str | None
-    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    """Earliest start: a time with its zone, or a period after submission, such as in 2h."""
     group: str
-    """With which other jobs it is waited for, shown and billed as one."""
+    """Group: its jobs are waited for, shown and billed as one."""
     labels: dict[str, str]
-    """Words of its user's by which jobs can be found: {team: a}."""
+    """The user's own labels, to find jobs by: {team: a}."""
     count: int | None
-    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
-    number in STOKER_COUNT; {index} in an argument stands for the former.
+    """Number of jobs of an array. Each has its number from 0 in the variable STOKER_INDEX, and the count in
+    STOKER_COUNT; {index} in an argument is replaced by the number.
     """
     at_most: int | None
-    """How many jobs of the array may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     max_runtime: float | None
-    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
+    """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
+    the time.
+    """
 
 
 class Log(TypedDict):
@@ -1311,23 +1319,23 @@ class QueueSettings(TypedDict):
     """Settings of a queue: jobs, or other queues below it, share its resources."""
 
     weight: float
-    """Its share beside those of its neighbours in the tree."""
+    """Its share relative to its neighbours in the tree."""
     guaranteed: Amounts
-    """What it gets before others get more than theirs, as long as it has use for it."""
+    """Resources that it gets before others get more than theirs, as long as it uses them."""
     most: Bounds
-    """What it may have at most, with all below it."""
+    """Its maximum resources, including the queues below it."""
     most_per_user: Bounds
-    """What each of its users may have of it at most."""
+    """The maximum resources of each of its users in it."""
     submit: list[str] | None
-    """Who may submit jobs; null: who may above it, at the top everybody."""
+    """Users who may submit jobs; null: as above it, at the top all."""
     priority: int | None
-    """The priority of its jobs that say none; null: as above it, at the top 0."""
+    """The priority of its jobs without one of their own; null: as above it, at the top 0."""
     spot: Literal["never", "allowed", "only"] | None
-    """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
+    """VMs that its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
     protected: bool | None
-    """Whether nothing is taken from its jobs for others; null: as above it, at the top it may be."""
+    """Whether its jobs are protected from preemption; null: as above it, at the top they are not."""
     user_weights: dict[str, float]
-    """The shares of users beside those of others, who have 1 each."""
+    """The shares of users relative to others, whose share is 1 each."""
 
 
 class Registered(TypedDict):
@@ -1349,11 +1357,11 @@ class Retry(TypedDict):
     times: int
     """How often."""
     pause: float
-    """How long to wait before the first time."""
+    """Pause before the first retry."""
     factor: float
-    """How many times as long before each further one."""
+    """Factor of the pause before each further retry."""
     most: float
-    """How long to wait at most; no less than `pause`."""
+    """Maximum pause; no less than `pause`."""
 
 
 class RetryOptions(TypedDict, total=False):
@@ -1362,11 +1370,11 @@ class RetryOptions(TypedDict, total=False):
     times: int
     """How often."""
     pause: float | str
-    """How long to wait before the first time."""
+    """Pause before the first retry."""
     factor: float
-    """How many times as long before each further one."""
+    """Factor of the pause before each further retry."""
     most: float | str
-    """How long to wait at most; no less than `pause`."""
+    """Maximum pause; no less than `pause`."""
 
 
 class Session(TypedDict):

@@ -95,7 +95,7 @@ def _read_token(path: Path) -> str:
     if not token or len(token) > _LONGEST_TOKEN or not token.isprintable():
         raise StokerError(f"{path}: should hold one line with the token")
     if _open_to_all(path):
-        raise StokerError(f"{path}: everybody on this machine may use the token in it; chmod 600 {path}")
+        raise StokerError(f"{path}: every user of this machine may use the token in it; chmod 600 {path}")
     return token
 
 

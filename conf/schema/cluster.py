@@ -15,15 +15,15 @@ class VmGroup(Strict):
     """Equal VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
 
     type: Name
-    """What profiles and tables call such a VM, and its name begins with."""
+    """The type of the VM in profiles and tables, and the start of its name."""
     cpus: Cpus
     memory: Memory
     price_per_hour: Price
     """Dollars."""
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """How many there are."""
+    """Number of such VMs."""
     name: Name | None = None
-    """Of a single one, instead."""
+    """The name of a single VM, instead of `count`."""
     resources: Resources = Field(default={})
 
 
@@ -31,27 +31,27 @@ class Billing(Strict):
     """A cloud's charges for a VM, from opened to closed."""
 
     granularity: Time = 1.0
-    """Whole units of that are charged; 0: by the moment."""
+    """Charges are rounded up to whole units of that; 0: no rounding."""
     minimum: Time = 60.0
-    """So much is charged at least each time that one is opened."""
+    """The minimum charge for each opening."""
 
 
 class Spot(Strict):
     """VMs that cost less, and that their cloud takes away again whenever it wants to."""
 
     price_per_hour: Price | None = None
-    """What one costs; null: what the pool says."""
+    """Price of one VM; null: the pool's."""
     history: Text | None = None
-    """What one costs over time, instead: a CSV or YAML file of times and prices, which simulations play."""
+    """Prices over time, instead: a CSV or YAML file of times and prices, which simulations replay."""
     interruptions_per_hour: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
-    """How often one that is open is taken away, as is to be expected."""
+    """Expected rate of interruptions of an open VM."""
     notice: Time = 120.0
-    """How long before that its cloud says so; 0: it does not."""
+    """Time between the cloud's notice and the interruption; 0: no notice."""
 
     @model_validator(mode="after")
     def _has_one_price(self) -> "Spot":
         if self.price_per_hour is not None and self.history is not None:
-            raise ValueError("price_per_hour: the history says what one costs; leave one of the two out")
+            raise ValueError("price_per_hour: history already contains the prices; leave one of the two out")
         return self
 
 
@@ -59,32 +59,33 @@ class Pool(Strict):
     """VMs of one kind that are opened when they are needed and closed when they are not."""
 
     name: Name
-    """What its VMs are called: `general-1`, `general-2`, ..."""
+    """The start of its VMs' names: `general-1`, `general-2`, ..."""
     type: Name
-    """What profiles and tables call such a VM."""
+    """The type of its VMs in profiles and tables."""
     cpus: Cpus
     memory: Memory
     price_per_hour: Price | None = None
-    """What one costs; needed unless `spot` says it."""
+    """Price of one VM; required unless `spot` has one."""
     spot: Spot | None = None
-    """That they are spot VMs; null: nobody takes them away."""
+    """Settings of spot VMs; null: VMs that are never interrupted."""
     min: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """So many are always open."""
+    """Number of VMs that are always open."""
     max: Annotated[int, Field(ge=1, le=10_000)]
-    """So many are open at most."""
+    """Maximum number of open VMs."""
     boot: Time = 60.0
-    """From opening one until it can be used."""
+    """Time from opening a VM until it can be used."""
     billing: Billing = Billing()
-    """How a cloud charges for one."""
+    """The cloud's rules for charging a VM."""
     resources: Resources = Field(default={})
     reserved_for: Annotated[tuple[Name, ...], BeforeValidator(_as_list), Field(strict=False)] = ()
-    """Names among its resources: only jobs that ask for one of them use the pool; one may stand alone."""
+    """Names among its resources: only jobs that request one of them use the pool; a single name needs no
+    list."""
 
     @model_validator(mode="after")
     def _is_reserved_for_what_it_has(self) -> "Pool":
         for name in self.reserved_for:
             if not self.resources.get(name):
-                raise ValueError(f"reserved_for: its VMs have no {name}; name what stands in resources")
+                raise ValueError(f"reserved_for: its VMs have no {name}; name one of its resources")
         return self
 
     @model_validator(mode="after")
@@ -92,7 +93,7 @@ class Pool(Strict):
         if self.min > self.max:
             raise ValueError(f"min should be at most max, {self.max}, found {self.min}")
         if self.min and self.spot is not None:
-            raise ValueError(f"min: no spot VM is always there; should be 0, found {self.min}")
+            raise ValueError(f"min: spot VMs cannot always be open; should be 0, found {self.min}")
         return self
 
     @model_validator(mode="after")
@@ -100,7 +101,7 @@ class Pool(Strict):
         if self.price_per_hour is None and (
             self.spot is None or (self.spot.price_per_hour is None and self.spot.history is None)
         ):
-            raise ValueError("price_per_hour is missing: the pool's, or one of `spot`")
+            raise ValueError("price_per_hour is missing: set the pool's, or one of `spot`")
         return self
 
 
@@ -108,9 +109,9 @@ class Cluster(Strict):
     """A cluster file: the VMs that there are."""
 
     vms: Annotated[tuple[VmGroup, ...], Field(strict=False)] = ()
-    """VMs that are always there."""
+    """VMs that are always open."""
     pools: Annotated[tuple[Pool, ...], Field(strict=False)] = ()
-    """VMs that come and go, beside those that are always there."""
+    """Pools of VMs that are opened on demand, beside the fixed ones."""
 
     @model_validator(mode="after")
     def _has_vms(self) -> "Cluster":

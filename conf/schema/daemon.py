@@ -46,7 +46,7 @@ class PolicyChoice(DocumentedModel):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     name: Name = "ff"
-    """Which policy; every other key is an option of it, and takes precedence over one in the text."""
+    """Name of the policy; every other key is an option of it, and takes precedence over one in the text."""
 
     @model_validator(mode="before")
     @classmethod
@@ -91,14 +91,14 @@ class Mesos(Strict):
     isolation_delay: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
     jvms: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
-    """In which the daemon takes offers."""
+    """Roles under which the daemon gets offers."""
     principal: Name | None = None
     secret_file: Text | None = None
     user: Text | None = None
     gpus: bool = True
     secret_variables: bool = False
     framework_name: Name = "stoker"
-    """Under which the master lists the daemon."""
+    """Name of the daemon in the master's list."""
     failover_timeout: Seconds = 7 * 24 * 3600.0
     launch_timeout: Seconds = 30.0
     unreachable_timeout: Seconds = 60.0
@@ -123,22 +123,22 @@ class SparkVersion(Strict):
         ]
         | None
     ) = None
-    """Which one it is; needed where its name is no version."""
+    """Its version; required where its name is not a version."""
     home: Text | None = None
-    """Its folder on the agents, in the image, or below the sandbox; null: what was fetched."""
+    """Its folder on the agents, in the image, or below the sandbox; null: the fetched one."""
     java_home: Text | None = None
-    """The Java's on the agents."""
+    """JAVA_HOME on the agents."""
     python: Text | None = None
-    """The Python on the agents."""
+    """Python on the agents."""
     uris: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """What Mesos fetches into each sandbox, and unpacks."""
+    """URIs that Mesos fetches into each sandbox, and unpacks."""
     image: Text | None = None
-    """A container image that it is in."""
+    """A container image that contains it."""
 
     @model_validator(mode="after")
     def _image_needs_home(self) -> "SparkVersion":
         if self.image is not None and self.home is None:
-            raise ValueError("image needs home, where Spark is in it, such as /opt/spark")
+            raise ValueError("image needs home, the folder of Spark in it, such as /opt/spark")
         return self
 
 
@@ -147,7 +147,7 @@ class Spark(Strict):
 
     default: SparkName = DEFAULT_SPARK
     versions: Mapping[SparkName, SparkVersion] = {}
-    """Those of your own, by the name that jobs say."""
+    """Spark installations of your own, by the name that jobs use."""
     folder: Text | None = None
     driver_host: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
@@ -161,8 +161,8 @@ class Spark(Strict):
         if nameless:
             keys = ", ".join(f"{key}: {given[key]}" for key in nameless)
             raise ValueError(
-                f"{', '.join(nameless)}: homes have names: for a Spark 3.5 write "
-                f'versions: {{"3.5": {{{keys}}}}} and default: "3.5"'
+                f'{", ".join(nameless)}: homes need names: for a Spark 3.5 write versions: {{"3.5": '
+                f'{{{keys}}}}} and default: "3.5"'
             )
         if not isinstance(given, dict):
             return given
@@ -173,7 +173,7 @@ class Spark(Strict):
     def _of_a_version(cls, versions: Mapping[str, SparkVersion]) -> Mapping[str, SparkVersion]:
         for name, one in versions.items():
             if one.version is None and not re.fullmatch(SPARK_VERSION, name):
-                raise ValueError(f"{name}: is no version such as 4.3, so it should say its version")
+                raise ValueError(f"{name}: not a version such as 4.3, so it needs a key version")
         return versions
 
 
@@ -211,7 +211,7 @@ class AuditSection(Strict):
     """Audit log of users' requests: maximum size of a file (MiB), and number of earlier files retained."""
 
     on: bool = True
-    """Whether anything is written down."""
+    """Whether the audit log is written."""
     size: Annotated[int, Field(ge=1)] = 16
     earlier: Annotated[int, Field(ge=0, le=1000)] = 5
 
@@ -220,7 +220,8 @@ class Keep(Strict):
     """Idle policy of pool VMs; `seconds` are those of `timeout`."""
 
     name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
-    """How: not at all, for so long, by what opening costs, by what is expected, or as a policy plans."""
+    """Idle policy: not at all, for a fixed time, by the cost of opening, by expected use, or by the policy's
+    plan."""
     seconds: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
     """How long, with `timeout`."""
 
@@ -231,16 +232,16 @@ class Budget(Strict):
     per_day: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Dollars."""
     hold: bool = False
-    """Whether no VM of a pool is opened on a day beyond that."""
+    """Whether no VM of a pool is opened for the rest of a day that is over budget."""
 
 
 class SizesSection(Strict):
     """Choice of sizes that jobs leave open; with a floor below 1, also for jobs that set no bounds."""
 
     floor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
-    """The share of its executors and cpus that every job gets at least; 1: all of them."""
+    """The minimum share of its executors and cpus that every job gets; 1: all of them."""
     beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = RESOURCE_WEIGHT
-    """How much what a job takes counts where nobody waits; 0: its time alone."""
+    """Weight of a job's resources where no other job waits; 0: its time alone."""
 
 
 class EventLogSection(Strict):
@@ -279,7 +280,7 @@ class UploadsSection(Strict):
 def _of_ours(driver: Driver) -> Driver:
     """A check that a driver's place is one where the daemon can start it."""
     if driver.on == "client":
-        raise ValueError("should be {on: host} or {on: cluster}: that is where the daemon can start drivers")
+        raise ValueError("should be {on: host} or {on: cluster}, where the daemon can start drivers")
     return driver
 
 

@@ -73,8 +73,8 @@ def at_most(entries: int) -> BeforeValidator:
         size = sum(len(text) for text in texts if isinstance(text, str))
         if size > MOST_CHARACTERS:
             raise ValueError(
-                f"should have at most {MOST_CHARACTERS} characters in all, and has {size}: "
-                "put what is large in a file"
+                f"should have at most {MOST_CHARACTERS} characters in all, and has {size}: put long values "
+                "into a file"
             )
         return values
 
@@ -101,7 +101,7 @@ def _three_decimals(cpus: float) -> float:
         raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
     kept = round(cpus, 3)
     if abs(cpus - kept) > 1e-9:
-        raise ValueError(f"should have at most three decimals, such as {kept}: Mesos keeps no more of a cpu")
+        raise ValueError(f"should have at most three decimals, such as {kept}: Mesos stores no more of a cpu")
     return kept
 
 
@@ -138,7 +138,7 @@ Name = Annotated[NameOrNone, Field(min_length=1)]
 Resources = Annotated[
     Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
     Field(
-        description="Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ...",
+        description="Other resources of agents, by Mesos' names: gpus, disk (MiB), ...",
         max_length=MOST_RESOURCES,
         json_schema_extra={"propertyNames": {"pattern": f"^{RESOURCE_NAME}$"}},
     ),
@@ -154,7 +154,7 @@ SparkName = Annotated[
     WithJsonSchema(
         {
             "anyOf": [{"type": "string", "pattern": f"^{_SPARK_NAME}$"}, {"type": "number"}],
-            "description": "By the name that the daemon's config gives it, such as 4.3",
+            "description": "A name of the daemon's config, such as 4.3",
         },
         mode="validation",
     ),
@@ -259,7 +259,7 @@ Archive = Annotated[
     AfterValidator(
         like(
             _ARCHIVE,
-            "should be a .tar, .tar.gz, .tgz, .zip or .jar, with #FOLDER behind it or not: env.tar.gz#env",
+            "should be a .tar, .tar.gz, .tgz, .zip or .jar, optionally followed by #FOLDER: env.tar.gz#env",
         )
     ),
 ]

@@ -42,25 +42,25 @@ class Driver(Strict):
     """Location of Spark drivers: the daemon's host, or the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster", "client"] = "host"
-    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
-    which asked for executors by `POST /v1/applications`."""
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a user's own process, which
+    requested executors by `POST /v1/applications`."""
     cpus: Cpus = 1.0
     """Cores of a driver on the cluster."""
     memory: Memory = 1024
-    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
+    """Its memory, including Spark's overhead: MiB, or an amount with its unit, such as 1g; at least 896m."""
     spot: Literal["never", "allowed"] = "never"
-    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
+    """Whether a driver on the cluster may be on a spot VM; it also may where its job sets `spot: only`."""
 
 
 class DynamicExecutors(Strict):
     """Executor limits of a job with a driver that requests them while it runs: dynamic allocation."""
 
     max: Annotated[int, Field(ge=1, le=10_000)]
-    """How many it may have at most, of each resource profile."""
+    """Maximum number of executors, of each resource profile."""
     min: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
+    """Minimum number of executors: executors missing to it are placed before those of new jobs."""
     initial: Annotated[int | None, Field(ge=0, le=10_000)] = None
-    """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
+    """Number of executors at the start, if there is room, and at least `min`; null: `min`, or else one."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "DynamicExecutors":
@@ -80,9 +80,9 @@ class CpuBounds(Strict):
     """Bounds on an executor's cores: Stoker chooses between them by the type's curve and the waiting jobs."""
 
     min: Cpus
-    """How many it has at least."""
+    """Minimum number of cores."""
     max: Cpus
-    """How many it has at most, and where nothing is known of the type."""
+    """Maximum number of cores, also used for a type without measurements."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "CpuBounds":
@@ -122,11 +122,11 @@ class Dependency(Strict):
     """A predecessor of a job: another job, or all jobs of a group or an array."""
 
     job: Name | None = None
-    """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
+    """A job's id or name, or an array's id; a name means the latest job of that name and owner."""
     group: Name | None = None
     """A group of jobs of the same owner, by its name, or an array by its id."""
     when: Literal["success", "any"] = "success"
-    """Whether it begins only if they finish, or however they end."""
+    """Whether it begins only if they finish, or after any end."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Dependency":
@@ -164,11 +164,11 @@ class Retry(Strict):
     times: Annotated[int, Field(ge=0, le=1000)]
     """How often."""
     pause: Annotated[Time, Field(gt=0)] = 1.0
-    """How long to wait before the first time."""
+    """Pause before the first retry."""
     factor: Annotated[float, Field(ge=1, le=100, allow_inf_nan=False)] = 2.0
-    """How many times as long before each further one."""
+    """Factor of the pause before each further retry."""
     most: Annotated[Time, Field(gt=0)] = 60.0
-    """How long to wait at most; no less than `pause`."""
+    """Maximum pause; no less than `pause`."""
 
 
 #: Jobs of an array at most.
@@ -183,84 +183,86 @@ class JobSpec(Strict):
         Field(json_schema_extra={"pattern": rf"^([^{UNSEEN_IN_PLANE_0}]*\.(py|jar))?$"}),
         AfterValidator(one_line),
     ]
-    """The program: a Python file (.py) or a jar (.jar); empty for a driver of its user's, who has it."""
+    """The program: a Python file (.py) or a jar (.jar); empty for a user's own driver, which has it."""
     name: Name | None = None
-    """What to call it; else it is called after its app."""
+    """Name of the job; by default that of its app."""
     type: Name = "unknown"
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: NameOrNone = ""
-    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
+    """Owner of the job: the user who submits it, or one named by an operator; without users, any name."""
     queue: Name = DEFAULT_QUEUE
-    """Which queue it belongs to."""
+    """Queue of the job."""
     priority: Priority | None = None
-    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    """Priority in an order by priority, higher first; null: its queue's."""
     deadline: Deadline | None = None
-    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    """Latest end: seconds (or 2h) after its submission, or a time with its zone."""
     restartable: bool = True
-    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
+    """Whether it may be stopped for a job that goes before it, and begin afresh; its executors can be
+    preempted either way."""
     executors: Executors = 1
-    """How many executors it asks for; with bounds, its driver asks for them while it runs; auto: up to as
-    many as are worth having by what was measured of its type, and on fewer where more wait."""
+    """Number of executors; with bounds, its driver requests them while it runs; auto: up to as many as are
+    worth having by the measurements of its type, and fewer where more jobs wait."""
     min_executors: Annotated[int | None, Field(ge=1, le=_MOST_EXECUTORS)] = None
-    """On no fewer executors it runs; null: on all of them only."""
+    """Minimum number of executors to start with; null: all of them."""
     cpus: CpusOrBounds = 1.0
-    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses the number."""
     memory: Memory = 1024
-    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    """Memory of each executor, including Spark's overhead: MiB, or an amount with its unit, such as 2g."""
     resources: Resources = Field(default={})
-    """Whatever else each executor takes, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    """Other resources of each executor, by Mesos' names: gpus, disk (MiB), ..."""
     args: Arguments = ()
     """The program's arguments."""
     main_class: Name | None = None
-    """The class whose main method is the job; of jars only."""
+    """The class whose main method is the job; for jars only."""
     py_files: Files = ()
-    """Python files and archives that it imports; as of files and jars, a # gives one another name."""
+    """Python files and archives that it imports; a # renames one, as for files and jars."""
     files: Files = ()
-    """Files put into the folder of each executor: `words.txt#list.txt` is called `list.txt` there."""
+    """Files put into the folder of each executor: `words.txt#list.txt` is named `list.txt` there."""
     jars: Files = ()
     """Jars on the class path."""
     archives: Archives = ()
     """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
     packages: Packages = ()
-    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    """Jars by their Maven coordinates, `group:artifact:version`, with their dependencies."""
     repositories: Repositories = ()
-    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    """Repositories searched for packages before the usual ones: URLs of Maven repositories."""
     conf: Settings = Field(default={})
-    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
+    """Properties of Spark; numbers and truth values are written in Spark's form: 8, 0.5, true."""
     env: Variables = Field(default={})
     """Variables for driver and executors."""
     driver: Driver | None = None
-    """Where its driver runs, if not where the daemon's config says."""
+    """Place of its driver; null: as in the daemon's config."""
     spark: SparkName | None = None
-    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    """Its Spark, by its name in the daemon's config, such as 3.5; null: the default one."""
     spot: SpotUse = "allowed"
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
-    """How often its driver is started again after it has failed, on executors of its own each time."""
+    """How often its driver is started again after it has failed, with new executors each time."""
     retry: Retry | None = None
-    """The same, and after which pauses; in the place of `retries`."""
+    """The same with pauses, instead of `retries`."""
     after: Dependencies = ()
-    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
-    have finished, and fails when one of them does not."""
+    """Jobs that it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when
+    all have finished, and fails when one of them does not."""
     start_at: Moment | None = None
-    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    """Earliest start: a time with its zone, or a period after submission, such as in 2h."""
     group: GroupName = ""
-    """With which other jobs it is waited for, shown and billed as one."""
+    """Group: its jobs are waited for, shown and billed as one."""
     labels: Annotated[Mapping[LabelName, LabelValue], Field(max_length=32), at_most(32)] = {}
-    """Words of its user's by which jobs can be found: {team: a}."""
+    """The user's own labels, to find jobs by: {team: a}."""
     count: Annotated[int | None, Field(ge=1, le=LARGEST_ARRAY)] = None
-    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
-    number in STOKER_COUNT; {index} in an argument stands for the former."""
+    """Number of jobs of an array. Each has its number from 0 in the variable STOKER_INDEX, and the count in
+    STOKER_COUNT; {index} in an argument is replaced by the number."""
     at_most: Annotated[int | None, Field(ge=1)] = None
-    """How many jobs of the array may run at once; null: all."""
+    """Maximum number of jobs of the array that run at once; null: all."""
     max_runtime: Seconds | None = None
-    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
+    """Maximum seconds from its driver's first start; then it is ended and has failed. Retries do not restart
+    the time."""
 
     @model_validator(mode="after")
     def _has_an_app(self) -> "JobSpec":
         if self.driver is not None and self.driver.on == "client":
             if self.app:
-                raise ValueError("app: a driver of its user's (driver.on: client) has its program itself")
+                raise ValueError("app: a user's own driver (driver.on: client) has its program itself")
             return self
         if self.app.endswith(".jar") and self.main_class is None:
             raise ValueError("a jar needs main_class, the class whose main method is the job")
@@ -273,13 +275,13 @@ class JobSpec(Strict):
         if self.at_most is not None and self.count is None:
             raise ValueError("at_most goes with count, which makes an array of jobs")
         if self.retry is not None and self.retries:
-            raise ValueError("retry is the long form of retries: give one of them")
+            raise ValueError("retry is the long form of retries: set one of them")
         if self.retry is not None and self.retry.most < self.retry.pause:
             raise ValueError(f"retry.most should be no less than retry.pause, {self.retry.pause:g} s")
         if self.driver is not None and self.driver.on == "client":
             said = {"after": self.after, "start_at": self.start_at, "count": self.count}
             if held := [name for name, value in said.items() if value]:
-                raise ValueError(f"{held[0]}: a driver of its user's (driver.on: client) runs already")
+                raise ValueError(f"{held[0]}: a user's own driver (driver.on: client) runs already")
         return self
 
     @model_validator(mode="after")
@@ -287,12 +289,10 @@ class JobSpec(Strict):
         if isinstance(self.executors, DynamicExecutors):
             if self.min_executors is not None:
                 raise ValueError(
-                    "min_executors goes with a number of executors; executors.min is such a bound"
+                    "min_executors needs a fixed number of executors; executors.min is such a bound"
                 )
             if isinstance(self.cpus, CpuBounds):
-                raise ValueError(
-                    "cpus: bounds go with a number of executors, and not where the driver asks for them"
-                )
+                raise ValueError("cpus: bounds need a fixed number of executors, not bounds of them")
         elif isinstance(self.executors, int) and (self.min_executors or 0) > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
@@ -321,7 +321,7 @@ class JobSpec(Strict):
     def most_executors(self) -> int:
         """Maximum number of executors; ValueError while that is left to Stoker."""
         if isinstance(self.executors, str):
-            raise ValueError("executors: auto has become a number before anybody asks for one")
+            raise ValueError("executors: auto must be replaced by a number before it is used")
         return self.executors.max if isinstance(self.executors, DynamicExecutors) else self.executors
 
     @property

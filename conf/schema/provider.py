@@ -34,33 +34,33 @@ class _JoinSettings(Strict):
     """Data that VMs need about this cluster to join it."""
 
     master: Text | None = None
-    """Where agents find the Mesos master; null: as `mesos.master` has it."""
+    """Address of the Mesos master for agents; null: `mesos.master`."""
     url: Url | None = None
-    """Where VMs reach this daemon; null: as `leader.url` or `listen` has it."""
+    """Address of this daemon for VMs; null: `leader.url` or `listen`."""
 
 
 class EmbeddedProvider(Strict):
     """The embedded Mesos starts and stops agents."""
 
     name: Literal["embedded"] = "embedded"
-    """Which kind of provider this is."""
+    """Kind of the provider."""
 
 
 class CommandProvider(_JoinSettings):
     """Programs of the operator: JSON on stdin, JSON on stdout."""
 
     name: Literal["command"]
-    """Which kind of provider this is."""
+    """Kind of the provider."""
     open: Program
-    """Opens a VM, or says which one is open under this lease."""
+    """Opens a VM, or returns the one that is open under this lease."""
     close: Program
     """Closes a VM."""
     list: Program
     """Lists the VMs of this cluster."""
     prices: Program | None = None
-    """Says what VMs cost now; null: what the cluster file says."""
+    """Returns the present prices of VMs; null: those of the cluster file."""
     notices: Program | None = None
-    """Says which VMs are going to be taken away; null: none are."""
+    """Returns the VMs that are going to be taken away; null: none are."""
     timeout: Annotated[Seconds, Field(le=3600)] = 60.0
     """Seconds after which a program is killed."""
 
@@ -69,30 +69,30 @@ class Ec2Provider(_JoinSettings):
     """EC2, or a cloud that speaks its language. Credentials are found as boto3 finds them."""
 
     name: Literal["ec2"]
-    """Which kind of provider this is."""
+    """Kind of the provider."""
     cluster: ClusterTag
-    """The tag by which VMs are known to be of this daemon; no two daemons may share one."""
+    """Tag of this daemon's VMs; two daemons must not share one."""
     region: ClusterTag
-    """In which it opens VMs, such as eu-west-1."""
+    """Region of its VMs, such as eu-west-1."""
     image: Text | None = None
     """The machine image; null: that of the launch template."""
     images: Mapping[Name, Text] = {}
-    """By pool, where it is another one."""
+    """Images by pool, where they differ."""
     launch_template: Text | None = None
-    """Id or name: disks, keys, roles, and whatever else is not said here."""
+    """Id or name: disks, keys, roles, and all other settings."""
     subnets: _Texts = ()
     """VMs are spread over these; empty: that of the launch template, or the region's default."""
     security_groups: _Texts = ()
-    """Of its VMs; empty: those of the launch template, or of the subnet."""
+    """Security groups of its VMs; empty: those of the launch template, or of the subnet."""
     user_data: Text = "user-data/ec2.sh"
-    """The template of what a VM runs when it boots."""
+    """The template of the script that a VM runs at boot."""
     endpoint_url: Url | None = None
-    """Of another cloud than AWS."""
+    """URL of a compatible cloud other than AWS."""
 
     @model_validator(mode="after")
     def _has_an_image(self) -> "Ec2Provider":
         if self.image is None and self.launch_template is None:
-            raise ValueError("image or launch_template is missing: they say what a VM boots")
+            raise ValueError("image or launch_template is missing: one of them defines the VM's image")
         return self
 
 

@@ -23,7 +23,10 @@ QueueName = Annotated[
     str,
     Field(json_schema_extra={"pattern": f"^{_QUEUE_NAME}$"}),
     AfterValidator(
-        like(_QUEUE_NAME, "should be a queue's name: letters, digits, _ and -, as its path has dots")
+        like(
+            _QUEUE_NAME,
+            ("should be a queue's name: letters, digits, _ and -, since dots separate the names of a path"),
+        )
     ),
 ]
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
@@ -52,36 +55,36 @@ class Bounds(Amounts):
     """The most that a queue, or one of its users, may have at once; null: any amount."""
 
     dollars_per_hour: _Amount | None = None
-    """What that may cost: its share in the prices of VMs."""
+    """Maximum cost per hour: its share in the prices of VMs."""
     dollars_per_day: _Amount | None = None
-    """What it may have cost on a day (UTC): from then on nothing more is begun on that day."""
+    """Maximum cost on a day (UTC); after that no job starts on that day."""
     running: _Number | None = None
-    """Jobs that have executors."""
+    """Maximum number of jobs that have executors."""
     waiting: _Number | None = None
-    """Jobs that wait: more are not accepted."""
+    """Maximum number of waiting jobs: more are rejected."""
 
 
 class QueueSettings(Strict):
     """Settings of a queue: jobs, or other queues below it, share its resources."""
 
     weight: Weight = 1.0
-    """Its share beside those of its neighbours in the tree."""
+    """Its share relative to its neighbours in the tree."""
     guaranteed: Amounts = Amounts()
-    """What it gets before others get more than theirs, as long as it has use for it."""
+    """Resources that it gets before others get more than theirs, as long as it uses them."""
     most: Bounds = Bounds()
-    """What it may have at most, with all below it."""
+    """Its maximum resources, including the queues below it."""
     most_per_user: Bounds = Bounds()
-    """What each of its users may have of it at most."""
+    """The maximum resources of each of its users in it."""
     submit: Annotated[tuple[Name, ...] | None, Field(strict=False)] = None
-    """Who may submit jobs; null: who may above it, at the top everybody."""
+    """Users who may submit jobs; null: as above it, at the top all."""
     priority: Priority | None = None
-    """The priority of its jobs that say none; null: as above it, at the top 0."""
+    """The priority of its jobs without one of their own; null: as above it, at the top 0."""
     spot: SpotUse | None = None
-    """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
+    """VMs that its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
     protected: bool | None = None
-    """Whether nothing is taken from its jobs for others; null: as above it, at the top it may be."""
+    """Whether its jobs are protected from preemption; null: as above it, at the top they are not."""
     user_weights: Mapping[Name, Weight] = {}
-    """The shares of users beside those of others, who have 1 each."""
+    """The shares of users relative to others, whose share is 1 each."""
 
     @model_validator(mode="after")
     def _promises_what_it_may_have(self) -> Self:
@@ -96,7 +99,7 @@ class QueueSpec(QueueSettings):
     """A queue with those below it."""
 
     queues: Mapping[QueueName, "QueueSpec"] = {}
-    """The queues below it; without any, it takes jobs."""
+    """The queues below it; without any, it accepts jobs."""
 
 
 def _in_a_list(order: object) -> object:
@@ -110,7 +113,7 @@ def _each_once(order: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
     if len(set(order)) < len(order):
         raise ValueError("should name each at most once")
     if "fifo" in order[:-1]:
-        raise ValueError("fifo: leaves no two jobs together, so nothing should stand behind it")
+        raise ValueError("fifo: leaves no ties, so no word should follow it")
     return order
 
 
@@ -126,37 +129,39 @@ class PreemptionSpec(Strict):
     """Whether one job may take executors from another, and when not."""
 
     by: Annotated[tuple[Cause, ...], Field(strict=False)] = ()
-    """What gives the right to: a higher priority, or a queue's guarantee that it is short of."""
+    """Grounds for preemption: a higher priority, or a queue's unmet guarantee."""
     young: Time = 600.0
-    """A whole job that runs for longer is not taken."""
+    """A whole job that has run for longer is not stopped."""
     nearly_done: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.8
-    """Nor is one of which so much is believed to be done."""
+    """A job whose finished share is believed to be at least this is not stopped."""
     pause: Time = 60.0
-    """What was taken from is left alone for so long, and takes nothing."""
+    """Time in which a preempted job is left alone, and preempts no other."""
 
 
 class SharingSpec(Strict):
     """Order in which jobs are placed, over all queues."""
 
     order: Order = ("fifo",)
-    """By what, one behind the other: fifo, priority, fair, deadline, shortest. Of equals, the older."""
+    """Criteria in sequence: fifo, priority, fair, deadline, shortest. Ties go to the older job."""
     half_life: Time = 3600.0
-    """After so long `fair` has forgotten half of what a queue has had; 0: what it has counts alone."""
+    """Past use this long ago counts half for `fair`; 0: only present use counts."""
     starves_after: Annotated[Time, Field(gt=0)] = 12 * 3600.0
-    """A job that has waited for so long goes first, whatever the order; limits hold for it all the same."""
+    """A job that has waited for this long goes first, under any order; limits hold for it all the same."""
     window: Annotated[int, Field(ge=1, le=1_000_000)] = 256
-    """How many jobs, the first in order, a policy is shown."""
+    """Number of jobs, the first in order, that a policy is shown."""
     overtaken_at_most: Annotated[int | None, Field(ge=0)] = None
-    """How often jobs of others may overtake the first; null: once where order has fair, else as policies say.
-    From then on only jobs of his own may, until he is placed."""
+    """How often jobs of others may overtake the first; null: once where order has fair, else as policies
+    allow. From then on only jobs of its own user may, until it is placed."""
     preemption: PreemptionSpec = PreemptionSpec()
-    """Whether jobs take executors from others."""
+    """Whether jobs may preempt executors of others."""
 
 
 def _whole(queues: Mapping[str, QueueSpec]) -> Mapping[str, QueueSpec]:
     """A check that queues go together: jobs that name none have one, and no guarantee is an empty one."""
     if (default := queues.get(DEFAULT_QUEUE)) is not None and default.queues:
-        raise ValueError(f"{DEFAULT_QUEUE}: takes jobs that name no queue, so it has no queues below it")
+        raise ValueError(
+            f"{DEFAULT_QUEUE}: accepts jobs that name no queue, so it cannot have queues below it"
+        )
     for path, _ in paths(queues):
         if len(path) > LONGEST_NAME:
             raise ValueError(f"{path[:40]}...: should have {LONGEST_NAME} characters at most as a path")
@@ -176,7 +181,7 @@ def _check_spot(queues: Mapping[str, QueueSpec], above: SpotUse) -> None:
     for name, queue in queues.items():
         rule = stricter(above, queue.spot or "allowed")
         if rule is None:
-            raise ValueError(f"{name}: spot: {queue.spot} is not what the queue above it leaves, {above}")
+            raise ValueError(f"{name}: spot: {queue.spot} contradicts the queue above it, {above}")
         _check_spot(queue.queues, rule)
 
 
@@ -191,9 +196,7 @@ def promised(queues: Mapping[str, QueueSpec], above: str = "") -> dict[str, floa
         own, inner, most = queue.guaranteed.by_name, promised(queue.queues, path), queue.most.by_name
         for key, amount in inner.items():
             if amount > most.get(key, amount) + 1e-9:
-                text = (
-                    f"below it {amount:g} {key} are guaranteed, which are more than its most, {most[key]:g}"
-                )
+                text = f"the guarantees below it are {amount:g} {key}, more than its most, {most[key]:g}"
                 raise ValueError(f"{path}: {text}")
         for key in {**own, **inner}:
             found[key] = found.get(key, 0.0) + max(own.get(key, 0.0), inner.get(key, 0.0))
@@ -218,4 +221,4 @@ class SharingFile(Strict):
     queues: QueueSpecs = Field(default={})
     """The queues by name."""
     sharing: SharingSpec = SharingSpec()
-    """The order over all of them."""
+    """The order over all queues."""

@@ -97,7 +97,7 @@ class EvaluationSpec(Strict):
         if used[0] < REPORTED.stop and REPORTED.start <= used[-1]:
             raise ValueError(
                 f"seeds {used[0]} to {used[-1]} should not overlap with {REPORTED.start} to "
-                f"{REPORTED.stop - 1}, of which results are reported"
+                f"{REPORTED.stop - 1}, which are used for reported results"
             )
         return self
 
@@ -210,15 +210,15 @@ class TrainingSpec(Strict):
             raise ValueError("considered: should be 1 with the paper's rewards")
         other = "reinforce" if self.algorithm == "dqn" else "dqn"
         if getattr(self, other) is not None:
-            raise ValueError(f"{other}: belongs to the other algorithm; this one is {self.algorithm}")
+            raise ValueError(f"{other}: for the other algorithm; this one is {self.algorithm}")
         if self.rewards == "dense" and not self.mask:
-            raise ValueError("mask: should be true with dense rewards: they know no violations")
+            raise ValueError("mask: should be true with dense rewards, which have no violations")
         if self.rewards == "paper" and self.imitation is not None:
             raise ValueError("imitation: should be left out with the paper's rewards")
         if self.drawn is not None and not (self.rewards == "dense" and self.observation.name == "natural"):
-            raise ValueError("drawn: goes with dense rewards and the natural observation")
+            raise ValueError("drawn: needs dense rewards and the natural observation")
         if self.drawn is not None and (self.algorithm, self.network.kind) != ("reinforce", "shared"):
-            raise ValueError("drawn: goes with reinforce and a shared network: clusters differ in size")
+            raise ValueError("drawn: needs reinforce and a shared network: clusters differ in size")
         compared = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline != "none"
         if self.rewards == "paper" and compared:
             raise ValueError("reinforce.baseline: should be none with the paper's rewards")

@@ -44,7 +44,9 @@ def _network(value: Any) -> Any:
     except ValueError:
         raise ValueError("should be the address of the proxy or its network, such as 10.0.0.0/8") from None
     if network.prefixlen == 0:
-        raise ValueError("should be the proxy's own address or network: everybody would be trusted")
+        raise ValueError(
+            "should be the proxy's own address or network: with this one every client would be trusted"
+        )
     return network
 
 
@@ -61,20 +63,20 @@ class TrustedHeader(Strict):
     ]
     """Addresses and networks of the proxy."""
     role: Role = "submit"
-    """The role of whom neither the store nor the file knows."""
+    """The role of a user whom neither the store nor the file knows."""
     role_header: _HEADER | None = None
-    """A header in which the proxy says their role."""
+    """A header with the user's role."""
 
 
 class UsersSection(Strict):
     """Users and permissions; the job store has the users that `stoker user` makes."""
 
     see: Literal["own", "all"] = "own"
-    """Whether users see their own jobs alone, or may look at everybody's."""
+    """Whether users see only their own jobs, or may read all jobs."""
     file: Text | None = None
-    """A file with users as well."""
+    """A further file of users."""
     header: TrustedHeader | None = None
-    """Who may tell who asks, instead of a token."""
+    """A proxy's header that authenticates users, instead of a token."""
     root: bool = False
     """Whether the Unix user of a user may be root."""
 
@@ -83,13 +85,13 @@ class TokenEntry(Strict):
     """A user's token in a file, as `stoker user token --for-file` prints it."""
 
     id: Annotated[str, AfterValidator(like(r"[0-9a-f]{16}", "should be a token's id: 16 hex digits"))]
-    """Which one it is; it stands in the token."""
+    """Its id, which is part of the token."""
     sha256: Annotated[str, AfterValidator(like(r"[0-9a-f]{64}", "should be a token's SHA-256, in hex"))]
-    """Of the whole token."""
+    """SHA-256 of the whole token."""
     expires: (
         Annotated[AwareDatetime, Field(strict=False), BeforeValidator(lambda given: _moment(given))] | None
     ) = None
-    """When it is good no more, a time with its zone; null: never."""
+    """When it expires, a time with its zone; null: never."""
 
 
 def _moment(given: Any) -> Any:
@@ -105,20 +107,20 @@ class UserEntry(Strict):
     """A user in a file."""
 
     role: Role = "submit"
-    """What this user may do."""
+    """Role of this user."""
     unix_user: UnixUser = ""
-    """As whom this user's jobs run; empty: as everybody's."""
+    """The Unix user of this user's jobs; empty: the default one."""
     queues: Annotated[tuple[QueuePath, ...], Field(strict=False)] = ()
-    """Into which this user may submit; empty: all."""
+    """Queues into which this user may submit; empty: all."""
     tokens: Annotated[tuple[TokenEntry, ...], Field(strict=False)] = ()
-    """By which the user is known."""
+    """The user's tokens."""
 
 
 class UsersFile(Strict):
     """A file of users, by their names."""
 
     users: Mapping[PersonName, UserEntry] = {}
-    """Who there is."""
+    """The users, by name."""
 
     @field_validator("users")
     @classmethod
@@ -127,6 +129,6 @@ class UsersFile(Strict):
         for name, user in users.items():
             for token in user.tokens:
                 if token.id in seen:
-                    raise ValueError(f"the token {token.id} is of {seen[token.id]} and of {name}")
+                    raise ValueError(f"the token {token.id} belongs to both {seen[token.id]} and {name}")
                 seen[token.id] = name
         return users

@@ -31,23 +31,23 @@ class Webhook(Strict):
     """An address that receives events as signed JSON."""
 
     url: Annotated[Text, AfterValidator(web_address), Field(repr=False)]
-    """Where it is posted to."""
+    """URL that events are posted to."""
     secret_file: Annotated[Text, Field(min_length=1)] | None = None
-    """The file of the secret with which it is signed."""
+    """The file of the secret that signs them."""
     secret_env: Annotated[Text, Field(min_length=1)] | None = None
-    """The daemon's environment variable with that, in its place."""
+    """The daemon's environment variable with the secret, instead of a file."""
     on: Annotated[tuple[On, ...], Field(strict=False, min_length=1)] = ("ended", "budget")
-    """What is told: kinds of events; ended stands for finished, failed and killed, budget for all of it."""
+    """Kinds of events; ended means finished, failed and killed, budget all kinds about budgets."""
     queues: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """Of jobs, only those of these queues, and below them; none: of all."""
+    """Restricts events of jobs to these queues, and those below them; none: all."""
     users: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    """Of jobs, only those of these users; none: of all."""
+    """Restricts events of jobs to these users; none: all."""
     timeout: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 10.0
-    """Seconds for an answer."""
+    """Timeout of an answer, seconds."""
     give_up: Annotated[float, Field(ge=1, le=30 * SECONDS_PER_DAY, allow_inf_nan=False)] = SECONDS_PER_DAY
-    """Seconds after which an event is sent no more."""
+    """Seconds after which an event is dropped."""
     ca: Annotated[Text, Field(min_length=1)] | None = None
-    """The file of the certificates that are trusted; null: those that the system trusts."""
+    """The file of trusted certificates; null: those of the system."""
 
     @model_validator(mode="after")
     def _one_secret(self) -> "Webhook":

@@ -27,7 +27,7 @@ class Poisson(Strict):
     """Jobs arrive independently of each other, so many an hour on average."""
 
     kind: Literal["poisson"]
-    """Which kind of arrivals these are."""
+    """Kind of the arrivals."""
     jobs_per_hour: Positive
     """On average."""
 
@@ -36,18 +36,18 @@ class Facebook(Strict):
     """Jobs arrive as in a window of the SWIM Facebook trace."""
 
     kind: Literal["facebook"]
-    """Which kind of arrivals these are."""
+    """Kind of the arrivals."""
     window: Literal["normal", "burst", "day"]
     """An hour of few jobs, ten minutes of many, or all day."""
     path: str = "../shared/traces/facebook-swim/FB-2009_samples_24_times_1hr_0.tsv"
-    """Where the trace is; from the current folder, or the project's."""
+    """Path of the trace; from the current folder, or the project's."""
 
 
 class Alibaba(Strict):
     """Tasks of the Alibaba 2023 trace as jobs of one executor, with its arrivals, requests and durations."""
 
     path: str = "../shared/traces/alibaba-gpu-2023/openb_pod_list_default.csv"
-    """Where the trace is; from the current folder, or the project's."""
+    """Path of the trace; from the current folder, or the project's."""
     #: How many of the first tasks are left out; most of these were there before the trace began.
     skip: Annotated[int, Field(ge=0)] = 0
     #: Arrivals and durations are divided by this.
@@ -84,17 +84,17 @@ class Mix(Strict):
     }
     """Types of jobs, by weight."""
     cpus: Between = (1, 6)
-    """Of an executor, lowest and highest."""
+    """Cores of an executor, lowest and highest."""
     memory_gib: Between = (1, 10)
-    """Of an executor, lowest and highest."""
+    """Memory of an executor, lowest and highest."""
     executors: Between = (1, 8)
-    """Of a job, lowest and highest."""
+    """Executors of a job, lowest and highest."""
     profiles: str = "profiles/data/paper.yaml"
-    """What is known of the types: how long they take, how they prefer to be placed."""
+    """Profiles of the types: their durations and placement preferences."""
     #: Whose jobs they are and in which queues, by weight too. Where none is named: nobody's, the default one.
     owners: Mapping[Name, Weight] = {}
     queues: Mapping[Name, Weight] = {}
-    """In which they are, by weight."""
+    """Queues of the jobs, by weight."""
     #: How they stand beside others, by weight too; where none is named, as their queues.
     priorities: Mapping[Annotated[Priority, Field(strict=False)], Weight] = {}
     deadlines: Deadlines | None = None
@@ -116,9 +116,9 @@ class User(Strict):
     """
 
     queue: Name = DEFAULT_QUEUE
-    """In which this user's jobs are."""
+    """Queue of this user's jobs."""
     count: Whole = 1
-    """How many users alike there are."""
+    """Number of identical users."""
     #: Of the arrivals of all, beside the shares of the others, for each of those alike; 1 if nothing is said.
     share: Positive | None = None
     #: As many jobs an hour on average, each independent of the others.
@@ -137,7 +137,9 @@ class User(Strict):
         if len(self.ways) > 1:
             raise ValueError(f"should have one of {', '.join(_WAYS)}, found {' and '.join(self.ways)}")
         if self.mix and (self.mix.owners or self.mix.queues):
-            raise ValueError("mix: owners and queues: the jobs are this user's, in his queue")
+            raise ValueError(
+                "mix: owners and queues: leave them out; the jobs are this user's, in the user's queue"
+            )
         return self
 
     @property
@@ -158,16 +160,16 @@ class WorkloadSpec(Strict):
     """
 
     jobs: Annotated[int, Field(ge=1, le=10_000_000)]
-    """How many there are."""
+    """Number of jobs."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of whatever is drawn; `--seed` says another."""
+    """Seed of all samples; `--seed` overrides it."""
     arrivals: Annotated[Poisson | Facebook, Field(discriminator="kind")] | None = None
-    """When they come."""
+    """Arrival times."""
     mix: Mix | None = None
     alibaba: Alibaba | None = None
     recorded: RecordedArrivals | None = None
     users: Mapping[Name, User] = {}
-    """Whose they are, by name."""
+    """Owners of the jobs, by name."""
 
     @model_validator(mode="before")
     @classmethod
@@ -177,7 +179,7 @@ class WorkloadSpec(Strict):
             if len(sources) > 1 or not (sources or values.get("users")):
                 raise ValueError("a workload has either arrivals (and a mix) or alibaba or recorded or users")
             if "mix" in values and sources not in ([], ["arrivals"]):
-                raise ValueError(f"the jobs of {sources[0]} bring their sizes along: no mix beside it")
+                raise ValueError(f"the jobs of {sources[0]} have sizes of their own: leave mix out")
         return values
 
     @model_validator(mode="after")
@@ -185,13 +187,13 @@ class WorkloadSpec(Strict):
         given = self.arrivals or self.alibaba or self.recorded
         for name, user in self.users.items():
             if given and user.ways not in ((), ("share",)):
-                raise ValueError(f"users: {name}: {user.ways[0]}: arrivals are given, to have a share of")
+                raise ValueError(f"users: {name}: {user.ways[0]}: needs arrivals to take a share of")
             if not given and (not user.ways or user.share):
                 raise ValueError(f"users: {name}: should have one of {', '.join(_WAYS[1:])}")
             if given and user.after:
-                raise ValueError(f"users: {name}: after: arrivals are given, to have a share of")
+                raise ValueError(f"users: {name}: after: needs arrivals to take a share of")
             if user.mix and not (self.arrivals or not given):
-                raise ValueError(f"users: {name}: mix: the jobs of a trace bring their sizes along")
+                raise ValueError(f"users: {name}: mix: the jobs of a trace have sizes of their own")
         if self.users and self.mix and (self.mix.owners or self.mix.queues):
-            raise ValueError("mix: owners and queues: users are named, and say their queues")
+            raise ValueError("mix: owners and queues: leave them out; users are named, with their queues")
         return self

@@ -113,4 +113,4 @@ def _found(kind: type, name: str, sources: Iterable[object]) -> Any:
     for source in sources:
         if (value := getattr(source, name, _NONE)) is not _NONE:
             return value
-    raise AttributeError(f"{kind.__name__} has a field {name}, which nothing that it is made of has")
+    raise AttributeError(f"no source has a value for field {name} of {kind.__name__}")

@@ -141,7 +141,7 @@ class LiveQueues:
         if not over:
             return
         if over == DEFAULT_QUEUE:
-            detail = f"{over}: takes jobs that name no queue, so it has no queues below it"
+            detail = f"{over}: accepts jobs that name no queue, so it cannot have queues below it"
             raise RejectedError(422, "Not a tree of queues", detail)
         if over not in self._own:
             raise RejectedError(409, "No queue above", f"{over} is not there: make it before {path}")

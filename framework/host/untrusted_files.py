@@ -49,7 +49,7 @@ def open_beneath(folder: Path, name: str) -> int:
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(file)
-        what = "a file with a second name elsewhere" if stat.S_ISREG(status.st_mode) else "no regular file"
+        what = "a file with a second name elsewhere" if stat.S_ISREG(status.st_mode) else "not a regular file"
         raise UntrustedFileError(f"{name}: is {what}")
     return file
 

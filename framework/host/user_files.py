@@ -159,13 +159,13 @@ def opened(path: Path, account: UnixAccount | None = None, *, folders: bool = Fa
         if other and isinstance(error, FileNotFoundError | NotADirectoryError):
             raise PermissionError(error.errno, error.strerror) from None
         if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle; a socket
-            raise UntrustedFileError("is no regular file") from None
+            raise UntrustedFileError("is not a regular file") from None
         raise
     try:
         status = os.fstat(descriptor)
         folder = stat.S_ISDIR(status.st_mode)
         if not (stat.S_ISREG(status.st_mode) or (folder and folders)):
-            raise UntrustedFileError("is no regular file")
+            raise UntrustedFileError("is not a regular file")
         found = OpenFile(descriptor, _place(descriptor), folder)
         if other and account is not None and not _may_read(account, found.path, status):
             raise PermissionError("by its mode")

@@ -29,7 +29,7 @@ def test_what_is_no_secret_is_refused_with_the_file_s_name(
     file = tmp_path / "secret"
     for content, why in {
         b"principal " + b"x" * (1 << 20): "cannot be read: too long",
-        b"principal \xe9": "cannot be read: no text in UTF-8",
+        b"principal \xe9": "cannot be read: not text in UTF-8",
         b" \n": "is empty",
     }.items():
         file.write_bytes(content)
@@ -63,7 +63,7 @@ def test_a_token_that_everybody_may_read_is_refused(reader: str, mode: int, tmp_
         "library": lambda path: stoker.Stoker(token_file=path),
     }
     read = readers[reader]
-    with pytest.raises(Exception, match=f"{file}: everybody on this machine may use the token") as caught:
+    with pytest.raises(Exception, match=f"{file}: every user of this machine may use the token") as caught:
         read(file)
     assert str(caught.value).endswith(f"; chmod 600 {file}")
     assert "t0p-secret" not in str(caught.value)
@@ -87,7 +87,7 @@ def test_what_is_mounted_for_us_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
         patched.setattr(os, "statvfs", lambda _: mounted)
         assert read_token(file) == "t0ken"
         assert stoker.Stoker(token_file=file).settings.token == "t0ken"
-    with pytest.raises(ValueError, match="everybody"):
+    with pytest.raises(ValueError, match="every user"):
         read_token(file)
     reader, writer = os.pipe()
     os.write(writer, b"t0ken\n")

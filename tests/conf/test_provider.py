@@ -31,10 +31,10 @@ def test_kinds() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("provider: {cluster: x}", "c.yaml:1: provider: name is missing: it says which keys there are"),
+        ("provider: {cluster: x}", "c.yaml:1: provider: name is missing: it selects the other keys"),
         ("provider: {name: ec}",
          "c.yaml:1: provider: name should be one of 'embedded', 'command', 'ec2', found 'ec'"),
-        (EC2, "c.yaml:1: provider: image or launch_template is missing: they say what a VM boots"),
+        (EC2, "c.yaml:1: provider: image or launch_template is missing: one of them defines the VM's image"),
         (f"{EC2}  clustre: x\n  image: a", "c.yaml:5: provider.clustre: unknown key; did you mean cluster?"),
         (f"{EC2}  image: a\n  images: {{a: 1}}", "c.yaml:6: provider.images.a: should be a text, found 1"),
         (f"{EC2}  image: a\n  endpoint_url: x",

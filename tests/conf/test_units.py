@@ -66,13 +66,13 @@ def test_other_resources() -> None:
 @pytest.mark.parametrize(
     ("amounts", "complaint"),
     [
-        ({"gpus": 0.5}, "gpus: should be a whole number, as Mesos hands them out, found 0.5"),
+        ({"gpus": 0.5}, "gpus: should be a whole number, as Mesos assigns them, found 0.5"),
         ({"disk": 0.0}, "disk: should be 0.001 to 1e"),
         ({"disk": float("nan")}, "disk: should be 0.001 to 1e"),
         ({"disk": 1.0001}, "disk: should have at most three decimals, found 1.0001"),
-        ({"mem": 1.0}, "mem: has a key of its own, memory"),
-        ({"cpus": 1.0}, "cpus: has a key of its own, cpus"),
-        ({"ports": 1.0}, "ports: are no amount"),
+        ({"mem": 1.0}, "mem: has its own key, memory"),
+        ({"cpus": 1.0}, "cpus: has its own key, cpus"),
+        ({"ports": 1.0}, "ports: not an amount"),
         ({"a b": 1.0}, "'a b': should be a resource's name"),
     ],
 )

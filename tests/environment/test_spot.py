@@ -89,11 +89,14 @@ def test_a_pool_of_spot_vms(tmp_path: Path, said: str, price: float) -> None:
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ("boot: 0", "price_per_hour is missing: the pool's, or one of `spot`"),
+        ("boot: 0", "price_per_hour is missing: set the pool's, or one of `spot`"),
         ("spot: {interruptions_per_hour: 1}", "price_per_hour is missing"),
         ("spot: {price_per_hour: 1}", "interruptions_per_hour"),
         ("spot: {price_per_hour: 1, history: a.csv, interruptions_per_hour: 1}", "leave one of the two out"),
-        ("min: 1, spot: {price_per_hour: 1, interruptions_per_hour: 1}", "min: no spot VM is always there"),
+        (
+            "min: 1, spot: {price_per_hour: 1, interruptions_per_hour: 1}",
+            "min: spot VMs cannot always be open",
+        ),
     ],
 )
 def test_what_a_spot_pool_cannot_be(tmp_path: Path, said: str, error: str) -> None:

@@ -99,7 +99,7 @@ def _copy(source: Path, target: IO[bytes]) -> None:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise OSError("is no regular file")
+        raise OSError("is not a regular file")
     with open(descriptor, "rb") as file:  # noqa: PTH123
         _check_room(status.st_size, target.fileno())
         left = status.st_size

@@ -495,7 +495,7 @@ def test_shipped_files_are_valid(path: Path) -> None:
     [
         ("{algorithm: ppo, iterations: 1}", "algorithm"),
         ("{algorithm: dqn}", "iterations: missing"),
-        ("{algorithm: dqn, iterations: 1, reinforce: {}}", "belongs to the other algorithm"),
+        ("{algorithm: dqn, iterations: 1, reinforce: {}}", "for the other algorithm"),
         ("{algorithm: dqn, iterations: 1, mask: false}", "should be true with dense rewards"),
         (
             "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 90}}",

@@ -79,14 +79,14 @@ def test_the_default_config_has_every_key() -> None:
         ("app: x.py\nexecutors: {min: 3, max: 2}",
          "job.yaml:2: executors: should have min <= initial <= max, found 3, 3, 2"),
         ("app: x.py\nexecutors: {max: 2}\nmin_executors: 1",
-         "job.yaml:1: min_executors goes with a number of executors; executors.min is such a bound"),
+         "job.yaml:1: min_executors needs a fixed number of executors; executors.min is such a bound"),
         ("app: x.py\nexecuters: 1", "job.yaml:2: executers: unknown key; did you mean executors?"),
         ("app: x.py\ncpus: -1", "job.yaml:2: cpus: should be greater than 0, found -1"),
         ("app: x.py\ncpus: {min: 2}", "job.yaml:2: cpus.max: missing; it has no default"),
         ("app: x.py\ncpus: {min: 0, max: 2}", "job.yaml:2: cpus.min: should be greater than 0, found 0"),
         (
             "app: x.py\ncpus: {min: 1, max: 4}\nexecutors: {max: 4}",
-            "job.yaml:1: cpus: bounds go with a number of executors, and not where the driver asks for them",
+            "job.yaml:1: cpus: bounds need a fixed number of executors, not bounds of them",
         ),
         ("app: x.py\ncpus: {min: 3, max: 2}", "job.yaml:2: cpus: should have min <= max, found 3, 2"),
         ("app: x.py\ncpus: .nan", "job.yaml:2: cpus: should be a finite number, found nan"),
@@ -156,7 +156,10 @@ def test_cpus_have_three_decimals(schema: type[BaseModel], values: dict[str, Any
     for cpus in (0.001, 0.125, 0.999, 1, 2.5, 1023.999):
         assert build(schema, {**values, "cpus": cpus}, "x").model_dump()["cpus"] == cpus
     for cpus, why in (
-        (0.12345, "x: cpus: should have at most three decimals, such as 0.123: Mesos keeps no more of a cpu"),
+        (
+            0.12345,
+            "x: cpus: should have at most three decimals, such as 0.123: Mesos stores no more of a cpu",
+        ),
         (1.0005, "x: cpus: should have at most three decimals"),
         (1000.00001, "x: cpus: should have at most three decimals"),
         (0.0001, "x: cpus: should be at least 0.001: Mesos keeps three decimals of a cpu"),

@@ -76,15 +76,15 @@ def test_an_order_may_be_one_word() -> None:
     ("sections", "complaint"),
     [
         ({"queues": {"a": {"weight": 0}}}, "greater than 0"),
-        ({"queues": {"a.b": {}}}, "its path has dots"),
-        ({"queues": {"default": {"queues": {"a": {}}}}}, "takes jobs that name no queue"),
+        ({"queues": {"a.b": {}}}, "dots separate the names"),
+        ({"queues": {"default": {"queues": {"a": {}}}}}, "accepts jobs that name no queue"),
         (
             {"queues": {"a": {"guaranteed": {"cpus": 4}, "most": {"cpus": 2}}}},
             "4 cpus are more than its most",
         ),
         (
             {"queues": {"a": {"spot": "only", "queues": {"b": {"spot": "never"}}}}},
-            "is not what the queue above",
+            "contradicts the queue above",
         ),
         ({"queues": {"a": {"priority": 1001}}}, "less than or equal to 1000"),
         ({"queues": {"a": {"user_weights": {"ann": 0}}}}, "greater than 0"),
@@ -98,7 +98,7 @@ def test_an_order_may_be_one_word() -> None:
         ),
         ({"sharing": {"order": []}}, "at least one"),
         ({"sharing": {"order": ["fair", "fair"]}}, "at most once"),
-        ({"sharing": {"order": ["fifo", "fair"]}}, "nothing should stand behind it"),
+        ({"sharing": {"order": ["fifo", "fair"]}}, "no word should follow it"),
         ({"sharing": {"order": "random"}}, "'fifo', 'priority'"),
         ({"sharing": {"starves_after": 0}}, "greater than 0"),
         ({"sharing": {"window": 0}}, "greater than or equal to 1"),

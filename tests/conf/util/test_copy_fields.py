@@ -56,7 +56,7 @@ def test_what_has_one_name_is_carried() -> None:
 
 def test_a_field_that_nobody_has_is_an_error() -> None:
     """Though it has a default: the programmer is told of the missing field."""
-    with pytest.raises(AttributeError, match="Known has a field label, which"):
+    with pytest.raises(AttributeError, match="no source has a value for field label of Known"):
         carried(Known, Record("queued"))
     with pytest.raises(TypeError, match="colour"):
         carried(Known, Asked("sort"), colour="blue")

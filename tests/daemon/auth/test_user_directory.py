@@ -122,8 +122,8 @@ def test_when_a_token_was_used_last_is_kept(store: Store) -> None:
 @pytest.mark.parametrize(
     ("users", "says"),
     [
-        ({"header": {"from": ["0.0.0.0/0"]}}, "everybody would be trusted"),
-        ({"header": {"from": ["::/0"]}}, "everybody would be trusted"),
+        ({"header": {"from": ["0.0.0.0/0"]}}, "every client would be trusted"),
+        ({"header": {"from": ["::/0"]}}, "every client would be trusted"),
         ({"header": {"from": []}}, "from"),
         ({"header": {"from": ["proxy.example"]}}, "should be the address of the proxy"),
         ({"header": {}}, "from"),

@@ -110,7 +110,7 @@ def test_changes_that_do_not_go_with_the_config_any_more_are_dropped(store: Stor
     with capture_logs() as logs:
         edited = live(store, {"prod": {**PROD["prod"], "most": {"cpus": 4}}})
     assert edited.queues().line("prod.etl")[-1].guaranteed.cpus == 0
-    assert "below it 8 cpus are guaranteed, which are more than its most, 4" in logs[0]["why"]
+    assert "the guarantees below it are 8 cpus, more than its most, 4" in logs[0]["why"]
     assert (logs[0]["queue"], logs[0]["was"]["guaranteed"]["cpus"]) == ("prod.etl", 8)
     assert weights(edited)["prod.adhoc"] == 7, "what goes with the config holds"
     assert list(json.loads(store.get("queues") or "")) == ["prod.adhoc"]
@@ -168,7 +168,7 @@ def test_what_cannot_be_removed_stays(store: Store, path: str, status: int, why:
         ("prod.etl", {"guaranteed": {"cpus": 9}}, 0, ""),
         ("the lab", {}, 422, "should be a queue's name"),
         ("prod..x", {}, 422, "should be a queue's name"),
-        ("default.x", {}, 422, "takes jobs that name no queue"),
+        ("default.x", {}, 422, "accepts jobs that name no queue"),
         ("lab.x", {}, 409, "lab is not there: make it before lab.x"),
         (".".join(["dev", *"abcdefghij" * 10]), {}, 409, "is not there"),
     ],
@@ -192,7 +192,7 @@ def test_the_whole_tree_is_looked_at(store: Store) -> None:
     queues = live(store)
     queues.patch("prod", {"most": {"cpus": 4}})
     status, why = refused(queues.patch, "prod.etl", {"guaranteed": {"cpus": 5}})
-    assert (status, "prod: below it 5 cpus are guaranteed" in why) == (422, True), why
+    assert (status, "prod: the guarantees below it are 5 cpus" in why) == (422, True), why
 
 
 def test_a_change_that_is_not_kept_does_not_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from framework.spark import (
         ({"app": "app.py"}, "'app.py' is neither an absolute path nor a URI"),
         ({"py_files": ("/a,b.py",)}, "separates files by commas"),
         ({"files": ("/a/x.txt#../y",)}, "it leads to another folder"),
-        ({"files": ("/a/x.txt#tmp",)}, "a file of Stoker's is called so"),
+        ({"files": ("/a/x.txt#tmp",)}, "a file of Stoker's has that name"),
         ({"files": ("hdfs://n/x.txt#y",)}, "Spark fetches this file by its own name"),
         ({"files": ("/a/x.txt#z", "/b/y.txt#z")}, "two files or archives are called z"),
         ({"files": ("/a/x.txt#z",), "archives": ("/b/y.zip#z",)}, "two files or archives are called z"),

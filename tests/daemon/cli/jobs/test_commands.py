@@ -165,7 +165,7 @@ def test_files_are_sent_where_that_is_wanted(
     bad.write_text("")
     capsys.readouterr()
     assert daemon.run("submit", "--files", str(bad), app) == 2
-    assert "a file of Stoker's is called so" in capsys.readouterr().err
+    assert "a file of Stoker's has that name" in capsys.readouterr().err
 
 
 def test_where_a_daemon_is() -> None:

@@ -208,11 +208,11 @@ def test_guarantees_are_held_against_what_is_there(
         ("prod: {weight: 0}", "2: queues.prod.weight: should be greater than 0, found 0"),
         ("prod: {wieght: 2}", "2: queues.prod.wieght: unknown key; did you mean weight?"),
         ("prod: {most: {cpu: 2}}", "2: queues.prod.most.cpu: unknown key; did you mean cpus?"),
-        ("prod: {}\n  prod: {}", "3: prod: given twice, first in line 2"),
+        ("prod: {}\n  prod: {}", "3: prod: duplicate key, first in line 2"),
         ("the lab: {}", "should be a queue's name: letters, digits, _ and -"),
         ("prod: {guaranteed: {cpus: 4}, most: {cpus: 2}}", "4 cpus are more than its most, 2"),
         ("prod: {most: {cpus: 2}, queues: {a: {guaranteed: {cpus: 1.5}}, b: {guaranteed: {cpus: 1.5}}}}",
-         "prod: below it 3 cpus are guaranteed, which are more than its most, 2"),
+         "prod: the guarantees below it are 3 cpus, more than its most, 2"),
     ],
 )  # fmt: skip
 def test_queues_that_cannot_be_are_told_with_their_line(

@@ -69,7 +69,7 @@ def test_shares_over_time_are_drawn(tmp_path: Path, suffix: str) -> None:
     ("given", "complaint"),
     [
         (["--order", "oldest"], "--order: order.0: "),
-        (["--order", "fifo,fair"], "fifo: leaves no two jobs together"),
+        (["--order", "fifo,fair"], "fifo: leaves no ties"),
         (["--sharing", "nothing"], "--sharing nothing: no such file; known are teams, or a .yaml file"),
         (["--sharing", "clusters/paper.yaml"], "unknown key"),
         (["--plot-shares", "/nowhere/x.png"], "--plot-shares /nowhere/x.png"),

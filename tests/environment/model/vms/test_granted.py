@@ -66,7 +66,7 @@ def test_a_small_request_is_its_own_floor() -> None:
     assert check(view, request, Place("job-1", (0,), sizes=(Resources.of(0.05, 99),)))
 
 
-#: What is no whole number, though a policy may say that it is.
+#: What is not a whole number, though a policy may say that it is.
 HALF: Any = 0.5
 
 

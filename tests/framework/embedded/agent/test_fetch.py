@@ -91,10 +91,10 @@ def fetched(folder: Path, *uris: Any) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
-        (lambda path: path.symlink_to("/dev/urandom"), "is no regular file"),
-        (os.mkfifo, "is no regular file"),
-        (lambda path: path.mkdir(), "is no regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda path: path.symlink_to("/dev/urandom"), "is not a regular file"),
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.mkdir(), "is not a regular file"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
     ids=["endless", "random", "fifo", "folder", "circle"],

@@ -100,7 +100,7 @@ def test_jobs_of_a_store_that_knew_no_names_go_on_with_what_they_had() -> None:
         ),
         (
             {"versions": {"ours": {"home": "/s"}}},
-            "ours: is no version such as 4.3, so it should say its version",
+            "ours: not a version such as 4.3, so it needs a key version",
         ),
         ({"versions": {"4.0": {"image": "spark"}}}, "image needs home"),
         ({"versions": {"a/b": {}}}, "should be a name of letters, digits"),
