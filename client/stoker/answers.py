@@ -15,7 +15,7 @@ class After(TypedDict):
     job: str
     """The id of a job, or of an array."""
     name: str
-    """What its user called it: a name, or a group; empty where that was its id."""
+    """The user's reference to it: a name, or a group; empty where that was its id."""
     when: Literal["success", "any"]
     """Whether it has to finish, or may end in any way."""
 
@@ -34,9 +34,9 @@ class Ahead(TypedDict):
     policies: list[PolicyAhead]
     """One for each that was asked for, in that order, case by case."""
     note: str
-    """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
+    """Cause of waits that no VM and no policy changes; empty without such waits."""
     assumes: list[str]
-    """What all that assumes, in words."""
+    """The assumptions, in words."""
 
 
 class Alive(TypedDict):
@@ -67,18 +67,18 @@ class Attempt(TypedDict):
     ended: float
     """When it failed."""
     fault: Literal["user", "infrastructure"]
-    """Whose fault it was: what is the user's counts as a retry, what is the infrastructure's does not."""
+    """Cause of the failure: the user's count as retries, the infrastructure's do not."""
     why: str
-    """What was the matter."""
+    """The failure's reason."""
 
 
 class Bill(TypedDict):
     """Cost of VMs from opened to closed, used or idle."""
 
     by: Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
-    """By what it is divided."""
+    """The division of the bill."""
     since: str | None
-    """The first day (UTC) of which anything is told; null when there is none."""
+    """The first day (UTC) with data; null when there is none."""
     until: str | None
     """The last such day."""
     total: BillLine
@@ -86,32 +86,34 @@ class Bill(TypedDict):
     lines: list[BillLine]
     """The dearest first, or day by day."""
     rest: BillLine | None
-    """The sum of what is beyond the lines; null when nothing is."""
+    """The sum of the other lines; null when there are none."""
     budget: Budget | None
-    """What may be spent on a day; null without a budget, and where only the leader knows."""
+    """Budget of a day; null without a budget, and where only the leader knows."""
 
 
 class BillLine(TypedDict):
     """An amount paid, by kind."""
 
     key: str
-    """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
+    """The job, group, owner, day, ...; empty for costs of no job, or of jobs that are no longer listed one by
+    one.
+    """
     total: float
     """Dollars in all."""
     used: float
-    """Of these, what executors and drivers used: each its dominant share of its VM."""
+    """The part used by executors and drivers: each its dominant share of its VM."""
     idle: float
-    """What nobody used of VMs that were up."""
+    """The unused part of VMs that were up."""
     booting: float
     """While VMs of pools booted."""
     draining: float
-    """What nobody used of VMs that were emptied or closed."""
+    """The unused part of VMs that were drained or closed."""
     rounding: float
     """For whole units, and the least that is charged."""
     difference: float | None
-    """What providers say that VMs have cost beyond the total; null where they say nothing."""
+    """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
-    """Of what was used, what was in vain: work that is lost since jobs gave way to others."""
+    """The used part of lost work, of jobs that were preempted."""
 
 
 class Bounds(TypedDict):
@@ -172,11 +174,11 @@ class Candidate(TypedDict):
     free_memory_mib: int
     """Memory that was free on it, MiB."""
     free_resources: dict[str, float]
-    """What else was free on it, by name."""
+    """Its other free resources, by name."""
     lacks: list[str]
-    """What it has too little of for the executor, in words; empty where it fits."""
+    """Its missing resources for the executor, in words; empty where it fits."""
     score: float | None
-    """What the policy made of it: higher is better."""
+    """The policy's score of it: higher is better."""
     chosen: bool
     """Whether the executor went there."""
     details: dict[str, float | None]
@@ -195,7 +197,7 @@ class Choice(TypedDict):
     memory_mib: int | None
     """Memory that it takes there, MiB."""
     resources: dict[str, float]
-    """What it takes there besides, by name."""
+    """Its other resources there, by name."""
     why: str
     """Why there, in words."""
     candidates: list[Candidate]
@@ -208,18 +210,18 @@ class Cluster(TypedDict):
     """All VMs that are there."""
 
     vms: list[Vm]
-    """Those that the master has told of, and those that boot."""
+    """Those that the master has reported, and those that boot."""
     pools: list[Pool]
     """Where others could be had."""
     provider: str
-    """What is wrong with who opens and closes them; empty when nothing is."""
+    """The provider's failing calls; empty when none fails."""
     order: list[str]
-    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    """Criteria of the order, in sequence; empty: first come, first served."""
     queues: int
     """How many queues that take jobs share them; 0 where a job's queue is any name."""
     note: str
-    """What keeps jobs waiting that no VM and no policy changes: that the machine under an embedded cluster
-    carries no more executors and drivers at once. Empty where nothing does.
+    """Cause of waits that no VM and no policy changes: the machine under an embedded cluster has no capacity
+    for more executors and drivers at once. Empty without such waits.
     """
 
 
@@ -244,7 +246,7 @@ class Coverage(TypedDict):
     end: Held
     """When they had finished."""
     cost: Held
-    """What they had cost then."""
+    """Their cost then."""
 
 
 class CpuBounds(TypedDict):
@@ -262,9 +264,9 @@ class Decision(TypedDict):
     at: float
     """When it was taken, seconds since the epoch."""
     policy: str
-    """Who took it."""
+    """The policy that decided."""
     decision: str
-    """What was decided."""
+    """The decision."""
     reason: str
     """The decision in words."""
     faults: list[str]
@@ -296,9 +298,9 @@ class Difference(TypedDict):
     known_from: Literal["run", "profile", "nothing"]
     """Where the duration is known from."""
     acting: Outcome
-    """What the acting policy decided."""
+    """The acting policy's decision."""
     shadow: Outcome
-    """What the shadow policy decided."""
+    """The shadow policy's decision."""
 
 
 class Done(TypedDict):
@@ -345,7 +347,7 @@ class DryRun(TypedDict):
     placement: list[Placed]
     """Where its executors would be placed now; empty where it would wait, or where that is not known."""
     dollars_per_hour: float | None
-    """What they would cost there: their shares of the VMs' prices."""
+    """Their cost there: their shares of the VMs' prices."""
     late: bool
     """Whether it would end after its deadline in most draws."""
     policy: str
@@ -353,9 +355,9 @@ class DryRun(TypedDict):
     draws: int
     """How often that was played."""
     no_estimate: str
-    """Why nothing is told of when it would run; else empty."""
+    """Why there is no estimate of its start; else empty."""
     assumes: list[str]
-    """What the estimate assumes, in words."""
+    """The assumptions of the estimate, in words."""
 
 
 class DynamicExecutors(TypedDict):
@@ -379,7 +381,7 @@ class Estimate(TypedDict):
     end: Interval
     """When it ends, seconds since the epoch."""
     cost: Interval
-    """Its share of what the VMs cost, dollars."""
+    """Its share of the VMs' cost, dollars."""
 
 
 class Event(TypedDict):
@@ -434,7 +436,7 @@ class EventList(TypedDict):
     events: list[Event]
     """Each of them."""
     next: int
-    """What to give as `after` to hear what comes next."""
+    """The value of `after` for the next request."""
     more: bool
     """Whether there is more to be had with that already."""
 
@@ -459,9 +461,9 @@ class Executor(TypedDict):
     memory_mib: int
     """Memory that it got, MiB."""
     resources: dict[str, float]
-    """What it got beside cpus and memory, by name."""
+    """Its resources beside cpus and memory, by name."""
     launched_at: float
-    """When its launch was decided, seconds since the epoch: from then on it holds what it got."""
+    """Time of the decision to launch it, seconds since the epoch: it holds its resources from then on."""
     running_at: float | None
     """When it ran."""
     ended_at: float | None
@@ -469,9 +471,9 @@ class Executor(TypedDict):
     cost: float
     """Dollars: its share of the VM's price, up to now."""
     message: str
-    """What Mesos said of it last."""
+    """Mesos' last message about it."""
     profile: int
-    """The number of its resource profile in Spark: 0 is what the job asks for."""
+    """The number of its resource profile in Spark: 0 is the job's own request."""
     decommissioned_at: float | None
     """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
@@ -480,9 +482,9 @@ class Expected(TypedDict):
     """Estimates for a job while it waited, compared with the outcome."""
 
     first: Told
-    """What was first told of it."""
+    """The first estimate of it."""
     last: Told | None
-    """What was told last before it started; null where it has not, or that is not kept yet."""
+    """The last estimate before it started; null where it has not, or that is not stored yet."""
 
 
 class Explanation(TypedDict):
@@ -503,15 +505,13 @@ class Explanation(TypedDict):
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     estimate: Estimate | None
-    """When it is expected to start and end, and what it will cost; null where it does not wait, or where
-    nothing is known.
-    """
+    """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: str
-    """Why there is no estimate of a job that waits; empty where there is one, or nothing to be said."""
+    """Why there is no estimate of a job that waits; empty where there is one, or none is due."""
     gave: list[Gave]
-    """What it gave to other jobs, and for which it was stopped; the last hundred."""
+    """Its preemptions by other jobs; the last hundred."""
     took: list[Took]
-    """What it was given of others; the last hundred."""
+    """Its preemptions of other jobs; the last hundred."""
     explanations: list[Decision]
     """The decisions about it that are kept, the oldest first."""
 
@@ -539,7 +539,7 @@ class Gave(TypedDict):
     executors: int
     """How many executors it gave: all that it had where it was stopped."""
     lost: float
-    """Dollars: what that cost of its work."""
+    """Dollars: the cost of its lost work."""
     whole: bool
     """Whether it was stopped, to begin anew in its place."""
 
@@ -548,7 +548,7 @@ class Granted(TypedDict):
     """Answer to the executors that a driver wants."""
 
     reason: str
-    """Why it gets fewer executors than it wants; empty when it does not."""
+    """Why it gets fewer executors than it requests; empty when it gets all."""
 
 
 class Group(TypedDict):
@@ -563,7 +563,7 @@ class Group(TypedDict):
     states: dict[str, int]
     """How many are in which state."""
     cost: float
-    """Dollars: what they have cost up to now."""
+    """Dollars: their cost up to now."""
     submitted_at: float
     """When the first was accepted, seconds since the epoch."""
     finished_at: float | None
@@ -578,7 +578,7 @@ class Health(TypedDict):
     ready: bool
     """Whether all checks are well."""
     checks: dict[str, str]
-    """By the name of what was looked at, what was found."""
+    """Results by the name of the check."""
 
 
 class Held(TypedDict):
@@ -596,11 +596,11 @@ class Index(TypedDict):
     """Where to go from here."""
 
     name: str
-    """Who answers here."""
+    """The daemon that answers."""
     version: str
     """Stoker's."""
     links: dict[str, str]
-    """Paths, by what is there."""
+    """Paths, by their content."""
 
 
 class Interval(TypedDict):
@@ -622,9 +622,9 @@ class Job(TypedDict):
     name: str
     """As submitted, or else after its app."""
     type: str
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: str
-    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
+    """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: str
     """Which queue it belongs to."""
     priority: int
@@ -634,7 +634,7 @@ class Job(TypedDict):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
     after: list[After]
-    """What it comes after: it begins when all of that has ended."""
+    """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
     """Before which time it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
@@ -660,9 +660,9 @@ class Job(TypedDict):
     reason: str
     """Why it is in that state, in words."""
     next_step: str
-    """What to do about it where it has failed; else empty."""
+    """The next step where it has failed; else empty."""
     warnings: list[str]
-    """What its user should know at once, in the answer to its submission; else empty."""
+    """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str
@@ -680,7 +680,7 @@ class Job(TypedDict):
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
-    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
+    """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
     """When it was accepted, seconds since the epoch."""
     placed_at: float | None
@@ -706,7 +706,7 @@ class Job(TypedDict):
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
     estimate: Estimate | None
-    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
+    """Its estimated start and cost, as long as it waits; null without an estimate."""
 
 
 class JobAhead(TypedDict):
@@ -721,7 +721,7 @@ class JobAhead(TypedDict):
     end: Interval
     """When it ends, seconds from `at` on."""
     cost: Interval
-    """Its share of what the VMs cost, dollars."""
+    """Its share of the VMs' cost, dollars."""
     late: bool
     """Whether it would end after its deadline in most draws."""
 
@@ -734,9 +734,9 @@ class JobDetail(TypedDict):
     name: str
     """As submitted, or else after its app."""
     type: str
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: str
-    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
+    """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: str
     """Which queue it belongs to."""
     priority: int
@@ -746,7 +746,7 @@ class JobDetail(TypedDict):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
     after: list[After]
-    """What it comes after: it begins when all of that has ended."""
+    """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
     """Before which time it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
@@ -772,9 +772,9 @@ class JobDetail(TypedDict):
     reason: str
     """Why it is in that state, in words."""
     next_step: str
-    """What to do about it where it has failed; else empty."""
+    """The next step where it has failed; else empty."""
     warnings: list[str]
-    """What its user should know at once, in the answer to its submission; else empty."""
+    """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str
@@ -792,7 +792,7 @@ class JobDetail(TypedDict):
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
-    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
+    """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
     """When it was accepted, seconds since the epoch."""
     placed_at: float | None
@@ -818,23 +818,23 @@ class JobDetail(TypedDict):
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
     estimate: Estimate | None
-    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
+    """Its estimated start and cost, as long as it waits; null without an estimate."""
     spec: JobSpec | None
-    """What was submitted; values that look secret are masked. Null where the store has lost it."""
+    """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
     gave: list[Gave]
-    """What was taken from it for others, the last hundred times."""
+    """Its preemptions for other jobs, the last hundred."""
     took: list[Took]
-    """What was taken from others for it, the last hundred times."""
+    """Its preemptions of other jobs, the last hundred."""
     attempts: list[Attempt]
     """How it has failed so far, the latest last; no more than the last twenty times."""
     expected: Expected | None
-    """What was expected of it while it waited; null where it began at once, or nothing was."""
+    """Its estimates while it waited; null where it began at once, or there were none."""
     no_estimate: str
-    """Why nothing is told of when it will start, though it waits; else empty."""
+    """Why it has no estimate of its start, though it waits; else empty."""
     estimate_notes: list[str]
-    """What is to be known of its estimate: what is guessed in it, whether it is corrected by what came."""
+    """Notes on its estimate: guessed parts, and corrections by outcomes."""
     ui: str | None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -845,7 +845,7 @@ class JobList(TypedDict):
     jobs: list[Job]
     """The newest first."""
     next: str | None
-    """What to give as `before` for the next page; null on the last one."""
+    """The value of `before` for the next page; null on the last one."""
 
 
 class JobOptions(TypedDict, total=False):
@@ -1026,11 +1026,11 @@ class Log(TypedDict):
     complete: bool
     """Whether nothing can follow."""
     source: Literal["driver", "sandbox", "kept", ""]
-    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon
-    kept of that when the task had ended; empty where nothing is there.
+    """Source: the driver's folder on the daemon's host, the task's on its VM, or the daemon's copy made when
+    the task ended; empty without a log.
     """
     note: str
-    """What is missing, and why."""
+    """The missing part, and why."""
 
 
 class Lost(TypedDict):
@@ -1046,11 +1046,11 @@ class MadeToken(TypedDict):
     """A token that was made."""
 
     user: str
-    """Whose it is."""
+    """The token's user."""
     id: str
     """By which it is ended."""
     token: str
-    """The token, which is told this once."""
+    """The token, which is returned only once."""
     expires_at: float | None
     """Until when, seconds since the epoch; null: for ever."""
 
@@ -1059,17 +1059,17 @@ class Me(TypedDict):
     """The requesting user."""
 
     name: str
-    """The user; empty for whoever has the daemon's own token, or where no users are configured."""
+    """The user; empty for the daemon's own token, or where no users are configured."""
     role: Literal["read", "submit", "operate", "admin"]
-    """What they may do."""
+    """Role of the user."""
     unix_user: str
-    """Whom their jobs run as; empty: as the config says."""
+    """Unix user of their jobs; empty: as in the config."""
     queues: list[str]
     """The only queues to which they submit; empty: all that take their jobs."""
     token: str
     """The id of the token by which they are known; empty where they are by something else."""
     sees: Literal["own", "all"]
-    """Whose jobs they may look at."""
+    """Jobs that they may read."""
 
 
 class Never(TypedDict):
@@ -1087,9 +1087,9 @@ class Option(TypedDict):
     name: str
     """Its key."""
     type: str
-    """What may be given, as Python says it."""
+    """Type of its values, in Python's notation."""
     default: str | None
-    """What holds where it is left out, as Python says it; null when it must be given."""
+    """Default, in Python's notation; null when it is required."""
 
 
 class Orders(TypedDict):
@@ -1128,7 +1128,7 @@ class Placed(TypedDict):
     vm: str
     """Its name."""
     type: str
-    """What the cloud calls it."""
+    """The cloud's name of it."""
     executors: int
     """So many of the job's would be there."""
     price_per_hour: float
@@ -1143,7 +1143,7 @@ class Policy(TypedDict):
     name: str
     """Which policy."""
     options: dict[str, Any]
-    """What it was told."""
+    """Its options."""
     placed: int
     """Jobs placed since the daemon's start."""
     waited: int
@@ -1151,9 +1151,9 @@ class Policy(TypedDict):
     faults: int
     """Decisions since then that the fallback had to take instead."""
     last_fault: str
-    """What was wrong with the last of these."""
+    """The error of the last of these."""
     fallback: str | None
-    """Who decides then."""
+    """The fallback policy."""
     busy: float
     """Seconds for which it has been at a decision that was taken from it, as it took too long."""
     cut_short: int
@@ -1161,16 +1161,16 @@ class Policy(TypedDict):
     guarded: int
     """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
     estimates: Coverage
-    """How what was told of jobs that waited came true since then."""
+    """How many estimates of waiting jobs have come true since then."""
     shadow: Shadow | None
-    """Who decides beside it, without effect."""
+    """The shadow policy, which decides without effect."""
 
 
 class PolicyAhead(TypedDict):
     """Forecast of the queue under a policy."""
 
     case: str
-    """What is otherwise than now."""
+    """Changes against the present state."""
     name: str
     """The policy's name."""
     options: dict[str, Any]
@@ -1182,8 +1182,8 @@ class PolicyAhead(TypedDict):
     draws: int
     """How many draws were played."""
     dollars: Interval | None
-    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null
-    where nothing was played, and for users who see their own jobs alone.
+    """Cost of VMs until all jobs that wait and run now are over, fixed VMs while they are held; null where
+    nothing was simulated, and for users who see only their own jobs.
     """
     seconds: Interval | None
     """After how many seconds the last of these has ended."""
@@ -1209,9 +1209,9 @@ class PolicyInfo(TypedDict):
     name: str
     """By which it is chosen."""
     summary: str
-    """What it does, in a sentence."""
+    """A description in a sentence."""
     options: list[Option]
-    """What it can be told."""
+    """Its options."""
 
 
 class PolicyList(TypedDict):
@@ -1233,7 +1233,7 @@ class Pool(TypedDict):
     memory_mib: int
     """Memory of one, MiB."""
     resources: dict[str, float]
-    """What one has besides, by name."""
+    """Other resources of one, by name."""
     price_per_hour: float
     """Dollars per hour for one, from opened to closed."""
     boot: float
@@ -1252,7 +1252,7 @@ class Problem(TypedDict):
     """Error of a request (RFC 9457)."""
 
     type: str
-    """Always this: the status says what kind of problem it is."""
+    """Always this: the status is the kind of problem."""
     title: str
     """The problem in a few words."""
     status: int
@@ -1273,35 +1273,37 @@ class Queue(TypedDict):
     known: bool
     """False where it is not there any more, but has jobs that are not over; it takes no others."""
     changed: bool
-    """Whether it was changed while the daemon ran, and is another than the config says."""
+    """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
-    """What it says of itself."""
+    """Its own settings."""
     submit: list[str] | None
-    """Who may submit jobs, as it or a queue above it says; null: everybody."""
+    """Users who may submit jobs, as set here or by a queue above it; null: all."""
     priority: int
-    """The priority of its jobs that say none, as it or a queue above it says."""
+    """The priority of its jobs without one of their own, as set here or by a queue above it."""
     spot: Literal["never", "allowed", "only"]
-    """Which VMs its jobs may use, as it or a queue above it says."""
+    """VMs that its jobs may use, as set here or by a queue above it."""
     due: float
     """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
     share: float
     """The fraction of the cluster that its jobs hold: the largest of that of anything."""
     used: float
-    """The same with what they have held of late, which is forgotten bit by bit (sharing.half_life)."""
+    """The same including their past use, which decays (sharing.half_life)."""
     cpus: float
     """Cores that its jobs hold."""
     memory_mib: int
     """Memory that they hold, MiB."""
     resources: dict[str, float]
-    """What else they hold, by name."""
+    """Their other resources, by name."""
     running: int
     """Its jobs that hold anything."""
     waiting: int
     """Its jobs that wait for a place."""
     dollars_today: float
-    """What its jobs have cost today (UTC), dollars."""
+    """Cost of its jobs today (UTC), dollars."""
     waits: str
-    """Which of its jobs waits longest; empty where none waits, and for who sees but own jobs."""
+    """Its job that has waited longest; empty where none waits, and for callers who see only their own
+    jobs.
+    """
     waits_since: float | None
     """Since when."""
 
@@ -1312,7 +1314,7 @@ class QueueList(TypedDict):
     queues: list[Queue]
     """Those above before those below them; none where a job's queue may be any name."""
     order: list[str]
-    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    """Criteria of the order, in sequence; empty: first come, first served."""
 
 
 class QueueSettings(TypedDict):
@@ -1344,7 +1346,7 @@ class Registered(TypedDict):
     id: str
     """The job that it has."""
     key: str
-    """What it shows from now on, as `Authorization: Bearer KEY`."""
+    """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
     """Seconds between two of its signs of life."""
     executors: int
@@ -1381,9 +1383,9 @@ class Session(TypedDict):
     """A session, by which a browser is known without a token."""
 
     name: str
-    """Whose it is; empty for whoever has the daemon's own token, or where nothing is wanted of anybody."""
+    """The session's user; empty for the daemon's own token, or where no authentication is required."""
     role: Literal["read", "submit", "operate", "admin"]
-    """What they may do."""
+    """Role of the user."""
     seconds: float | None
     """For how long it lasts; null where none is needed."""
 
@@ -1394,7 +1396,7 @@ class Shadow(TypedDict):
     name: str
     """Which policy."""
     options: dict[str, Any]
-    """What it was told."""
+    """Its options."""
     compared: int
     """Decisions that it took beside the acting policy, since it was set."""
     different: int
@@ -1404,14 +1406,14 @@ class Shadow(TypedDict):
     faults: int
     """Those that it failed to take, or that could not be executed."""
     last_fault: str
-    """What was wrong with the last of these."""
+    """The error of the last of these."""
 
 
 class Spark(TypedDict):
     """A Spark that is served."""
 
     name: str
-    """What jobs call it."""
+    """The name that jobs use."""
     version: str
     """Its version, in full where that is known."""
     jar: str
@@ -1454,9 +1456,9 @@ class TimelineDecision(TypedDict):
     job_id: str
     """About which."""
     policy: str
-    """Who took it: the policy, or the fallback."""
+    """The policy or the fallback, whichever decided."""
     decision: str
-    """What was decided."""
+    """The decision."""
     reason: str
     """The decision in words."""
     faults: list[str]
@@ -1507,15 +1509,17 @@ class Today(TypedDict):
     until: float
     """Until now."""
     paid: BillLine
-    """What was paid for VMs from opened to closed."""
+    """Cost of VMs from opened to closed."""
     held: float
-    """What jobs that ran today cost where a VM costs while it holds an executor (Islam 2022, eq. 4)."""
+    """Cost of jobs that ran today by equation 4 of Islam 2022, where a VM costs while it holds an
+    executor.
+    """
     fixed: float
-    """What all VMs that could be there would have cost, on all the time, whether or not a daemon ran."""
+    """Cost of all possible VMs, open all the time, whether or not a daemon ran."""
     fixed_per_hour: float
-    """What these cost an hour."""
+    """Their price per hour."""
     elastic: bool
-    """Whether any VM comes and goes. Where none does, no policy changes what is paid."""
+    """Whether any VM is opened or closed. Where none is, no policy changes the bill."""
 
 
 class Token(TypedDict):
@@ -1541,7 +1545,7 @@ class Told(TypedDict):
     end: Interval
     """When it ends, seconds since the epoch."""
     cost: Interval
-    """Its share of what the VMs cost, dollars."""
+    """Its share of the VMs' cost, dollars."""
     came: Came
     """Where what came is beside it."""
 
@@ -1556,7 +1560,7 @@ class Took(TypedDict):
     executors: int
     """How many executors of the other."""
     lost: float
-    """Dollars: what that cost of the other's work."""
+    """Dollars: the cost of the other's lost work."""
     whole: bool
     """Whether the other was stopped for it."""
     given_up: str
@@ -1579,11 +1583,11 @@ class Totals(TypedDict):
     only_shadow_placed: int
     """Those in which only the shadow policy placed a job."""
     priced: int
-    """Those in which both placed a job, and of which the duration is known."""
+    """Those in which both placed a job with a known duration."""
     acting_cost: float
-    """What the acting policy took into use in these, dollars."""
+    """Cost of the VMs that the acting policy took into use in these, dollars."""
     shadow_cost: float
-    """What the shadow policy would have taken into use in these, dollars."""
+    """Cost of the VMs that the shadow policy would have taken into use in these, dollars."""
     acting_fallback_share: float | None
     """Of its decisions the share that the policy in charge failed to take; null where it is another now.
 
@@ -1610,11 +1614,11 @@ class Upload(TypedDict):
     """Status of a file that a client uploads."""
 
     sha256: str
-    """What it is known by."""
+    """The SHA-256 of its content."""
     received: int
     """Bytes that are there; the next part begins behind them."""
     complete: bool
-    """Whether all of it is there, and is what its hash says: jobs can name it, stoker-file:SHA256/NAME."""
+    """Whether all of it is stored, with the right hash: jobs can name it, stoker-file:SHA256/NAME."""
 
 
 class User(TypedDict):
@@ -1623,9 +1627,9 @@ class User(TypedDict):
     name: str
     """By which jobs are theirs."""
     role: Literal["read", "submit", "operate", "admin"]
-    """What they may do."""
+    """Role of the user."""
     unix_user: str
-    """Whom their jobs run as; empty: as the config says."""
+    """Unix user of their jobs; empty: as in the config."""
     queues: list[str]
     """The only queues to which they submit; empty: all that take their jobs."""
     source: Literal["file", "store"]
@@ -1649,7 +1653,7 @@ class Vm(TypedDict):
     id: str
     """The Mesos agent's id."""
     name: str
-    """What it is called everywhere else."""
+    """Its name everywhere else."""
     type: str
     """Its type, by which it has a price."""
     address: str
@@ -1659,7 +1663,7 @@ class Vm(TypedDict):
     memory_mib: int
     """Memory that it has, MiB."""
     resources: dict[str, float]
-    """What it has besides, by name."""
+    """Its other resources, by name."""
     price_per_hour: float
     """Dollars per hour while it holds an executor."""
     used_cpus: float
@@ -1667,11 +1671,11 @@ class Vm(TypedDict):
     used_memory_mib: int
     """Memory that our tasks hold, MiB."""
     used_resources: dict[str, float]
-    """What our tasks hold besides, by name."""
+    """Other resources held by Stoker's tasks, by name."""
     executors: list[str]
-    """The ids of our tasks on it, as far as whoever asks may see their jobs."""
+    """The ids of Stoker's tasks on it, as far as the caller may see their jobs."""
     note: str
-    """What is wrong with what its agent tells of it, or why nothing is placed there."""
+    """A fault of its agent's attributes, or the reason why no task is placed there."""
     state: Literal["opening", "booting", "up", "draining", "closing"] | Literal["unreachable"]
     """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
     pool: str
@@ -1723,11 +1727,11 @@ class Webhook(TypedDict):
             "openings resumed",
         ]
     ]
-    """Which events it is told."""
+    """Kinds of events that it gets."""
     queues: list[str]
-    """Of which queues' jobs; empty: of all."""
+    """Queues whose jobs' events it gets; empty: all."""
     users: list[str]
-    """Of which users' jobs; empty: of all."""
+    """Users whose jobs' events it gets; empty: all."""
     state: Literal["idle", "delivers", "fails"]
     """Whether the last request was taken; idle before the first."""
     delivered_at: float | None
@@ -1739,9 +1743,9 @@ class Webhook(TypedDict):
     next_at: float | None
     """When it is tried again."""
     behind: float
-    """How many seconds ago that happened which is to be told next; 0 when all is told."""
+    """Age of the next event to send, seconds; 0 when all are sent."""
     came: dict[str, int]
-    """What came of requests."""
+    """Outcomes of requests."""
 
 
 class WebhookList(TypedDict):

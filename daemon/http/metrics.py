@@ -104,12 +104,12 @@ class _StateCollector(Collector):
         yield trouble
         held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
         yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
-        yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
-        text = "What VMs have cost from opened to closed, in dollars, by what for and by pool"
+        yield CounterMetricFamily("stoker_cost_dollars", "Cost of all jobs, in dollars", totals.cost)
+        text = "Cost of VMs from opened to closed, in dollars, by kind and by pool"
         paid = CounterMetricFamily("stoker_bill_dollars", text, labels=["kind", "pool"])
         differs = GaugeMetricFamily(
             "stoker_bill_difference_dollars",
-            "What providers say that VMs have cost beyond that, in dollars",
+            "Cost of VMs beyond that by their providers' own account, in dollars",
             labels=["pool"],
         )
         lost = 0.0
@@ -157,13 +157,13 @@ def _decisions(scheduler: Scheduler) -> Iterator[Metric]:
 def _stages(stages: Stages) -> Iterator[Metric]:
     yield from stages.collect()
     since = stages.waits_since
-    text = "For how many seconds the job waits that waits longest, of those whom nothing holds"
+    text = "Seconds that the longest waiting job has waited, of those that no dependency or start time holds"
     wait = 0.0 if since is None else max(0.0, time.time() - since)
     yield GaugeMetricFamily("stoker_longest_wait_seconds", text, wait)
 
 
 def _webhooks(service: NotificationService) -> Iterator[Metric]:
-    text = "What came of requests to webhooks since this daemon leads"
+    text = "Outcomes of requests to webhooks since this daemon leads"
     deliveries = CounterMetricFamily("stoker_webhook_deliveries", text, labels=["webhook", "came"])
     text = "For how many seconds a webhook has taken no request; 0 when it took the last one"
     failing = GaugeMetricFamily("stoker_webhook_failing_seconds", text, labels=["webhook"])
@@ -179,7 +179,7 @@ def _webhooks(service: NotificationService) -> Iterator[Metric]:
 def _traces(service: NotificationService) -> Iterator[Metric]:
     if (tracing := service.traces()) is None:
         return
-    text = "What came of requests with the trace of a job since this daemon leads"
+    text = "Outcomes of requests with the trace of a job since this daemon leads"
     traces = CounterMetricFamily("stoker_traces", text, labels=["came"])
     for came, number in tracing.came.items():
         traces.add_metric([came], number)
@@ -194,9 +194,9 @@ def _traces(service: NotificationService) -> Iterator[Metric]:
 
 def _cluster(scheduler: Scheduler) -> Iterator[Metric]:
     if (budget := scheduler.budget()) is not None:
-        text = "What VMs may cost on a day (UTC), in dollars"
+        text = "Budget of VMs for a day (UTC), in dollars"
         yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
-        text = "What VMs have cost today (UTC), in dollars"
+        text = "Cost of VMs today (UTC), in dollars"
         yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
     cluster = scheduler.cluster()
     vms = [vm for vm in cluster.vms if vm.state in ("up", "unreachable", "draining")]
@@ -218,7 +218,7 @@ def _leases(cluster: ClusterStatus) -> Iterator[Metric]:
     for pool, state in product((pool.name for pool in cluster.pools), get_args(OpenState)):
         leases.add_metric([pool, state], counts[pool, state])
     yield leases
-    text = "What who opens VMs was asked since the start, and what came of it"
+    text = "Calls to the provider since the start, by outcome"
     calls = CounterMetricFamily("stoker_provider_calls", text, labels=["call", "outcome"])
     for (call, outcome), number in sorted(cluster.provider.calls.items()):
         calls.add_metric([call, outcome], number)

@@ -31,9 +31,9 @@ def of_queues(status: QueuesStatus) -> Iterator[Metric]:
         ("cpus_used", "Cpus that jobs hold, by queue", "use.held.cpus"),
         ("memory_used_mib", "Memory that jobs hold, MiB, by queue", "use.held.memory_mib"),
         ("share", "The fraction of the cluster that jobs hold, by queue", "use.share"),
-        ("used_share", "The same with what they have held of late", "use.used"),
+        ("used_share", "The same including their decayed past use", "use.used"),
         ("due_share", "The fraction of the cluster that weights make a queue's own", "due"),
-        ("dollars_today", "What jobs have cost today (UTC), in dollars, by queue", "use.dollars_today"),
+        ("dollars_today", "Cost of jobs today (UTC), in dollars, by queue", "use.dollars_today"),
     ):
         of, metric = attrgetter(value), GaugeMetricFamily(f"stoker_queue_{name}", text, labels=["queue"])
         for path, found in labelled:

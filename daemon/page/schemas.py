@@ -73,9 +73,9 @@ class TimelineDecision(Body):
     job_id: str
     """About which."""
     policy: Said
-    """Who took it: the policy, or the fallback."""
+    """The policy or the fallback, whichever decided."""
     decision: Said
-    """What was decided."""
+    """The decision."""
     reason: Said
     """The decision in words."""
     faults: list[Said]
@@ -109,15 +109,16 @@ class TodayBody(Body):
     until: float
     """Until now."""
     paid: BillLine
-    """What was paid for VMs from opened to closed."""
+    """Cost of VMs from opened to closed."""
     held: float
-    """What jobs that ran today cost where a VM costs while it holds an executor (Islam 2022, eq. 4)."""
+    """Cost of jobs that ran today by equation 4 of Islam 2022, where a VM costs while it holds an
+    executor."""
     fixed: float
-    """What all VMs that could be there would have cost, on all the time, whether or not a daemon ran."""
+    """Cost of all possible VMs, open all the time, whether or not a daemon ran."""
     fixed_per_hour: float
-    """What these cost an hour."""
+    """Their price per hour."""
     elastic: bool
-    """Whether any VM comes and goes. Where none does, no policy changes what is paid."""
+    """Whether any VM is opened or closed. Where none is, no policy changes the bill."""
 
 
 class SessionWish(DocumentedModel):
@@ -133,9 +134,9 @@ class SessionBody(Body):
     """A session, by which a browser is known without a token."""
 
     name: Said
-    """Whose it is; empty for whoever has the daemon's own token, or where nothing is wanted of anybody."""
+    """The session's user; empty for the daemon's own token, or where no authentication is required."""
     role: Role
-    """What they may do."""
+    """Role of the user."""
     seconds: float | None
     """For how long it lasts; null where none is needed."""
 

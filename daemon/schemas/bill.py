@@ -17,36 +17,37 @@ class BillQuery(Query):
     """Parameters of a bill: the division, and the days."""
 
     by: By = "kind"
-    """By what the bill is divided."""
+    """The division of the bill."""
     since: _Day | None = None
     """The first day (UTC), such as 2026-11-22; without it, the first that there is."""
     until: _Day | None = None
     """The last day (UTC); without it, today."""
     limit: Annotated[int, Field(ge=0, le=10_000)] = 1000
-    """How many lines at most; what is beyond is summed up in `rest`."""
+    """Maximum number of lines; the others are summed up in `rest`."""
 
 
 class BillLine(Body):
     """An amount paid, by kind."""
 
     key: Said
-    """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
+    """The job, group, owner, day, ...; empty for costs of no job, or of jobs that are no longer listed one by
+    one."""
     total: float
     """Dollars in all."""
     used: float
-    """Of these, what executors and drivers used: each its dominant share of its VM."""
+    """The part used by executors and drivers: each its dominant share of its VM."""
     idle: float
-    """What nobody used of VMs that were up."""
+    """The unused part of VMs that were up."""
     booting: float
     """While VMs of pools booted."""
     draining: float
-    """What nobody used of VMs that were emptied or closed."""
+    """The unused part of VMs that were drained or closed."""
     rounding: float
     """For whole units, and the least that is charged."""
     difference: float | None
-    """What providers say that VMs have cost beyond the total; null where they say nothing."""
+    """Cost beyond the total by providers' own account; null where they report none."""
     lost: float
-    """Of what was used, what was in vain: work that is lost since jobs gave way to others."""
+    """The used part of lost work, of jobs that were preempted."""
 
 
 class BudgetBody(Body):
@@ -66,9 +67,9 @@ class BillBody(Body):
     """Cost of VMs from opened to closed, used or idle."""
 
     by: By
-    """By what it is divided."""
+    """The division of the bill."""
     since: Said | None
-    """The first day (UTC) of which anything is told; null when there is none."""
+    """The first day (UTC) with data; null when there is none."""
     until: Said | None
     """The last such day."""
     total: BillLine
@@ -76,9 +77,9 @@ class BillBody(Body):
     lines: list[BillLine]
     """The dearest first, or day by day."""
     rest: BillLine | None
-    """The sum of what is beyond the lines; null when nothing is."""
+    """The sum of the other lines; null when there are none."""
     budget: BudgetBody | None
-    """What may be spent on a day; null without a budget, and where only the leader knows."""
+    """Budget of a day; null without a budget, and where only the leader knows."""
 
 
 def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:

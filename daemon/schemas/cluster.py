@@ -18,7 +18,7 @@ class VmBody(Body):
     id: Said
     """The Mesos agent's id."""
     name: Said
-    """What it is called everywhere else."""
+    """Its name everywhere else."""
     type: Said
     """Its type, by which it has a price."""
     address: Said
@@ -28,7 +28,7 @@ class VmBody(Body):
     memory_mib: int
     """Memory that it has, MiB."""
     resources: dict[str, float]
-    """What it has besides, by name."""
+    """Its other resources, by name."""
     price_per_hour: float
     """Dollars per hour while it holds an executor."""
     used_cpus: float
@@ -36,11 +36,11 @@ class VmBody(Body):
     used_memory_mib: int
     """Memory that our tasks hold, MiB."""
     used_resources: dict[str, float]
-    """What our tasks hold besides, by name."""
+    """Other resources held by Stoker's tasks, by name."""
     executors: list[Said]
-    """The ids of our tasks on it, as far as whoever asks may see their jobs."""
+    """The ids of Stoker's tasks on it, as far as the caller may see their jobs."""
     note: Said
-    """What is wrong with what its agent tells of it, or why nothing is placed there."""
+    """A fault of its agent's attributes, or the reason why no task is placed there."""
     state: VmState
     """Up, unless it holds executors and cannot be reached, or is of a pool and opens, boots or is going."""
     pool: Said
@@ -63,7 +63,7 @@ class PoolBody(Body):
     memory_mib: int
     """Memory of one, MiB."""
     resources: dict[str, float]
-    """What one has besides, by name."""
+    """Other resources of one, by name."""
     price_per_hour: float
     """Dollars per hour for one, from opened to closed."""
     boot: float
@@ -82,18 +82,18 @@ class ClusterBody(Body):
     """All VMs that are there."""
 
     vms: list[VmBody]
-    """Those that the master has told of, and those that boot."""
+    """Those that the master has reported, and those that boot."""
     pools: list[PoolBody]
     """Where others could be had."""
     provider: Said
-    """What is wrong with who opens and closes them; empty when nothing is."""
+    """The provider's failing calls; empty when none fails."""
     order: list[str]
-    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    """Criteria of the order, in sequence; empty: first come, first served."""
     queues: int
     """How many queues that take jobs share them; 0 where a job's queue is any name."""
     note: Said
-    """What keeps jobs waiting that no VM and no policy changes: that the machine under an embedded cluster
-    carries no more executors and drivers at once. Empty where nothing does."""
+    """Cause of waits that no VM and no policy changes: the machine under an embedded cluster has no capacity
+    for more executors and drivers at once. Empty without such waits."""
 
 
 class HealthBody(Body):
@@ -102,7 +102,7 @@ class HealthBody(Body):
     ready: bool
     """Whether all checks are well."""
     checks: dict[str, Said]
-    """By the name of what was looked at, what was found."""
+    """Results by the name of the check."""
 
 
 class AliveBody(Body):
@@ -118,11 +118,11 @@ class IndexBody(Body):
     """Where to go from here."""
 
     name: str
-    """Who answers here."""
+    """The daemon that answers."""
     version: str
     """Stoker's."""
     links: dict[str, str]
-    """Paths, by what is there."""
+    """Paths, by their content."""
 
 
 def cluster_body(cluster: ClusterStatus, job_ids: Collection[str] | None = None) -> ClusterBody:

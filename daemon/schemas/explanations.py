@@ -38,11 +38,11 @@ class CandidateBody(Body):
     free_memory_mib: int
     """Memory that was free on it, MiB."""
     free_resources: dict[str, float]
-    """What else was free on it, by name."""
+    """Its other free resources, by name."""
     lacks: list[Said]
-    """What it has too little of for the executor, in words; empty where it fits."""
+    """Its missing resources for the executor, in words; empty where it fits."""
     score: Score
-    """What the policy made of it: higher is better."""
+    """The policy's score of it: higher is better."""
     chosen: bool
     """Whether the executor went there."""
     details: dict[str, Score]
@@ -61,7 +61,7 @@ class ChoiceBody(Body):
     memory_mib: int | None
     """Memory that it takes there, MiB."""
     resources: dict[str, float]
-    """What it takes there besides, by name."""
+    """Its other resources there, by name."""
     why: Said
     """Why there, in words."""
     candidates: list[CandidateBody]
@@ -76,9 +76,9 @@ class DecisionBody(Body):
     at: float
     """When it was taken, seconds since the epoch."""
     policy: Said
-    """Who took it."""
+    """The policy that decided."""
     decision: Said
-    """What was decided."""
+    """The decision."""
     reason: Said
     """The decision in words."""
     faults: list[Said]
@@ -105,14 +105,13 @@ class ExplanationBody(Body):
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     estimate: EstimateBody | None
-    """When it is expected to start and end, and what it will cost; null where it does not wait, or where
-    nothing is known."""
+    """Its expected start, end and cost; null where it does not wait, or without an estimate."""
     no_estimate: Said
-    """Why there is no estimate of a job that waits; empty where there is one, or nothing to be said."""
+    """Why there is no estimate of a job that waits; empty where there is one, or none is due."""
     gave: list[GaveBody]
-    """What it gave to other jobs, and for which it was stopped; the last hundred."""
+    """Its preemptions by other jobs; the last hundred."""
     took: list[TookBody]
-    """What it was given of others; the last hundred."""
+    """Its preemptions of other jobs; the last hundred."""
     explanations: list[DecisionBody]
     """The decisions about it that are kept, the oldest first."""
 

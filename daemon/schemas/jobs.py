@@ -33,7 +33,7 @@ class AfterBody(Body):
     job: str
     """The id of a job, or of an array."""
     name: Said
-    """What its user called it: a name, or a group; empty where that was its id."""
+    """The user's reference to it: a name, or a group; empty where that was its id."""
     when: End
     """Whether it has to finish, or may end in any way."""
 
@@ -46,9 +46,9 @@ class AttemptBody(Body):
     ended: float
     """When it failed."""
     fault: Fault
-    """Whose fault it was: what is the user's counts as a retry, what is the infrastructure's does not."""
+    """Cause of the failure: the user's count as retries, the infrastructure's do not."""
     why: Said
-    """What was the matter."""
+    """The failure's reason."""
 
 
 class EstimateBody(Body):
@@ -61,7 +61,7 @@ class EstimateBody(Body):
     end: IntervalBody
     """When it ends, seconds since the epoch."""
     cost: IntervalBody
-    """Its share of what the VMs cost, dollars."""
+    """Its share of the VMs' cost, dollars."""
 
 
 class CameBody(Body):
@@ -89,9 +89,9 @@ class ExpectedBody(Body):
     """Estimates for a job while it waited, compared with the outcome."""
 
     first: ToldBody
-    """What was first told of it."""
+    """The first estimate of it."""
     last: ToldBody | None
-    """What was told last before it started; null where it has not, or that is not kept yet."""
+    """The last estimate before it started; null where it has not, or that is not stored yet."""
 
 
 class JobBody(Body):
@@ -102,9 +102,9 @@ class JobBody(Body):
     name: Said
     """As submitted, or else after its app."""
     type: Said
-    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    """Name of the job's kind, used by profiles and policies."""
     owner: Said
-    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
+    """Owner of the job: a user, or without users an unchecked name; empty: none was named."""
     queue: Said
     """Which queue it belongs to."""
     priority: int
@@ -114,7 +114,7 @@ class JobBody(Body):
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
     after: list[AfterBody]
-    """What it comes after: it begins when all of that has ended."""
+    """Jobs that it comes after: it begins when all of them have ended."""
     start_at: float | None
     """Before which time it does not begin, seconds since the epoch; null: at any."""
     released_at: float | None
@@ -140,9 +140,9 @@ class JobBody(Body):
     reason: Said
     """Why it is in that state, in words."""
     next_step: Said
-    """What to do about it where it has failed; else empty."""
+    """The next step where it has failed; else empty."""
     warnings: list[Said]
-    """What its user should know at once, in the answer to its submission; else empty."""
+    """Warnings for its user, in the answer to its submission; else empty."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: Said
@@ -160,7 +160,7 @@ class JobBody(Body):
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
-    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
+    """Resources of each executor beside cpus and memory, by Mesos' names."""
     submitted_at: float
     """When it was accepted, seconds since the epoch."""
     placed_at: float | None
@@ -186,7 +186,7 @@ class JobBody(Body):
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
     estimate: EstimateBody | None = None
-    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
+    """Its estimated start and cost, as long as it waits; null without an estimate."""
 
 
 class ExecutorBody(Body):
@@ -209,9 +209,9 @@ class ExecutorBody(Body):
     memory_mib: int
     """Memory that it got, MiB."""
     resources: dict[str, float]
-    """What it got beside cpus and memory, by name."""
+    """Its resources beside cpus and memory, by name."""
     launched_at: float
-    """When its launch was decided, seconds since the epoch: from then on it holds what it got."""
+    """Time of the decision to launch it, seconds since the epoch: it holds its resources from then on."""
     running_at: float | None
     """When it ran."""
     ended_at: float | None
@@ -219,9 +219,9 @@ class ExecutorBody(Body):
     cost: float
     """Dollars: its share of the VM's price, up to now."""
     message: Said
-    """What Mesos said of it last."""
+    """Mesos' last message about it."""
     profile: int
-    """The number of its resource profile in Spark: 0 is what the job asks for."""
+    """The number of its resource profile in Spark: 0 is the job's own request."""
     decommissioned_at: float | None
     """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
@@ -240,7 +240,7 @@ class GaveBody(Body):
     executors: int
     """How many executors it gave: all that it had where it was stopped."""
     lost: float
-    """Dollars: what that cost of its work."""
+    """Dollars: the cost of its lost work."""
     whole: bool
     """Whether it was stopped, to begin anew in its place."""
 
@@ -255,7 +255,7 @@ class TookBody(Body):
     executors: int
     """How many executors of the other."""
     lost: float
-    """Dollars: what that cost of the other's work."""
+    """Dollars: the cost of the other's lost work."""
     whole: bool
     """Whether the other was stopped for it."""
     given_up: Said
@@ -266,21 +266,21 @@ class JobDetail(JobBody):
     """A job with its submitted spec, and all its executors."""
 
     spec: JobSpec | None
-    """What was submitted; values that look secret are masked. Null where the store has lost it."""
+    """The submission; values that look secret are masked. Null where the store has lost it."""
     tasks: list[ExecutorBody]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
     gave: list[GaveBody]
-    """What was taken from it for others, the last hundred times."""
+    """Its preemptions for other jobs, the last hundred."""
     took: list[TookBody]
-    """What was taken from others for it, the last hundred times."""
+    """Its preemptions of other jobs, the last hundred."""
     attempts: list[AttemptBody]
     """How it has failed so far, the latest last; no more than the last twenty times."""
     expected: ExpectedBody | None = None
-    """What was expected of it while it waited; null where it began at once, or nothing was."""
+    """Its estimates while it waited; null where it began at once, or there were none."""
     no_estimate: Said = ""
-    """Why nothing is told of when it will start, though it waits; else empty."""
+    """Why it has no estimate of its start, though it waits; else empty."""
     estimate_notes: list[Said]
-    """What is to be known of its estimate: what is guessed in it, whether it is corrected by what came."""
+    """Notes on its estimate: guessed parts, and corrections by outcomes."""
     ui: str | None = None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -291,7 +291,7 @@ class JobList(Body):
     jobs: list[JobBody]
     """The newest first."""
     next: str | None
-    """What to give as `before` for the next page; null on the last one."""
+    """The value of `before` for the next page; null on the last one."""
 
 
 class LogBody(Body):
@@ -304,10 +304,10 @@ class LogBody(Body):
     complete: bool
     """Whether nothing can follow."""
     source: Literal["driver", "sandbox", "kept", ""] = ""
-    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon
-    kept of that when the task had ended; empty where nothing is there."""
+    """Source: the driver's folder on the daemon's host, the task's on its VM, or the daemon's copy made when
+    the task ended; empty without a log."""
     note: Said = ""
-    """What is missing, and why."""
+    """The missing part, and why."""
 
 
 class GroupBody(Body):
@@ -322,7 +322,7 @@ class GroupBody(Body):
     states: dict[JobState, int]
     """How many are in which state."""
     cost: float
-    """Dollars: what they have cost up to now."""
+    """Dollars: their cost up to now."""
     submitted_at: float
     """When the first was accepted, seconds since the epoch."""
     finished_at: float | None

@@ -25,9 +25,9 @@ class OptionBody(Body):
     name: str
     """Its key."""
     type: str
-    """What may be given, as Python says it."""
+    """Type of its values, in Python's notation."""
     default: str | None
-    """What holds where it is left out, as Python says it; null when it must be given."""
+    """Default, in Python's notation; null when it is required."""
 
 
 class PolicyInfoBody(Body):
@@ -36,9 +36,9 @@ class PolicyInfoBody(Body):
     name: str
     """By which it is chosen."""
     summary: str
-    """What it does, in a sentence."""
+    """A description in a sentence."""
     options: list[OptionBody]
-    """What it can be told."""
+    """Its options."""
 
 
 class PolicyList(Body):
@@ -54,7 +54,7 @@ class ShadowBody(Body):
     name: Said
     """Which policy."""
     options: dict[str, Any]
-    """What it was told."""
+    """Its options."""
     compared: int
     """Decisions that it took beside the acting policy, since it was set."""
     different: int
@@ -64,7 +64,7 @@ class ShadowBody(Body):
     faults: int
     """Those that it failed to take, or that could not be executed."""
     last_fault: Said
-    """What was wrong with the last of these."""
+    """The error of the last of these."""
 
 
 class HeldBody(Body):
@@ -86,7 +86,7 @@ class CoverageBody(Body):
     end: HeldBody
     """When they had finished."""
     cost: HeldBody
-    """What they had cost then."""
+    """Their cost then."""
 
 
 class PolicyBody(Body):
@@ -95,7 +95,7 @@ class PolicyBody(Body):
     name: Said
     """Which policy."""
     options: dict[str, Any]
-    """What it was told."""
+    """Its options."""
     placed: int
     """Jobs placed since the daemon's start."""
     waited: int
@@ -103,9 +103,9 @@ class PolicyBody(Body):
     faults: int
     """Decisions since then that the fallback had to take instead."""
     last_fault: Said
-    """What was wrong with the last of these."""
+    """The error of the last of these."""
     fallback: Said | None
-    """Who decides then."""
+    """The fallback policy."""
     busy: float
     """Seconds for which it has been at a decision that was taken from it, as it took too long."""
     cut_short: int
@@ -113,9 +113,9 @@ class PolicyBody(Body):
     guarded: int
     """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
     estimates: CoverageBody
-    """How what was told of jobs that waited came true since then."""
+    """How many estimates of waiting jobs have come true since then."""
     shadow: ShadowBody | None
-    """Who decides beside it, without effect."""
+    """The shadow policy, which decides without effect."""
 
 
 class ComparisonQuery(Query):
@@ -152,9 +152,9 @@ class DifferenceBody(Body):
     known_from: Literal["run", "profile", "nothing"]
     """Where the duration is known from."""
     acting: OutcomeBody
-    """What the acting policy decided."""
+    """The acting policy's decision."""
     shadow: OutcomeBody
-    """What the shadow policy decided."""
+    """The shadow policy's decision."""
 
 
 class TotalsBody(Body):
@@ -173,11 +173,11 @@ class TotalsBody(Body):
     only_shadow_placed: int
     """Those in which only the shadow policy placed a job."""
     priced: int
-    """Those in which both placed a job, and of which the duration is known."""
+    """Those in which both placed a job with a known duration."""
     acting_cost: float
-    """What the acting policy took into use in these, dollars."""
+    """Cost of the VMs that the acting policy took into use in these, dollars."""
     shadow_cost: float
-    """What the shadow policy would have taken into use in these, dollars."""
+    """Cost of the VMs that the shadow policy would have taken into use in these, dollars."""
     acting_fallback_share: float | None
     """Of its decisions the share that the policy in charge failed to take; null where it is another now.
 

@@ -23,35 +23,36 @@ class QueueBody(Body):
     known: bool
     """False where it is not there any more, but has jobs that are not over; it takes no others."""
     changed: bool
-    """Whether it was changed while the daemon ran, and is another than the config says."""
+    """Whether it was changed while the daemon ran, and differs from the config."""
     settings: QueueSettings
-    """What it says of itself."""
+    """Its own settings."""
     submit: list[Said] | None
-    """Who may submit jobs, as it or a queue above it says; null: everybody."""
+    """Users who may submit jobs, as set here or by a queue above it; null: all."""
     priority: int
-    """The priority of its jobs that say none, as it or a queue above it says."""
+    """The priority of its jobs without one of their own, as set here or by a queue above it."""
     spot: SpotUse
-    """Which VMs its jobs may use, as it or a queue above it says."""
+    """VMs that its jobs may use, as set here or by a queue above it."""
     due: float
     """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
     share: float
     """The fraction of the cluster that its jobs hold: the largest of that of anything."""
     used: float
-    """The same with what they have held of late, which is forgotten bit by bit (sharing.half_life)."""
+    """The same including their past use, which decays (sharing.half_life)."""
     cpus: float
     """Cores that its jobs hold."""
     memory_mib: int
     """Memory that they hold, MiB."""
     resources: dict[str, float]
-    """What else they hold, by name."""
+    """Their other resources, by name."""
     running: int
     """Its jobs that hold anything."""
     waiting: int
     """Its jobs that wait for a place."""
     dollars_today: float
-    """What its jobs have cost today (UTC), dollars."""
+    """Cost of its jobs today (UTC), dollars."""
     waits: Said
-    """Which of its jobs waits longest; empty where none waits, and for who sees but own jobs."""
+    """Its job that has waited longest; empty where none waits, and for callers who see only their own
+    jobs."""
     waits_since: float | None
     """Since when."""
 
@@ -62,7 +63,7 @@ class QueueList(Body):
     queues: list[QueueBody]
     """Those above before those below them; none where a job's queue may be any name."""
     order: list[str]
-    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    """Criteria of the order, in sequence; empty: first come, first served."""
 
 
 def queue_body(status: QueueStatus, permit: Permit) -> QueueBody:

@@ -48,7 +48,7 @@ class SubmissionRequest(_Message):
     app_args: Annotated[Arguments, BeforeValidator(lambda given: given or ())] = ()
     """The application's arguments."""
     spark_properties: Texts
-    """Spark's properties; docs/submit.md says what they mean."""
+    """Spark's properties; docs/submit.md explains them."""
     environment_variables: Annotated[Texts, BeforeValidator(lambda given: given or {})] = Field(default={})
     """Variables of the client whose names begin with SPARK_ or MESOS_."""
 
@@ -68,7 +68,7 @@ class CreatedBody(_Answer):
     action: Literal["CreateSubmissionResponse"] = "CreateSubmissionResponse"
     """What this answers."""
     submission_id: str
-    """Who knows it may ask how the submission is doing, and end it."""
+    """Its secret id: a client with the id may read its status, and end it."""
     unknown_fields: list[str] | None = None
     """Fields of the request that mean nothing here."""
 

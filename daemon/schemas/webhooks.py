@@ -22,9 +22,10 @@ class TellingBody(base.Body):
     message: base.Said
     """The same in words."""
     job: JobBody | None
-    """The job as it is now, with what it has cost; null where it is about none, or where it was pruned."""
+    """The job as it is now, with its cost so far; null where the event concerns no job, or where it was
+    pruned."""
     settled: bool
-    """Whether what the job has cost is all that it will: it is over, and nothing of it runs."""
+    """Whether the job's cost is final: it is over, and none of its tasks runs."""
 
 
 class WebhookBody(base.Body):
@@ -35,11 +36,11 @@ class WebhookBody(base.Body):
     url: base.Printed
     """Its host; the rest may be a secret."""
     on: list[Kind]
-    """Which events it is told."""
+    """Kinds of events that it gets."""
     queues: list[str]
-    """Of which queues' jobs; empty: of all."""
+    """Queues whose jobs' events it gets; empty: all."""
     users: list[str]
-    """Of which users' jobs; empty: of all."""
+    """Users whose jobs' events it gets; empty: all."""
     state: Literal["idle", "delivers", "fails"]
     """Whether the last request was taken; idle before the first."""
     delivered_at: float | None
@@ -51,9 +52,9 @@ class WebhookBody(base.Body):
     next_at: float | None
     """When it is tried again."""
     behind: float
-    """How many seconds ago that happened which is to be told next; 0 when all is told."""
+    """Age of the next event to send, seconds; 0 when all are sent."""
     came: dict[DeliveryOutcome, int]
-    """What came of requests."""
+    """Outcomes of requests."""
 
 
 class WebhookList(base.Body):

@@ -33,7 +33,7 @@ class CaseSpec(DocumentedModel):
     remove: _Vms = Field(default={})
     """How many of the VMs that are idle now are not there, by type."""
     cluster: Cluster | None = None
-    """Another cluster, as in a cluster file; nothing runs there, and what waits now is played alone."""
+    """Another cluster, as in a cluster file; it starts empty, and the waiting jobs are simulated alone."""
     order: Order | None = None
     """In which order jobs are placed, as in `sharing.order`."""
     keep: Annotated[str, Field(max_length=40), AfterValidator(_keeps)] | None = None
@@ -58,8 +58,8 @@ class WhatIf(DocumentedModel):
     seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
     """After so many seconds it is over; a draw that is not finished then does not count."""
     cases: Annotated[list[CaseSpec], Field(max_length=16)] = Field(default=[])
-    """What is otherwise; each is played under each policy, 64 of both together at most, and of 10,000 VMs in
-    all that are added or of other clusters. Without any, as it is now."""
+    """Changes to the cluster or order; each is simulated under each policy, at most 64 of both together, and
+    at most 10,000 VMs that are added or of other clusters in all. Without any, as it is now."""
     since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Play, in the place of the queue, the jobs that came since then (seconds since the epoch), 5,000 at
     most, with what they took: once, whatever `draws` says. For who may see all jobs."""
@@ -77,7 +77,7 @@ class JobAheadBody(Body):
     end: IntervalBody
     """When it ends, seconds from `at` on."""
     cost: IntervalBody
-    """Its share of what the VMs cost, dollars."""
+    """Its share of the VMs' cost, dollars."""
     late: bool
     """Whether it would end after its deadline in most draws."""
 
@@ -95,7 +95,7 @@ class PolicyAheadBody(Body):
     """Forecast of the queue under a policy."""
 
     case: Said
-    """What is otherwise than now."""
+    """Changes against the present state."""
     name: Said
     """The policy's name."""
     options: dict[str, Any]
@@ -106,8 +106,8 @@ class PolicyAheadBody(Body):
     draws: int
     """How many draws were played."""
     dollars: IntervalBody | None
-    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null
-    where nothing was played, and for users who see their own jobs alone."""
+    """Cost of VMs until all jobs that wait and run now are over, fixed VMs while they are held; null where
+    nothing was simulated, and for users who see only their own jobs."""
     seconds: IntervalBody | None
     """After how many seconds the last of these has ended."""
     completion: IntervalBody | None
@@ -139,9 +139,9 @@ class Ahead(Body):
     policies: list[PolicyAheadBody]
     """One for each that was asked for, in that order, case by case."""
     note: Said
-    """What keeps jobs waiting that no VM and no policy changes; empty where nothing does."""
+    """Cause of waits that no VM and no policy changes; empty without such waits."""
     assumes: list[Said]
-    """What all that assumes, in words."""
+    """The assumptions, in words."""
 
 
 def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit, note: str = "") -> Ahead:

@@ -63,7 +63,9 @@ def set_queue(
         list[str] | None,
         typer.Argument(
             metavar="KEY=VALUE",
-            help="What to change: weight=3 most.cpus=16 guaranteed.memory=8g submit=ann,bob spot=null ...",
+            help=(
+                "Settings to change: weight=3 most.cpus=16 guaranteed.memory=8g submit=ann,bob spot=null ..."
+            ),
         ),
     ] = None,
 ) -> Fetched:

@@ -37,13 +37,15 @@ def add_user(
         typer.Option(
             "--role",
             metavar="ROLE",
-            help="What they may do: read, submit, operate or admin, each what those before it may; submit "
-            "unless said otherwise.",
+            help=(
+                "Role of the user: read, submit, operate or admin, each with the permissions of those "
+                "before it; by default submit."
+            ),
         ),
     ] = None,
     unix_user: Annotated[
         str | None,
-        typer.Option("--unix-user", metavar="USER", help="Whom their jobs run as; '' as the config says."),
+        typer.Option("--unix-user", metavar="USER", help="Unix user of their jobs; '' as in the config."),
     ] = None,
     queue: Annotated[
         list[str] | None,
@@ -89,7 +91,9 @@ def make_token(
         bool,
         typer.Option(
             "--for-file",
-            help="Ask no daemon, and print what to write into a file of users (users.file) on stderr.",
+            help=(
+                "Make no request to a daemon, and print the lines for a file of users (users.file) on stderr."
+            ),
         ),
     ] = False,
 ) -> Fetched | None:

@@ -39,7 +39,7 @@ def what_if(
     ] = None,
     cluster: Annotated[
         str | None,
-        option("--cluster", "Another cluster, on which what waits is played alone.", "NAME|FILE"),
+        option("--cluster", "Another cluster, on which the waiting jobs are simulated alone.", "NAME|FILE"),
     ] = None,
     order: Annotated[
         str | None, option("--order", "Another order, as in sharing.order: priority,shortest.", "KEYS")

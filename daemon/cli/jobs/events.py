@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def events(
     client: "Client",
     job_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Only what happened to this job.", show_default=False)
+        str | None, typer.Argument(metavar="[ID]", help="Only events of this job.", show_default=False)
     ] = None,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on with what happens; of a job, until it has ended.")
+        bool, typer.Option("-f", "--follow", help="Follow new events; of a job, until it has ended.")
     ] = False,
     since: Annotated[
         str | None,

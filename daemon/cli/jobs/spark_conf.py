@@ -35,7 +35,7 @@ def spark_conf(
         typer.Option(
             "--jar",
             metavar="FILE",
-            help="Fetch the jar to this place, and name it there, for users who give jars of their own.",
+            help="Fetch the jar to this place, and name it there, for users with jars of their own.",
         ),
     ] = None,
     token_file: TokenFile = None,

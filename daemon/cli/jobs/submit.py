@@ -43,12 +43,13 @@ def submit(
         str | None, option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
     ] = None,
     resource: Annotated[
-        Many, option("--resource", "What else an executor takes: gpus=1; can be repeated.", "NAME=AMOUNT")
+        Many,
+        option("--resource", "Further resources of an executor: gpus=1; can be repeated.", "NAME=AMOUNT"),
     ] = None,
     type: Annotated[str | None, option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
-    name: Annotated[str | None, option("--name", "What to call the job.", "NAME")] = None,
+    name: Annotated[str | None, option("--name", "Name of the job.", "NAME")] = None,
     owner: Annotated[
-        str | None, option("--owner", "Whose job it is; else the job file's, or you.", "NAME")
+        str | None, option("--owner", "Owner of the job; by default the job file's, or you.", "NAME")
     ] = None,
     queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
     priority: Annotated[
@@ -89,7 +90,7 @@ def submit(
         Many, option("--archives", "Unpacked for driver and executors: env.tar.gz#env.", "A,B")
     ] = None,
     packages: Annotated[
-        Many, option("--packages", "Jars by Maven coordinates, with what they need.", "G:A:V,...")
+        Many, option("--packages", "Jars by Maven coordinates, with their dependencies.", "G:A:V,...")
     ] = None,
     repositories: Annotated[
         Many, option("--repositories", "Where packages are looked for first.", "URL,URL")
@@ -125,8 +126,10 @@ def submit(
         bool | None,
         typer.Option(
             "--upload/--no-upload",
-            help="Send the files, or say that the daemon has them at the same paths; without either they are "
-            "sent to a daemon on another machine.",
+            help=(
+                "Send the files, or assume that the daemon has them at the same paths; without either "
+                "they are sent to a daemon on another machine."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -135,9 +138,7 @@ def submit(
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Submit nothing: check it, and tell where, when and at what price it would run."
-        ),
+        typer.Option("--dry-run", help="Submit nothing: check it, and show its placement, start and price."),
     ] = False,
     output: Output = "table",
 ) -> Fetched | int:

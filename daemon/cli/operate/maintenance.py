@@ -64,7 +64,7 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `stoker backup` made.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by `stoker backup`.")],
     config: ConfigFile = None,
     settings: Settings = None,
     output: Output = "table",
@@ -93,7 +93,7 @@ def doctor(
     config: ConfigFile = None,
     settings: Settings = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what can be mended; stop the daemon first.")
+        bool, typer.Option("--repair", help="Repair the faults that can be repaired; stop the daemon first.")
     ] = False,
     url: Annotated[
         str | None,
@@ -180,7 +180,9 @@ def prune(
         str | None,
         typer.Option("--size", metavar="SIZE", help="All but what is in so many bytes: 500m, 10g."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help=("Only list the jobs that would be deleted."))
+    ] = False,
     output: Output = "table",
 ) -> None:
     """Remove finished jobs with folders, logs, explanations and unused uploads.

@@ -34,7 +34,7 @@ def mesos(
         typer.Option(
             "--credentials",
             metavar="FILE",
-            help="Who may speak to it, as mesos-master takes it: JSON, or lines PRINCIPAL SECRET.",
+            help="Clients that may connect, in mesos-master's format: JSON, or lines PRINCIPAL SECRET.",
         ),
     ] = None,
     secret_file: Annotated[

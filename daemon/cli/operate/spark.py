@@ -66,7 +66,9 @@ def add(
     version: _Name,
     connect: Annotated[
         bool,
-        typer.Option("--connect", help="And what a Python needs to speak to a server of Spark Connect."),
+        typer.Option(
+            "--connect", help=("Also fetch the packages that a Python needs as a client of Spark Connect.")
+        ),
     ] = False,
     config: ConfigFile = None,
     settings: Settings = None,

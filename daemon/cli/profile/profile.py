@@ -34,7 +34,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `prof
 
 @profile.command("run")
 def run(
-    plan: Annotated[str, typer.Option("--plan", metavar="FILE", help="What is to be measured.")] = (
+    plan: Annotated[str, typer.Option("--plan", metavar="FILE", help="Runs to measure.")] = (
         "profiles/plan.yaml"
     ),
     out: Annotated[
@@ -262,7 +262,7 @@ def compare(
     workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
     policy: Annotated[
         str,
-        typer.Option("--policy", metavar="NAMES", help="Who decides; the first is the reference."),
+        typer.Option("--policy", metavar="NAMES", help="Policies to compare; the first is the reference."),
     ] = "aep,greedy,lookahead,reinforce",
     runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="How often each of them decides.")] = 3,
     cluster: Annotated[

@@ -72,7 +72,7 @@ class OgaSetting:
         typer.Option(
             "--gang",
             metavar="M",
-            help="At least M tasks of a job start, or none; all of them unless told, 0 for no gangs.",
+            help="At least M tasks of a job start, or none; by default all of them, 0 for no gangs.",
             show_default=False,
         ),
     ] = None
@@ -81,12 +81,12 @@ class OgaSetting:
         typer.Option(
             "--floor",
             metavar="SHARE",
-            help="The least share of what it asks of every resource with which a task is scheduled.",
+            help="The minimum share of its request of every resource with which a task is scheduled.",
         ),
     ] = 0.5
     alibaba: Alibaba = None
     eta0: Annotated[float, typer.Option("--eta0", help="The first step's size.")] = 25.0
-    decay: Annotated[float, typer.Option("--decay", help="What each step's size is of the last one's.")] = (
+    decay: Annotated[float, typer.Option("--decay", help="Ratio of each step's size to the last one's.")] = (
         0.9999
     )
     step_size: Annotated[
@@ -206,7 +206,7 @@ def run(
 @oga.command("sweep")
 @with_groups
 def sweep(
-    over: Annotated[str, typer.Option("--over", help=f"What varies: {', '.join(_SWEPT)}.")],
+    over: Annotated[str, typer.Option("--over", help=f"The varied setting: {', '.join(_SWEPT)}.")],
     values: Annotated[str, typer.Option("--values", help="Its values, by commas.")],
     setting: SweepSetting,
 ) -> None:

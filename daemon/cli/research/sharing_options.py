@@ -43,14 +43,14 @@ class SharingOptions:
         typer.Option(
             "--order",
             metavar="ORDER",
-            help="Who goes first: fifo, priority, fair, deadline, shortest, or several by commas.",
+            help="The order of jobs: fifo, priority, fair, deadline, shortest, or several by commas.",
             show_default=False,
         ),
     ] = None
     by: Annotated[
         Literal["queue", "user"] | None,
         typer.Option(
-            "--by", help="Show what each queue, or each user, had of the cluster.", show_default=False
+            "--by", help="Show the share of the cluster of each queue, or each user.", show_default=False
         ),
     ] = None
     plot_shares: Annotated[

@@ -37,7 +37,9 @@ COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,loo
 def simulate(
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAMES", help="Who decides; several by commas: rr,ff,ilp:beta=0.5"),
+        typer.Option(
+            "--policy", metavar="NAMES", help=("Policies to simulate; several by commas: rr,ff,ilp:beta=0.5")
+        ),
     ] = None,
     workload: Annotated[
         str, typer.Option("--workload", help="A name (normal, burst, ...) or a .yaml, .csv or .parquet file.")
@@ -73,15 +75,17 @@ def simulate(
         typer.Option(
             "--spot-belief",
             metavar="BELIEF",
-            help="What policies expect of spot VMs, how often they are taken away and what is done again "
-            "then: exact (the truth), or a number (with a log-normal error of that standard deviation).",
+            help=(
+                "Beliefs of policies about spot VMs, their interruptions and repeated work: exact (the "
+                "truth), or a number (with a log-normal error of that standard deviation)."
+            ),
         ),
     ] = str(SPOT_ERROR),
     as_daemon: Annotated[
         bool,
         typer.Option(
             "--as-daemon",
-            help="With --durations: expect of running jobs what a daemon does, which knows of no such model.",
+            help="With --durations: expect of running jobs the same as a daemon, which has no such model.",
         ),
     ] = False,
     keep: Annotated[
@@ -97,14 +101,15 @@ def simulate(
         typer.Option(
             "--sizes",
             metavar="HOW",
-            help="Let jobs be smaller than they ask for, down to a share of it: floor=0.5.",
+            help="Allow jobs to be smaller than they request, down to a share of it: floor=0.5.",
             show_default=False,
         ),
     ] = None,
     bound: Annotated[
         bool,
         typer.Option(
-            "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
+            "--bound",
+            help=("Show how far policies are from the best schedule; for few jobs it is always shown."),
         ),
     ] = False,
     vary: Annotated[
@@ -131,7 +136,7 @@ def simulate(
         typer.Option(
             "--fallback",
             metavar="NAME",
-            help="Who decides where a policy fails, or waits though nothing will happen; none: nobody.",
+            help="The policy that decides where another fails, or waits in vain; none: no fallback.",
         ),
     ] = "ff",
     *,

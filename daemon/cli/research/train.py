@@ -40,7 +40,7 @@ def train(
         typer.Option(
             "--tensorboard",
             metavar="DIR",
-            help="Write what TensorBoard draws to DIR/NAME; else into the policy's folder, run/tensorboard.",
+            help="Write TensorBoard's data to DIR/NAME; by default to the policy's folder, run/tensorboard.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,

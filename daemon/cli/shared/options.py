@@ -29,7 +29,10 @@ TokenFile = Annotated[
 Ca = Annotated[
     Path | None,
     typer.Option(
-        "--ca", envvar="STOKER_CA", metavar="FILE", help="Who signed the daemon's certificate, in PEM."
+        "--ca",
+        envvar="STOKER_CA",
+        metavar="FILE",
+        help=("Certificates of the authority of the daemon's certificate, in PEM."),
     ),
 ]
 Output = Annotated[
@@ -49,9 +52,11 @@ BeliefOption = Annotated[
     typer.Option(
         "--belief",
         metavar="BELIEF",
-        help="What policies expect of jobs' durations: exact (the truth), spread (with the error measured "
-        "of each type), a number (with a log-normal error of that standard deviation, such as 0.2), or "
-        "constant (the workload's mean for all).",
+        help=(
+            "Beliefs of policies about jobs' durations: exact (the truth), spread (with the error "
+            "measured of each type), a number (with a log-normal error of that standard deviation, such "
+            "as 0.2), or constant (the workload's mean for all)."
+        ),
     ),
 ]
 ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]

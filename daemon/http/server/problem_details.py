@@ -49,7 +49,7 @@ class Problem(DocumentedModel):
     model_config = ConfigDict(frozen=True)
 
     type: str = "about:blank"
-    """Always this: the status says what kind of problem it is."""
+    """Always this: the status is the kind of problem."""
     title: str
     """The problem in a few words."""
     status: int = Field(ge=400, le=599)

@@ -55,7 +55,7 @@ class PlacedBody(Body):
     vm: Said
     """Its name."""
     type: Said
-    """What the cloud calls it."""
+    """The cloud's name of it."""
     executors: int
     """So many of the job's would be there."""
     price_per_hour: float
@@ -73,7 +73,7 @@ class DryRunBody(Body):
     placement: list[PlacedBody]
     """Where its executors would be placed now; empty where it would wait, or where that is not known."""
     dollars_per_hour: float | None
-    """What they would cost there: their shares of the VMs' prices."""
+    """Their cost there: their shares of the VMs' prices."""
     late: bool
     """Whether it would end after its deadline in most draws."""
     policy: Said
@@ -81,9 +81,9 @@ class DryRunBody(Body):
     draws: int
     """How often that was played."""
     no_estimate: Said
-    """Why nothing is told of when it would run; else empty."""
+    """Why there is no estimate of its start; else empty."""
     assumes: list[Said]
-    """What the estimate assumes, in words."""
+    """The assumptions of the estimate, in words."""
 
 
 def add_dry_run(app: FastAPI, leadership: Leadership, store: Store) -> None:

@@ -52,7 +52,7 @@ class EventList(base.Body):
     events: list[EventBody]
     """Each of them."""
     next: int
-    """What to give as `after` to hear what comes next."""
+    """The value of `after` for the next request."""
     more: bool
     """Whether there is more to be had with that already."""
 

@@ -51,8 +51,10 @@ Login = Annotated[
     NameOrNone,
     BeforeValidator(lambda text: unquote(text) if isinstance(text, str) else text),
     Header(
-        description="The login name of whoever submits, percent-encoded: the job's owner where no users are "
-        "configured, and the job names none"
+        description=(
+            "The login name of the user who submits, percent-encoded: the job's owner where no users are "
+            "configured, and the job names none"
+        )
     ),
 ]
 _LOGIN: TypeAdapter[str] = TypeAdapter(Login)

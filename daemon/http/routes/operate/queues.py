@@ -16,7 +16,7 @@ QueuePath = Annotated[
 ]
 _Change = Annotated[
     dict[str, Any],
-    Body(description="Settings in the place of those that it has, key by key; null: as if nothing was said."),
+    Body(description="Settings that replace its own, key by key; null: the default."),
 ]
 _MADE: dict[int | str, dict[str, Any]] = {201: {"model": QueueBody, "description": "It was not there before"}}
 

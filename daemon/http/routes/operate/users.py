@@ -29,9 +29,9 @@ class UserChange(_LoginBody):
     """Settings of a user; null ones stay, or are the defaults for a new user."""
 
     role: Role | None = None
-    """What they may do; for a new one submit, unless said otherwise."""
+    """Role; for a new user submit by default."""
     unix_user: UnixUser | None = None
-    """Whom their jobs run as; empty: as the config says."""
+    """Unix user of their jobs; empty: as in the config."""
     queues: Annotated[tuple[QueuePath, ...], Field(max_length=1000)] | None = None
     """The only queues to which they submit; none: all that take their jobs."""
 
@@ -62,9 +62,9 @@ class UserBody(Body):
     name: Said
     """By which jobs are theirs."""
     role: Role
-    """What they may do."""
+    """Role of the user."""
     unix_user: Said
-    """Whom their jobs run as; empty: as the config says."""
+    """Unix user of their jobs; empty: as in the config."""
     queues: list[Said]
     """The only queues to which they submit; empty: all that take their jobs."""
     source: Literal["file", "store"]
@@ -86,11 +86,11 @@ class MadeTokenBody(Body):
     """A token that was made."""
 
     user: Said
-    """Whose it is."""
+    """The token's user."""
     id: str
     """By which it is ended."""
     token: str = Field(repr=False)
-    """The token, which is told this once."""
+    """The token, which is returned only once."""
     expires_at: float | None
     """Until when, seconds since the epoch; null: for ever."""
 
@@ -99,17 +99,17 @@ class MeBody(Body):
     """The requesting user."""
 
     name: Said
-    """The user; empty for whoever has the daemon's own token, or where no users are configured."""
+    """The user; empty for the daemon's own token, or where no users are configured."""
     role: Role
-    """What they may do."""
+    """Role of the user."""
     unix_user: Said
-    """Whom their jobs run as; empty: as the config says."""
+    """Unix user of their jobs; empty: as in the config."""
     queues: list[Said]
     """The only queues to which they submit; empty: all that take their jobs."""
     token: str
     """The id of the token by which they are known; empty where they are by something else."""
     sees: Literal["own", "all"]
-    """Whose jobs they may look at."""
+    """Jobs that they may read."""
 
 
 def add_users(

@@ -57,13 +57,13 @@ class ApplicationBody(DriverMessage):
     spark: Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}[A-Za-z0-9._+-]{0,40}$")]
     """The version of its Spark."""
     user: NameOrNone = ""
-    """Who runs it, as it says: the job's owner where no users are configured."""
+    """The user who runs it, by its own statement: the job's owner where no users are configured."""
     secret: Annotated[str, Field(pattern=r"^[\x21-\x7e]{16,256}$")] | None = None
     """By which driver and executors know each other; of a driver that registers for the first time."""
     driver: DriverBody
     """Where it is."""
     properties: Texts
-    """Spark's properties; docs/submit.md says what they mean."""
+    """Spark's properties; docs/submit.md explains them."""
 
 
 class ProfileBody(DriverMessage):
@@ -72,7 +72,7 @@ class ProfileBody(DriverMessage):
     id: Annotated[int, Field(ge=0, lt=2**31)]
     """The profile's number in Spark."""
     total: Annotated[int, Field(ge=0, lt=2**31)]
-    """How many it wants in all, and gets as far as its job's max allows."""
+    """Number of executors that it requests in all; it gets as many as its job's max allows."""
     executor: Annotated[
         Mapping[
             Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
@@ -81,7 +81,7 @@ class ProfileBody(DriverMessage):
         Field(max_length=MOST_RESOURCES),
         at_most(MOST_RESOURCES),
     ]
-    """What each has of what, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
+    """Resources of each, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
 
 
 class WantedBody(DriverMessage):
@@ -106,9 +106,9 @@ class GoodbyeBody(DriverMessage):
     """A driver's last word."""
 
     stopped: bool = False
-    """Its application has stopped its context; what becomes of its process is not known yet."""
+    """Its application has stopped its context; the outcome of its process is not known yet."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
-    """With what its process ends: 0 says that all went well; null where it does not know."""
+    """The exit code of its process: 0 is success; null where it does not know."""
     signal: Annotated[str, Field(pattern=r"^(SIG[A-Z0-9]{1,10})?$")] = ""
     """The signal by which it is ended."""
     error: Annotated[str, Field(max_length=1000)] = ""
@@ -121,7 +121,7 @@ class RegisteredBody(Body):
     id: str
     """The job that it has."""
     key: str
-    """What it shows from now on, as `Authorization: Bearer KEY`."""
+    """The key that its pages require from now on, as `Authorization: Bearer KEY`."""
     heartbeat: float
     """Seconds between two of its signs of life."""
     executors: int
@@ -132,7 +132,7 @@ class GrantedBody(Body):
     """Answer to the executors that a driver wants."""
 
     reason: Said
-    """Why it gets fewer executors than it wants; empty when it does not."""
+    """Why it gets fewer executors than it requests; empty when it gets all."""
 
 
 class LostBody(Body):
@@ -163,7 +163,7 @@ class SparkBody(Body):
     """A Spark that is served."""
 
     name: str
-    """What jobs call it."""
+    """The name that jobs use."""
     version: str
     """Its version, in full where that is known."""
     jar: str

@@ -44,11 +44,11 @@ class UploadBody(DocumentedModel):
     model_config = ConfigDict(frozen=True)
 
     sha256: str
-    """What it is known by."""
+    """The SHA-256 of its content."""
     received: int
     """Bytes that are there; the next part begins behind them."""
     complete: bool
-    """Whether all of it is there, and is what its hash says: jobs can name it, stoker-file:SHA256/NAME."""
+    """Whether all of it is stored, with the right hash: jobs can name it, stoker-file:SHA256/NAME."""
 
 
 def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:
