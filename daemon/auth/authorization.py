@@ -77,10 +77,12 @@ class Authorizer:
         """Why the caller is forbidden to use the route; None after putting the permit into the scope."""
         person = visitor.person
         if rule.entry == "denied":
-            return Denial(403, "this route has no rule of who may ask it, so nobody may")
+            return Denial(403, "this route is missing in the table of roles, so it is denied")
         if not person.may(rule.role):
             return Denial(403, f"this is for the role {rule.role}; {person.name} has the role {person.role}")
         if rule.about == "jobs" and not (self._sees_all or person.may("operate")):
-            return Denial(403, "this tells of everybody's jobs, and is for operators here (users.see: own)")
+            return Denial(
+                403, ("this shows all users' jobs, and requires the role operate here (users.see: own)")
+            )
         scope[PERMIT] = Permit(person, changes(scope["method"], rule), self._sees_all, self._unix_user)
         return None

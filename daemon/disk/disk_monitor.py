@@ -37,7 +37,7 @@ class DiskWatch:
         """Reason why the disk is not writable, in words; empty when it is."""
         began = self._began
         if began is not None and (took := time.monotonic() - began) > _HANGS:
-            return f"{self._folder} does not take what is written, for {took:.0f} s now"
+            return f"{self._folder}: writes have failed for {took:.0f} s"
         return self._found
 
     def start(self) -> None:

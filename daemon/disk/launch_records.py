@@ -98,7 +98,7 @@ class LaunchRecords:
         except FileNotFoundError:
             return None
         except (UntrustedFileError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise RecordsError("the record of its launch is not what the daemon wrote") from error
+            raise RecordsError("the record of its launch is not as the daemon wrote it") from error
 
     def _hold_ports(self, job_id: str) -> tuple[int, int, int]:
         """Three free ports, kept from now on: a driver listens on them only when its executors run."""

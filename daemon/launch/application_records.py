@@ -62,7 +62,7 @@ class ApplicationRecords:
         try:
             return None if text is None else unseal(_record, text)
         except UnreadableRowError as error:
-            raise RecordsError("the record of its application is not what the daemon wrote") from error
+            raise RecordsError("the record of its application is not as the daemon wrote it") from error
 
     def key_of(self, job_id: str) -> str:
         """Key that authorizes a job's driver; empty when there is none.

@@ -129,7 +129,7 @@ class LeaseElection(_StoreElection):
         except StoreBusyError:
             pass  # somebody was quicker
         except StoreStuckError as error:
-            log.warning("the store is held up by who led before, which is ended", why=str(error))
+            log.warning("the previous leader blocks the store, and is ended", why=str(error))
             self._clear()
         except StoreError as error:
             self.state = str(error)

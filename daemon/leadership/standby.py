@@ -51,7 +51,7 @@ class Standby:
             leader, store = self._store.leader(), "ok"
         except StoreError as error:
             leader, store = "", str(error)
-        who = f"{leader} leads" if leader else "nobody is known to lead"
+        who = f"{leader} leads" if leader else "no leader is known"
         return Health(
             False,
             {"leader": f"standby: {who} ({self._election.state})", "store": store},

@@ -156,7 +156,7 @@ def _users(config: Config, folder: Path) -> str:
     """Users of the config and its file; `stoker doctor` checks those of the store."""
     section = config.users
     if section is None:
-        return "none: whoever is let in may do everything"
+        return "none: every admitted client may do everything"
     users = [] if section.file is None else read_users(users_path(section.file, folder)).values()
     here = config.mesos.master == "embedded" or config.driver.on == "host"
     rights = own_rights(config, Path(config.data_dir).expanduser().absolute())
@@ -274,7 +274,7 @@ def _webhook(name: str, webhook: Webhook) -> str:
     if webhook.secret_file is not None:
         secret = f"its secret: {_secret(webhook.secret_file)}"
     if webhook.url.startswith("http:"):
-        raise _DoubtError(f"{webhook.place}: not encrypted: anybody on the way reads what is sent; {secret}")
+        raise _DoubtError(f"{webhook.place}: not encrypted: events can be read on their way; {secret}")
     return f"{webhook.place}; {secret}"
 
 
@@ -306,7 +306,7 @@ def _queues(config: Config, folder: Path) -> str:
     if shared and (config.sharing is None or "fair" not in config.sharing.order):
         what = "weights and guarantees mean nothing unless fair is in sharing.order"
         raise _DoubtError(f"{shared[0]}: {what}")
-    return f"{len(found)}, of which {sum(not queue.queues for queue in found.values())} take jobs"
+    return f"{len(found)}, of which {sum(not queue.queues for queue in found.values())} accept jobs"
 
 
 def _sharing(config: Config) -> str:

@@ -87,7 +87,10 @@ class Doctor:
             )
             return False
         if not sqlite_file.note_of(path).exists():
-            what = f"{sqlite_file.note_of(path)} is missing: if the store is lost, nobody will notice"
+            what = (
+                f"{sqlite_file.note_of(path)} is missing: without it the loss of the store would not be "
+                "noticed"
+            )
             self._exam.find(
                 "file",
                 what,

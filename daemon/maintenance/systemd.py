@@ -38,4 +38,4 @@ class Notifier:
                 speaker.connect(self._address)
                 speaker.send(state.encode())
         except OSError as error:
-            log.warning("systemd was not told", what=state, why=error.strerror)
+            log.warning("systemd could not be notified", what=state, why=error.strerror)

@@ -176,7 +176,7 @@ class EventSender(ABC):
             except DeposedError:
                 raise
             except StoreError as error:
-                log.warning("what happens cannot be read", webhook=self.name, why=str(error))
+                log.warning("events cannot be read", webhook=self.name, why=str(error))
                 await asyncio.sleep(_AGAIN)
 
     async def close(self) -> None:

@@ -34,7 +34,7 @@ class Memory:
                 policy.restore(base64.b64decode(kept, validate=True))
         except Exception as error:  # a policy is foreign code, and a stored state may be anything
             why = f"{type(error).__name__}: {error}"
-            log.error("cannot read what it had learned, and begins afresh", policy=self._name, why=why)
+            log.error("the policy's memory cannot be read; it begins afresh", policy=self._name, why=why)
 
     def keep(self, policy: Keeper, *, at_once: bool = False) -> None:
         """Store the policy's learned state if it is due."""
@@ -47,10 +47,10 @@ class Memory:
                 self._store.put(self._key, base64.b64encode(state).decode("ascii"))
                 self._kept = state
         except (StoreError, DeposedError) as error:
-            log.warning("what it has learned is not stored", policy=self._name, why=str(error))
+            log.warning("the policy's memory is not stored", policy=self._name, why=str(error))
         except Exception as error:  # as above
             why = f"{type(error).__name__}: {error}"
-            log.error("does not tell what it has learned", policy=self._name, why=why)
+            log.error("the policy does not return its memory", policy=self._name, why=why)
 
     @property
     def _key(self) -> str:

@@ -71,6 +71,6 @@ def taken_up(text: str | None, now: float) -> tuple[PastUsage, ...]:
     try:
         at, rows = _KEPT_AS.validate_json(text)
     except ValidationError as error:
-        log.error("what queues have held of late cannot be read and is forgotten", why=str(error))
+        log.error("past use of queues cannot be read and is forgotten", why=str(error))
         return ()
     return tuple(PastUsage(queue, user, tuple(past.items()), min(at, now)) for queue, user, past in rows)

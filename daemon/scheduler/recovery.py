@@ -33,7 +33,7 @@ class RecoveredState(NamedTuple):
             log.info("taken up", jobs=len(self.jobs), tasks=sum(not task.ended for task in self.tasks))
         if (leases := self.restored.leases) and not closes_vms:
             names = ", ".join(lease.id for lease in leases[:3])
-            text = "VMs are open that nobody closes: no provider is configured"
+            text = "open VMs cannot be closed: no provider is configured"
             log.error(text, vms=len(leases), some=names)
 
 

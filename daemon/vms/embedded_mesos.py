@@ -313,7 +313,7 @@ def until(condition: Callable[[], bool], seconds: float) -> bool:
 
 def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _read(path: Path) -> str | None:

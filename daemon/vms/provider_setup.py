@@ -55,8 +55,8 @@ def foreign_provider(
     master = config.mesos.master
     if master == "embedded":
         raise ConfigError(
-            f"provider.name: {options.name} opens VMs whose agents want a Mesos of yours: "
-            "mesos.master should be its HOST:PORT or zk://..., found embedded"
+            f"provider.name: {options.name} opens VMs whose agents need an external Mesos: mesos.master "
+            "should be its HOST:PORT or zk://..., found embedded"
         )
     door = Door(options.master or master, options.url or url, key)
     return make_provider(options, places_of(config, folder), door, folder)

@@ -259,7 +259,7 @@ class VmProvisioner:
             self._troubles[errand.key] = f"{what} came to nothing {times(errand.tries)}: {why}"
         pause = BACKOFF.after(errand.tries)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
-        log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
+        log.warning("the provider's call failed", outcome=outcome, pause=pause, **told)
         if errand.call == "open" and errand.last:
             self._refuse(errand, "unavailable", errand.why)
             return

@@ -86,7 +86,7 @@ def restore(
         return
     print(f"{store}: {_jobs(copied.jobs)}.")
     if aside is not None:
-        print(f"What was there before is now {aside}; remove it when all is well.")
+        print(f"The previous data is now {aside}; remove it when all is well.")
 
 
 def doctor(

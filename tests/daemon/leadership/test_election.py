@@ -164,7 +164,7 @@ def test_a_frozen_leader_is_followed_and_changes_nothing_when_it_thaws(
                 assert job["state"] == "finished", (job, second.log())
             rows, sent, started = rows_of(url), cable.sent, group.started.read_text()
         if first.ended:  # it froze while it wrote to a file, which only its end can free
-            assert "the store is held up by who led before, which is ended" in second.log()
+            assert "the previous leader blocks the store, and is ended" in second.log()
         else:
             until(lambda: standby_of(first) == second.url, first.log)
             until(lambda: "no longer leading" in first.log(), first.log)

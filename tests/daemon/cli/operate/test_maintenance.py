@@ -44,7 +44,7 @@ def test_a_backup_is_made_and_restored(folder: Path, capsys: pytest.CaptureFixtu
     assert run(folder, "backup", str(copy), "--force", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 3
     assert run(folder, "restore", str(copy)) == 0
-    assert "What was there before is now" in capsys.readouterr().out
+    assert "The previous data is now" in capsys.readouterr().out
     assert run(folder, "restore", str(folder / "none.db")) == 2
 
 
