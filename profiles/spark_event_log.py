@@ -1,25 +1,16 @@
 """Spark's event log of an application: its times, stage by stage. `runs` stores runs."""
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from profiles.packed import unpacked
-
-Event = Mapping[str, Any]
+from profiles.event_lines import Event, EventLines, EventLogError, parts_of
 
 _MIB = float(1 << 20)
-#: Bytes that are read of one log, and of one line of it.
-LONGEST_LOG = 1 << 30
-_LONGEST_LINE = 1 << 26
 _MOST_STAGES = 100_000
-#: How Spark calls the files of a log that it divides, beside the one that says whether it is complete.
-_ROLLED = re.compile(r"events_(?P<number>\d{1,9})_.+")
-_STATUS, _COMPACTED, _IN_PROGRESS = "appstatus_", ".compact", ".inprogress"
 #: What reading nonsense may raise.
 _WRONG = (
     OSError,
@@ -33,10 +24,6 @@ _WRONG = (
 )
 #: Where the app lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
-
-
-class EventLogError(ValueError):
-    """An event log that is not there or is none; the text names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +66,6 @@ class _Stage:
     sums: dict[str, float] = field(default_factory=dict)
 
 
-def parts_of(names: Sequence[str]) -> list[str]:
-    """The files, by their paths, that make up a log, in order; EventLogError when some are missing.
-
-    That is a single file, or those of a folder in which Spark begins a new one now and then
-    (`spark.eventLog.rolling.enabled`): its last compacted one, which has the rest of all before it, and
-    those that follow.
-    """
-    rolled = {name: match for name in names if (match := _ROLLED.fullmatch(Path(name).name))}
-    if not rolled:
-        plain = [name for name in names if not Path(name).name.startswith(_STATUS)]
-        if len(plain) != 1:
-            raise EventLogError(f"{', '.join(names) or 'no file'}: no event log")
-        return plain
-    numbers = {name: int(match["number"]) for name, match in rolled.items()}
-    compacted = [numbers[name] for name in rolled if name.endswith(_COMPACTED)]
-    first = max(compacted, default=1)
-    kept = {
-        numbers[name]: name
-        for name in sorted(rolled, key=lambda name: (numbers[name], name.endswith(_COMPACTED)))
-        if numbers[name] >= first
-    }
-    for number in range(first, max(numbers.values()) + 1):
-        if number not in kept:
-            raise EventLogError(f"{Path(names[0]).parent}: file {number} of the event log is missing")
-    return [kept[number] for number in sorted(kept)]
-
-
 def read_log(path: Path) -> AppLog:
     """Read an event log, a file or a folder, also that of an application that was cut short.
 
@@ -134,15 +94,10 @@ def parse_log(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
         raise EventLogError(f"{name}: no event log: {type(error).__name__}: {error}") from error
 
 
-def _codec(name: str) -> str:
-    """The codec by which a file is packed, as Spark has it in its name; empty for none."""
-    return Path(name).name.removesuffix(_COMPACTED).removesuffix(_IN_PROGRESS).rpartition(".")[2]
-
-
 def _parse(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
     version, started, ended = "", None, None
     stages: dict[tuple[int, int], _Stage] = {}
-    for event in _events(files, name):
+    for event in EventLines(files, name):
         kind = event.get("Event")
         if kind == "SparkListenerLogStart":
             version = str(event["Spark Version"])
@@ -160,22 +115,6 @@ def _parse(files: Sequence[tuple[str, BinaryIO]], name: str) -> AppLog:
         raise EventLogError(f"{name}: no application has started in it")
     begun = [stage.submitted for stage in stages.values() if stage.submitted]
     return AppLog(version, started, min(begun, default=None), ended, tuple(_stages(stages)))
-
-
-def _events(files: Sequence[tuple[str, BinaryIO]], name: str) -> Iterator[Event]:
-    read, number = 0, 0
-    for part, file in files:
-        lines = unpacked(file, _codec(part))
-        while line := lines.readline(_LONGEST_LINE + 1):
-            read, number = read + len(line), number + 1
-            if len(line) > _LONGEST_LINE or read > LONGEST_LOG:
-                raise EventLogError(f"{name}:{number}: larger than an event log can be")
-            if not line.endswith(b"\n"):
-                break  # the driver ended while it wrote
-            event = json.loads(line)
-            if not isinstance(event, dict):
-                raise EventLogError(f"{name}:{number}: no event")
-            yield event
 
 
 def _note_stage(stages: dict[tuple[int, int], _Stage], info: Event) -> None:

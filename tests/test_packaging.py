@@ -23,15 +23,15 @@ from tests.daemon.ports import free_port
 from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
-PACKAGES = ("conf", "profiles", "environment", "agents", "framework", "daemon")
+PACKAGES = ("conf", "profiles", "environment", "agents", "framework", "audit", "daemon")
 #: What is only reached by a name that is no import: SQLAlchemy's driver.
 REACHED = {"psycopg"}
 #: What is imported by applications alone, which Spark runs.
 BY_SPARK = {"pyspark"}
 #: What is a part of another package that is required.
 PARTS = {"pydantic-core": "pydantic"}
-#: What is needed by a provider of VMs comes with its own modules.
-CLOUD = re.compile(r"framework/providers/ec2")
+#: What is needed by a provider of VMs, and to read logs in S3, comes with modules of their own.
+CLOUD = re.compile(r"framework/providers/ec2|audit/s3_objects")
 #: What trains comes with a module of one of these names, and with nothing else of ours.
 TRAINING = re.compile(r"agents/drl/(training/|networks_tf)|(?:environment|training)/(?:.*/)?(gym|tf)\.py")
 

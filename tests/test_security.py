@@ -64,7 +64,7 @@ def test_nothing_is_called_that_the_page_says_is_not() -> None:
         r"\b(load_model|get_file|saved_model\.load|json_format|allow_pickle=True|yaml\.load|"
         r"yaml\.unsafe_load|yaml\.full_load|import pygame|http\.cookies)\b|\bpickle\.(loads?|Unpickler)\("
     )
-    for package in ("conf", "profiles", "environment", "agents", "framework", "daemon"):
+    for package in ("conf", "profiles", "environment", "agents", "framework", "audit", "daemon"):
         for path in (REPOSITORY / package).rglob("*.py"):
             if path != UNPICKLES:
                 assert not forbidden.search(path.read_text()), path

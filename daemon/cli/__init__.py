@@ -29,7 +29,7 @@ from daemon.cli.jobs import (
 from daemon.cli.jobs.app_arguments import SubmitCommand
 from daemon.cli.operate import completion, config, demo, maintenance, mesos, spark, up
 from daemon.cli.profile import profile
-from daemon.cli.research import bound, oga, reproduce, simulate, train
+from daemon.cli.research import commands as research
 from daemon.cli.shared.command_groups import CommandGroup
 from daemon.cli.shared.errors import BAD_INPUT, CommandError, what_to_install, what_was_wrong
 
@@ -155,13 +155,7 @@ app.command()(maintenance.doctor)
 app.command()(maintenance.prune)
 app.command()(demo.demo)
 app.command("what-if")(what_if.what_if)
-app.command()(simulate.simulate)
-app.command()(simulate.workload)
-app.command()(bound.bound)
-app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
-app.command()(train.train)
-app.command()(train.evaluate)
-app.add_typer(oga.oga, name="oga", cls=CommandGroup)
+research.register(app)
 app.add_typer(profile.profile, name="profile", cls=CommandGroup)
 app.command()(mesos.mesos)
 app.command("spark-conf")(spark_conf.spark_conf)

@@ -17,8 +17,9 @@ from environment.decisions.explain import Explanation
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
 from framework.host.untrusted_files import open_beneath
+from profiles.event_lines import EventLogError, parts_of
 from profiles.runs import MeasuredRun, measured
-from profiles.spark_event_log import AppLog, EventLogError, parse_log, parts_of
+from profiles.spark_event_log import AppLog, parse_log
 from profiles.trajectories import TrajectoryStep
 from profiles.workloads.workload import Workload, WorkloadJob, workload_of
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from profiles.spark_event_log import EventLogError, parts_of, read_log
+from profiles.event_lines import EventLogError, parts_of
+from profiles.spark_event_log import read_log
 
 RECORDED = Path(__file__).with_name("eventlog.jsonl")
 

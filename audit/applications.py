@@ -1,0 +1,482 @@
+"""An application by its event log: what its executors held, and what they did with it. One pass over the log.
+
+The log may be of Spark 2.2 to 4.x, cut short, of a local run, of one attempt of several, or have no event of
+an executor; what had to be assumed stands in `notes`. Times are seconds since the epoch, sizes MiB.
+"""
+
+import re
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from audit.executor_memory import memory_of
+from audit.executor_use import CoreUse, TaskArrays, uses
+from profiles.event_lines import Event, EventLines, EventLogError, short_name
+
+_MIB = float(1 << 20)
+_MS = 1000.0
+#: Executors whose times lie so far outside of the application's are of another clock. Chosen: no log is
+#: flushed so late.
+_OTHER_CLOCK = 86_400.0
+#: Where the application's file lies on the driver's machine is not kept.
+_PATH = re.compile(r" at \S*/")
+_LONGEST_NAME = 200
+#: Removals that were meant to be; others are losses.
+_MEANT = ("killed by driver", "idle", "decommission", "exit code 0", "exit status: 0", "code 0", "shutdown")
+#: Settings that tell who ran the application, where, and on which VMs.
+_QUEUES = ("spark.yarn.queue", "spark.kubernetes.namespace", "spark.databricks.clusterUsageTags.clusterName")
+_VM_TYPES = (
+    "spark.databricks.workerNodeTypeId",
+    "spark.databricks.clusterUsageTags.clusterWorkers.nodeType",
+    "spark.databricks.clusterUsageTags.clusterNodeType",
+    "spark.stoker.vm.type",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """An executor: what it held from `added_at` to `removed_at`, and how its cores were used."""
+
+    id: str
+    host: str
+    cores: float
+    #: Heap, overhead and memory outside of the heap.
+    memory_mib: int
+    gpus: float
+    added_at: float
+    removed_at: float
+    #: Whether it was lost, not removed on purpose.
+    lost: bool
+    #: The largest heap and memory outside of it that were seen; None where the log has none.
+    peak_mib: float | None
+    use: CoreUse
+
+    @property
+    def seconds(self) -> float:
+        """For how long it was there."""
+        return self.removed_at - self.added_at
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage that ran: sums over its tasks, also failed ones."""
+
+    stage: int
+    attempt: int
+    name: str
+    tasks: int
+    submitted_at: float
+    completed_at: float
+    task_seconds: float
+    longest_task: float
+    #: Cores that its tasks took at once, at most; by what the executors had.
+    cpus_per_task: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedApplication:
+    """One attempt of an application."""
+
+    log: str
+    id: str
+    attempt: str
+    name: str
+    user: str
+    queue: str
+    spark_version: str
+    master: str
+    #: The VM type of its executors, as its settings have it; empty where they do not.
+    vm_type: str
+    started_at: float
+    #: When its first task was launched; None when none was.
+    working_at: float | None
+    ended_at: float
+    #: Whether its log ends before the application did.
+    cut_short: bool
+    dynamic: bool
+    executors: tuple[Executor, ...]
+    stages: tuple[Stage, ...]
+    input_mib: float
+    shuffle_mib: float
+    spilled_mib: float
+    tasks: int
+    failed_tasks: int
+    #: Bytes of its log, unpacked, and lines of it that are no events.
+    log_bytes: int
+    bad_lines: int
+    #: What was assumed.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """From its start to its end."""
+        return self.ended_at - self.started_at
+
+    @property
+    def paid_core_seconds(self) -> float:
+        """Cores of its executors by the time for which they were there."""
+        return sum(executor.cores * executor.seconds for executor in self.executors)
+
+    @property
+    def paid_memory_seconds(self) -> float:
+        """MiB of its executors by the time for which they were there."""
+        return sum(executor.memory_mib * executor.seconds for executor in self.executors)
+
+    @property
+    def peak_memory_seconds(self) -> tuple[float, float]:
+        """MiB that executors used at most, by the same time, and MiB of the same executors.
+
+        Both are 0 where the log does not tell.
+        """
+        known = [(e.peak_mib, e.memory_mib, e.seconds) for e in self.executors if e.peak_mib is not None]
+        used = sum(min(peak, memory) * seconds for peak, memory, seconds in known)
+        return used, sum(memory * seconds for _, memory, seconds in known)
+
+
+def read_application(lines: EventLines, name: str) -> LoggedApplication:
+    """Read an event log; `name` labels it. EventLogError when no application has started in it."""
+    reading = _Reading(name)
+    try:
+        for event in lines:
+            reading.note(event)
+    except (OSError, ValueError, IndexError, EOFError) as error:
+        raise EventLogError(str(error) or type(error).__name__) from error
+    return reading.application(lines)
+
+
+@dataclass(slots=True)
+class _Span:
+    id: str
+    host: str
+    cores: float
+    added: float
+    profile: int = 0
+    gpus: float = 0.0
+    removed: float | None = None
+    lost: bool = False
+    peak: float | None = None
+
+
+@dataclass(slots=True)
+class _StageSums:
+    name: str = ""
+    submitted: float = 0.0
+    completed: float = 0.0
+    tasks: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    first: float = float("inf")
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far; `note` takes the next event."""
+
+    log: str
+    version: str = ""
+    start: Event = field(default_factory=dict)
+    ended: float | None = None
+    last: float = 0.0  # of its work
+    conf: dict[str, str] = field(default_factory=dict)
+    profiles: dict[int, Event] = field(default_factory=dict)
+    spans: dict[str, _Span] = field(default_factory=dict)
+    over: list[_Span] = field(default_factory=list)
+    stages: dict[tuple[int, int], _StageSums] = field(default_factory=dict)
+    # By task: its executor, when it was launched and over, and whether it was done.
+    task_of: "array[int]" = field(default_factory=lambda: array("q"))
+    launched: "array[float]" = field(default_factory=lambda: array("d"))
+    finished: "array[float]" = field(default_factory=lambda: array("d"))
+    done: "array[int]" = field(default_factory=lambda: array("b"))
+    numbers: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    # When block managers were added, by executor: the only sign of some.
+    blocks: dict[str, float] = field(default_factory=dict)
+    mib: dict[str, float] = field(default_factory=lambda: {"input": 0.0, "shuffle": 0.0, "spilled": 0.0})
+    odd: int = 0
+
+    def note(self, event: Event) -> None:
+        """Take an event; one that is not as Spark writes it is counted."""
+        known = _NOTED.get(short_name(str(event.get("Event"))))
+        if known is None:
+            return
+        try:
+            known(self, event)
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
+            self.odd += 1
+
+    def work(self, at: float) -> None:
+        """Note that something happened then."""
+        self.last = max(self.last, at)
+
+    def stage(self, number: int, attempt: int) -> _StageSums:
+        """The sums of a stage."""
+        found = self.stages.get((number, attempt))
+        if found is None:
+            found = self.stages[number, attempt] = _StageSums()
+        return found
+
+    def application(self, lines: EventLines) -> LoggedApplication:
+        """The application, all events being noted; EventLogError when none has started."""
+        if not self.start:
+            raise EventLogError(
+                "no application has started in it"
+                + (f"; {lines.bad} of {lines.lines} lines are no events" if lines.bad else "")
+            )
+        notes = list[str]()
+        started = self.start["Timestamp"] / _MS
+        spans = self._all_spans(notes)
+        ended = self._end(started, spans)
+        tasks = TaskArrays.of(self.task_of, self.launched, self.finished, self.done)
+        task_cpus = _number(self.conf.get("spark.task.cpus"), 1.0)
+        executors = tuple(self._executors(spans, tasks, started, ended, task_cpus, notes))
+        if self.odd:
+            notes.append(f"{self.odd} events are not as Spark writes them, and were left out")
+        if lines.bad:
+            notes.append(f"{lines.bad} lines are no events, and were left out")
+        user = self.start.get("User") or self.conf.get("spark.databricks.clusterUsageTags.clusterOwner", "")
+        return LoggedApplication(
+            log=self.log,
+            id=str(self.start.get("App ID") or self.log),
+            attempt=str(self.start.get("App Attempt ID") or ""),
+            name=str(self.start.get("App Name") or "unnamed")[:_LONGEST_NAME],
+            user=str(user),
+            queue=next((self.conf[key] for key in _QUEUES if self.conf.get(key)), ""),
+            spark_version=self.version,
+            master=self.conf.get("spark.master", ""),
+            vm_type=next((self.conf[key] for key in _VM_TYPES if self.conf.get(key)), ""),
+            started_at=started,
+            working_at=tasks.first,
+            ended_at=ended,
+            cut_short=self.ended is None,
+            dynamic=self.conf.get("spark.dynamicAllocation.enabled", "").lower() == "true",
+            executors=executors,
+            stages=tuple(self._stages(task_cpus)),
+            input_mib=self.mib["input"],
+            shuffle_mib=self.mib["shuffle"],
+            spilled_mib=self.mib["spilled"],
+            tasks=len(self.done),
+            failed_tasks=len(self.done) - sum(self.done),
+            log_bytes=lines.bytes,
+            bad_lines=lines.bad,
+            notes=tuple(notes),
+        )
+
+    def _all_spans(self, notes: list[str]) -> list[_Span]:
+        """Executors by the number that tasks have of them; those that only tasks tell of are added."""
+        latest = {span.id: span for span in [*self.over, *self.spans.values()]}
+        unknown = [name for name in self.numbers if name not in latest]
+        if unknown:
+            some = ", ".join(unknown[:3])
+            notes.append(f"no event tells of executors: {len(unknown)} ({some}), known by their tasks")
+        cores = _number(self.conf.get("spark.executor.cores"), 0.0)
+        for name in unknown:
+            own = 0.0 if name == "driver" else cores
+            latest[name] = _Span(name, self.hosts[name], own, self.blocks.get(name, float("nan")))
+        # Standalone masters and shells may use an id twice: earlier ones did not run the later one's tasks.
+        twice = [span for span in self.over if latest[span.id] is not span]
+        for name in latest:
+            self.numbers.setdefault(name, len(self.numbers))
+        return [*sorted(latest.values(), key=lambda span: self.numbers[span.id]), *twice]
+
+    def _end(self, started: float, spans: Iterable[_Span]) -> float:
+        if self.ended is not None:
+            return max(self.ended, started)
+        last = max(self.last, started)
+        times = [at for span in spans for at in (span.added, span.removed or 0.0)]
+        return max([last, *(at for at in times if at <= last + _OTHER_CLOCK)])
+
+    def _executors(
+        self,
+        spans: list[_Span],
+        tasks: TaskArrays,
+        started: float,
+        ended: float,
+        task_cpus: float,
+        notes: list[str],
+    ) -> Iterable[Executor]:
+        when: list[tuple[float, float]] = []
+        other_clock = 0
+        for number, span in enumerate(spans):
+            first, last = tasks.span(number)
+            added, removed = span.added, min(span.removed or ended, ended)
+            if not started - _OTHER_CLOCK <= added <= ended:  # also when it is not known
+                other_clock += added == added
+                added = started if first is None else first
+                removed = ended if first is not None else added
+            elif first is not None:
+                added = min(added, first)
+            when.append((added, max(removed, added, last or added)))
+        if other_clock:
+            notes.append(
+                f"{other_clock} executors have times outside of the application's: taken from their tasks"
+            )
+        held = [span.cores or float(tasks.most_at_once(n)) * task_cpus for n, span in enumerate(spans)]
+        used = uses(tasks, when, held, task_cpus)
+        for span, (added, removed), cores, use in zip(spans, when, held, used, strict=True):
+            yield Executor(
+                id=span.id,
+                host=span.host,
+                cores=cores,
+                memory_mib=memory_of(span.id, self.conf, self.profiles.get(span.profile)),
+                gpus=span.gpus,
+                added_at=added,
+                removed_at=removed,
+                lost=span.lost,
+                peak_mib=span.peak,
+                use=use,
+            )
+
+    def _stages(self, task_cpus: float) -> Iterable[Stage]:
+        """Stages that ran; a stage that was skipped has no tasks."""
+        for (number, attempt), sums in sorted(self.stages.items()):
+            if sums.tasks:
+                yield Stage(
+                    stage=number,
+                    attempt=attempt,
+                    name=_PATH.sub(" at ", sums.name)[:_LONGEST_NAME],
+                    tasks=sums.tasks,
+                    submitted_at=sums.submitted or sums.first,
+                    completed_at=max(sums.completed, sums.last),
+                    task_seconds=sums.seconds,
+                    longest_task=sums.longest,
+                    cpus_per_task=task_cpus,
+                )
+
+
+def _note_log(reading: _Reading, event: Event) -> None:
+    reading.version = str(event["Spark Version"])
+
+
+def _note_start(reading: _Reading, event: Event) -> None:
+    if not isinstance(event["Timestamp"], int | float):
+        raise TypeError
+    reading.start = event
+
+
+def _note_end(reading: _Reading, event: Event) -> None:
+    reading.ended = event["Timestamp"] / _MS
+
+
+def _note_environment(reading: _Reading, event: Event) -> None:
+    given = event["Spark Properties"]
+    pairs = given.items() if isinstance(given, Mapping) else given  # a list of pairs before Spark 3
+    reading.conf.update({str(key): str(value) for key, value in pairs})
+
+
+def _note_profile(reading: _Reading, event: Event) -> None:
+    reading.profiles[int(event["Resource Profile Id"])] = event["Executor Resource Requests"]
+
+
+def _note_added(reading: _Reading, event: Event) -> None:
+    info = event["Executor Info"]
+    name, at = str(event["Executor ID"]), event["Timestamp"] / _MS
+    # A Spark that knows when it asked for the executor says so: from then on it was held.
+    requested = info.get("Request Time")
+    if isinstance(requested, int | float) and 0 < requested / _MS <= at:
+        at = requested / _MS
+    gpus = info.get("Resources", {}).get("gpu", {}).get("addresses", ())
+    span = _Span(name, str(info["Host"]), float(info["Total Cores"]), at)
+    span.profile, span.gpus = int(info.get("Resource Profile Id", 0)), float(len(gpus))
+    if (earlier := reading.spans.get(name)) is not None:
+        earlier.removed = at if earlier.removed is None else earlier.removed
+        reading.over.append(earlier)
+    reading.spans[name] = span
+
+
+def _note_removed(reading: _Reading, event: Event) -> None:
+    span = reading.spans[str(event["Executor ID"])]
+    span.removed = event["Timestamp"] / _MS
+    reason = str(event.get("Removed Reason", "")).lower()
+    span.lost = not any(word in reason for word in _MEANT)
+
+
+def _note_blocks(reading: _Reading, event: Event) -> None:
+    reading.blocks.setdefault(str(event["Block Manager ID"]["Executor ID"]), event["Timestamp"] / _MS)
+
+
+def _note_stage(reading: _Reading, event: Event) -> None:
+    info = event["Stage Info"]
+    sums = reading.stage(info["Stage ID"], info["Stage Attempt ID"])
+    sums.name = str(info["Stage Name"])
+    sums.submitted = (info.get("Submission Time") or 0) / _MS
+    sums.completed = (info.get("Completion Time") or 0) / _MS
+    reading.work(max(sums.submitted, sums.completed))
+
+
+def _note_job_end(reading: _Reading, event: Event) -> None:
+    reading.work(event["Completion Time"] / _MS)
+
+
+def _note_query(reading: _Reading, event: Event) -> None:
+    reading.work(event["time"] / _MS)
+
+
+def _note_task(reading: _Reading, event: Event) -> None:
+    info = event["Task Info"]
+    launched, finished = info["Launch Time"] / _MS, info["Finish Time"] / _MS
+    name = str(info["Executor ID"])
+    number = reading.numbers.get(name)
+    if number is None:
+        number = reading.numbers[name] = len(reading.numbers)
+        reading.hosts[name] = str(info.get("Host", ""))
+    sums = reading.stage(event["Stage ID"], event.get("Stage Attempt ID", 0))
+    finished = max(finished, launched)
+    sums.tasks += 1
+    sums.seconds += finished - launched
+    sums.longest = max(sums.longest, finished - launched)
+    sums.first, sums.last = min(sums.first, launched), max(sums.last, finished)
+    reading.work(finished)
+    reading.task_of.append(number)
+    reading.launched.append(launched)
+    reading.finished.append(finished)
+    reading.done.append(not (info.get("Failed") or info.get("Killed")))
+    _note_metrics(reading, event.get("Task Metrics") or {})
+    _note_memory(reading, name, event.get("Task Executor Metrics") or {})
+
+
+def _note_metrics(reading: _Reading, metrics: Mapping[str, Any]) -> None:
+    read = metrics.get("Shuffle Read Metrics") or {}
+    mib = reading.mib
+    mib["input"] += (metrics.get("Input Metrics") or {}).get("Bytes Read", 0) / _MIB
+    mib["shuffle"] += (read.get("Remote Bytes Read", 0) + read.get("Local Bytes Read", 0)) / _MIB
+    mib["spilled"] += metrics.get("Disk Bytes Spilled", 0) / _MIB
+
+
+def _note_memory(reading: _Reading, executor: str, metrics: Mapping[str, Any]) -> None:
+    peak = (metrics.get("JVMHeapMemory", 0) + metrics.get("JVMOffHeapMemory", 0)) / _MIB
+    span = reading.spans.get(executor)
+    if peak > 0 and span is not None:
+        span.peak = max(span.peak or 0.0, peak)
+
+
+def _note_executor_peak(reading: _Reading, event: Event) -> None:
+    _note_memory(reading, str(event["Executor ID"]), event["Executor Metrics"])
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    try:
+        return float(text) if text else otherwise
+    except ValueError:
+        return otherwise
+
+
+_NOTED: Mapping[str, Callable[[_Reading, Event], None]] = {
+    "SparkListenerLogStart": _note_log,
+    "SparkListenerApplicationStart": _note_start,
+    "SparkListenerApplicationEnd": _note_end,
+    "SparkListenerEnvironmentUpdate": _note_environment,
+    "SparkListenerResourceProfileAdded": _note_profile,
+    "SparkListenerExecutorAdded": _note_added,
+    "SparkListenerExecutorRemoved": _note_removed,
+    "SparkListenerBlockManagerAdded": _note_blocks,
+    "SparkListenerStageSubmitted": _note_stage,
+    "SparkListenerStageCompleted": _note_stage,
+    "SparkListenerStageExecutorMetrics": _note_executor_peak,
+    "SparkListenerJobEnd": _note_job_end,
+    "SparkListenerSQLExecutionEnd": _note_query,
+    "SparkListenerTaskEnd": _note_task,
+}
+#: The names of the events that are read; others are passed over unparsed.
+WANTED = frozenset(_NOTED)

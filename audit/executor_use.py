@@ -1,0 +1,161 @@
+"""What executors did with their cores over time: work, or one of the causes for which cores stand idle."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class CoreUse(NamedTuple):
+    """Core-seconds of an executor by cause; together its cores by the time for which it was there."""
+
+    #: Tasks that were done.
+    work: float = 0.0
+    #: Tasks that failed or were killed, and ran again.
+    failed: float = 0.0
+    #: Before its first task.
+    start: float = 0.0
+    #: While tasks of the application ran, on other cores: skew, small stages, the end of a stage.
+    waiting: float = 0.0
+    #: While none ran, with more to come: the driver computed, or a user thought.
+    driver: float = 0.0
+    #: After the application's last task.
+    tail: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return float(sum(self))
+
+
+#: The causes, in the order in which they are shown, with a few words for each.
+CAUSES = {
+    "work": "tasks that were done",
+    "failed": "tasks that failed or were killed",
+    "start": "executors before their first task",
+    "waiting": "idle cores while other tasks ran (skew, small stages)",
+    "driver": "idle cores between stages (the driver worked, or a user thought)",
+    "tail": "idle cores after the last task",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskArrays:
+    """The tasks of an application, [T]: number of the executor, seconds of launch and end, and success."""
+
+    executor: NDArray[np.int64]
+    launched: FloatArray
+    finished: FloatArray
+    done: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, executor: "array[int]", launched: "array[float]", finished: "array[float]", done: "array[int]"
+    ) -> "TaskArrays":
+        """Tasks by executor, then by launch."""
+        values = (
+            np.array(executor, np.int64),
+            np.array(launched, np.float64),
+            np.array(finished, np.float64),
+            np.array(done, np.bool_),
+        )
+        order = np.lexsort((values[1], values[0]))
+        return cls(*(value[order] for value in values))
+
+    @property
+    def first(self) -> float | None:
+        """When the first task was launched; None without tasks."""
+        return float(self.launched.min()) if len(self.launched) else None
+
+    def of_executor(self, number: int) -> "TaskArrays":
+        """The tasks of one executor."""
+        begin, end = np.searchsorted(self.executor, (number, number + 1))
+        return TaskArrays(*(getattr(self, name.name)[begin:end] for name in fields(self)))
+
+    def span(self, number: int) -> tuple[float | None, float | None]:
+        """When the executor's first task was launched and its last one over; None without tasks."""
+        own = self.of_executor(number)
+        if not len(own.launched):
+            return None, None
+        return float(own.launched[0]), float(own.finished.max())
+
+    def most_at_once(self, number: int) -> int:
+        """The most tasks of the executor that ran at once; 1 without tasks."""
+        own = self.of_executor(number)
+        if not len(own.launched):
+            return 1
+        times = np.concatenate((own.launched, own.finished))
+        steps = np.repeat((1, -1), len(own.launched))
+        return max(1, int(np.cumsum(steps[np.lexsort((steps, times))]).max()))
+
+
+def uses(
+    tasks: TaskArrays,
+    spans: Sequence[tuple[float, float]],
+    cores: Sequence[float],
+    task_cpus: float,
+) -> list[CoreUse]:
+    """What each executor did with its `cores` between its `spans`, seconds; each task takes `task_cpus`."""
+    begins, ends = _union(tasks.launched, tasks.finished)
+    return [
+        _use(tasks.of_executor(number), span, cores[number], task_cpus, begins, ends)
+        for number, span in enumerate(spans)
+    ]
+
+
+def _union(launched: FloatArray, finished: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The times in which at least one task ran, as begins and ends, in order."""
+    order = np.argsort(launched, kind="stable")
+    begin, end = launched[order], np.maximum.accumulate(finished[order])
+    if not len(begin):
+        return begin, end
+    first = np.concatenate(([True], begin[1:] > end[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return begin[first], end[last]
+
+
+def _use(
+    own: TaskArrays,
+    span: tuple[float, float],
+    cores: float,
+    task_cpus: float,
+    begins: FloatArray,
+    ends: FloatArray,
+) -> CoreUse:
+    added, removed = span
+    paid = cores * (removed - added)
+    if paid <= 0:
+        return CoreUse()
+    last = min(max(float(ends[-1]) if len(ends) else added, added), removed)
+    if not len(own.launched):
+        # It never had a task: the time until the last task of all is its start, the rest the tail.
+        return CoreUse(start=cores * (last - added), tail=cores * (removed - last))
+    first = min(max(float(own.launched[0]), added), removed)
+    begin, end = np.clip(own.launched, added, removed), np.clip(own.finished, added, removed)
+    taken = (end - begin) * task_cpus
+    times, busy = _busy(begin, end, task_cpus, cores)
+    occupied = float(busy @ np.diff(times)) if len(times) > 1 else 0.0
+    asked = float(taken.sum())
+    failed = occupied * float(taken[~own.done].sum()) / asked if asked > 0 else 0.0
+    start = cores * (first - added)
+    tail = cores * (removed - last)
+    # Cores that were idle between its first task and the last of all: while others worked, or none did.
+    ran = float((np.clip(ends, first, last) - np.clip(begins, first, last)).sum())
+    waiting = max(0.0, cores * ran - occupied)
+    driver = max(0.0, cores * (last - first - ran))
+    return CoreUse(occupied - failed, failed, start, waiting, driver, tail)
+
+
+def _busy(
+    begin: FloatArray, end: FloatArray, task_cpus: float, cores: float
+) -> tuple[FloatArray, FloatArray]:
+    """The times at which the number of busy cores changes, and that number between them."""
+    times = np.concatenate((begin, end))
+    steps = np.repeat((task_cpus, -task_cpus), len(begin))
+    order = np.argsort(times, kind="stable")
+    return times[order], np.minimum(np.cumsum(steps[order])[:-1], cores)

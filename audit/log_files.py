@@ -1,0 +1,245 @@
+"""Where event logs are: files, folders, folders of one log, tar archives, S3; found and opened for reading.
+
+Spark, YARN and Kubernetes write a file or a folder (`spark.eventLog.rolling.enabled`) for each attempt of an
+application, Databricks a folder with `eventlog` and packed earlier parts. How a file is packed is seen from
+its first bytes, since copies lose their names' ends.
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from audit import s3_objects
+from profiles.event_lines import STATUS, EventLogError, codec, is_rolled, parts_of
+from profiles.packed import CODECS, unpacked
+
+#: The parts of Databricks' logs: `eventlog-2024-05-01--10-20.gz`, and `eventlog`, the last one.
+_DATABRICKS = re.compile(r"eventlog(-(?P<at>\d{4}-\d\d-\d\d--\d\d-\d\d)(\.gz)?)?")
+_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+#: By the first bytes of a stream: its codec.
+_MAGIC = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x8b": "gz",
+    b"LZ4Block": "lz4",
+    b"\x82SNAPPY": "snappy",
+    b"ZV\x00": "lzf",
+    b"ZV\x01": "lzf",
+}
+_LONGEST_MAGIC = max(map(len, _MAGIC))
+#: Bytes read at once of a file or of an object.
+_BUFFER = 1 << 20
+
+
+class LogsError(ValueError):
+    """Places in which no event log can be found; the text names the place and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """One event log: its name for people, its files in order, and their bytes together, packed.
+
+    Files are paths, or `s3://BUCKET/KEY`.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file or log that was not read, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLogs:
+    """The event logs of some places, and the files that are none."""
+
+    logs: tuple[LogFiles, ...]
+    unread: tuple[Unread, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs together, packed."""
+        return sum(log.size for log in self.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file below a place: its path or URL, its name for people, and its bytes."""
+
+    path: str
+    name: str
+    size: int
+
+
+def find_logs(places: Sequence[str], scratch: Path) -> FoundLogs:
+    """Find all event logs in these files, folders, tar archives and `s3://` prefixes.
+
+    Archives are unpacked below the empty folder `scratch`. LogsError for a place that is not there, and when
+    there is no log at all.
+    """
+    files: list[_File] = []
+    for number, place in enumerate(places):
+        files += _files(place, scratch / str(number))
+    logs, unread = _grouped(files)
+    if not logs:
+        where = ", ".join(places)
+        raise LogsError(
+            f"{where}: holds no event log; name the folder of spark.eventLog.dir, an event log, a tar of "
+            "such, or s3://BUCKET/PREFIX" + (f" ({unread[0].name}: {unread[0].why})" if unread else "")
+        )
+    return FoundLogs(tuple(logs), tuple(unread))
+
+
+def _files(place: str, scratch: Path) -> Iterator[_File]:
+    if place.startswith(s3_objects.SCHEME):
+        yield from _objects(place)
+        return
+    path = Path(place)
+    if path.is_dir():
+        yield from _walked(path, place.rstrip("/"), scratch)
+    elif path.is_file():
+        yield from _one(path, place, scratch)
+    else:
+        raise LogsError(f"{place}: is not there; name a folder, an event log, a tar of such, or s3://...")
+
+
+def _walked(folder: Path, name: str, scratch: Path) -> Iterator[_File]:
+    for at, (place, folders, files) in enumerate(os.walk(folder)):
+        folders.sort()
+        for number, file in enumerate(sorted(files)):
+            path = Path(place, file)
+            below = Path(name, path.relative_to(folder))
+            if path.is_file():
+                yield from _one(path, str(below), scratch / f"{at}-{number}")
+
+
+def _one(path: Path, name: str, scratch: Path) -> Iterator[_File]:
+    """The file itself, or those of an archive."""
+    if path.name.endswith(_TAR):
+        yield from _walked(_unpack(path, scratch), name, scratch / "inner")
+    else:
+        yield _File(str(path), name, path.stat().st_size)
+
+
+def _unpack(path: Path, scratch: Path) -> Path:
+    target = scratch / "tar"
+    target.mkdir(parents=True)
+    try:
+        with path.open("rb") as file, tarfile.open(fileobj=_stream(file), mode="r|*") as archive:
+            archive.extractall(target, filter="data")
+    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        raise LogsError(f"{path}: cannot be unpacked: {error}; unpack it and name the folder") from None
+    return target
+
+
+def _objects(place: str) -> Iterator[_File]:
+    try:
+        for url, size in s3_objects.listed(place):
+            yield _File(url, url, size)
+    except s3_objects.S3Error as error:
+        raise LogsError(f"{place}: {error}") from None
+
+
+def _grouped(files: Iterable[_File]) -> tuple[list[LogFiles], list[Unread]]:
+    """Logs by their files: those of a rolled or a Databricks log belong together, others stand alone."""
+    logs, unread = list[LogFiles](), list[Unread]()
+    by_folder: dict[str, list[_File]] = {}
+    for file in files:
+        folder, _, name = file.name.rpartition("/")
+        if is_rolled(name) or name.startswith(STATUS) or _DATABRICKS.fullmatch(name):
+            by_folder.setdefault(folder, []).append(file)
+        elif name.startswith((".", "_")) or name.endswith(".crc"):
+            unread.append(Unread(file.name, "a file of the file system, not of Spark"))
+        elif not file.size:
+            unread.append(Unread(file.name, "empty"))
+        else:
+            logs.append(LogFiles(file.name, (file.path,), file.size))
+    for folder, group in by_folder.items():
+        try:
+            logs.append(_group(folder, group))
+        except EventLogError as error:
+            unread.append(Unread(folder, str(error)))
+    return logs, unread
+
+
+def _group(folder: str, group: Sequence[_File]) -> LogFiles:
+    by_name = {file.name: file for file in group}
+    if any(is_rolled(name) for name in by_name):
+        parts = [by_name[name] for name in parts_of(list(by_name))]
+    else:
+        matched = {name: _DATABRICKS.fullmatch(name.rpartition("/")[2]) for name in by_name}
+        order = sorted((match["at"] or "~", name) for name, match in matched.items() if match)
+        parts = [by_name[name] for _, name in order]
+    parts = [part for part in parts if part.size]
+    if not parts:
+        raise EventLogError("empty")
+    name = folder if is_rolled(parts[0].name) or len(parts) > 1 else parts[0].name
+    return LogFiles(name, tuple(part.path for part in parts), sum(part.size for part in parts))
+
+
+@contextlib.contextmanager
+def opened(log: LogFiles, read: Callable[[int], None]) -> Iterator[list[tuple[str, BinaryIO]]]:
+    """Open a log's files, unpacked; `read` is told the packed bytes of each read.
+
+    Each has an empty name in place of its own, as nothing is left to unpack. OSError, or LogsError from S3.
+    """
+    with contextlib.ExitStack() as stack:
+        files = list[tuple[str, BinaryIO]]()
+        for part in log.parts:
+            raw = _open(part)
+            stack.callback(raw.close)
+            counted = io.BufferedReader(_CountedReads(raw, read), _BUFFER)
+            files.append(("", _stream(cast(BinaryIO, counted), codec(part))))
+        yield files
+
+
+def _open(part: str) -> Any:
+    if not part.startswith(s3_objects.SCHEME):
+        return Path(part).open("rb", buffering=0)
+    try:
+        return s3_objects.opened(part)
+    except s3_objects.S3Error as error:
+        raise LogsError(f"{part}: {error}") from None
+
+
+def _stream(file: Any, named: str = "") -> BinaryIO:
+    """The stream unpacked, by its first bytes, or by its name where they tell nothing."""
+    file = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
+    head = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+    if kind == "gz":
+        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=file)))
+    if not kind and named in CODECS and not head.lstrip().startswith(b"{"):
+        kind = named
+    return unpacked(cast(BinaryIO, file), kind)
+
+
+class _CountedReads(io.RawIOBase):
+    """A stream whose reads are counted."""
+
+    def __init__(self, raw: Any, told: Callable[[int], None]) -> None:
+        self._raw, self._told = raw, told
+
+    def readable(self) -> bool:
+        """True: the stream is for reading."""
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        """Fill the buffer from the stream."""
+        into = memoryview(cast(bytearray, buffer)).cast("B")
+        data = self._raw.read(len(into))
+        into[: len(data)] = data
+        self._told(len(data))
+        return len(data)

@@ -1,0 +1,142 @@
+"""Prices of executors: a share of a VM of known type, or by cores and memory."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from audit.applications import Executor, LoggedApplication
+from conf.bounded_read import read_bounded
+from conf.loader import SHIPPED, ConfigError, find, load
+from conf.schema.prices import PriceList, VmPrice
+
+_MIB_PER_GIB = 1024
+_LONGEST = 1 << 20
+#: Columns of a price list in CSV, beside those that it may leave out.
+_COLUMNS = ("type", "cpus", "memory", "price_per_hour")
+_OPTIONAL = ("spot_price_per_hour", "gpus")
+
+
+class PriceError(ValueError):
+    """An executor without a price; the text says what to add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """A price list, and the VM type of executors of which no log and no host tells one; empty: none."""
+
+    table: PriceList
+    vm_type: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.vm_type and self.table.type_named(self.vm_type) is None:
+            raise PriceError(f"--vm {self.vm_type}: is not in the prices {self.name}; add its price there")
+
+    def type_of(self, application: LoggedApplication, executor: Executor) -> str:
+        """The VM type that an executor ran on, if that is known and has a price; else an empty text.
+
+        The host counts first, then `vm_type`, then what the application's settings say.
+        """
+        for pattern, name in self.table.hosts.items():
+            if fnmatchcase(executor.host, pattern):
+                return name
+        if self.vm_type:
+            return self.vm_type
+        return application.vm_type if self.table.type_named(application.vm_type) else ""
+
+    def per_hour(self, application: LoggedApplication, executor: Executor) -> float:
+        """Dollars an hour of an executor; PriceError when the list has no price for it.
+
+        On a VM of known type that is the VM's price by the executor's dominant share of it; else its cores,
+        memory and GPUs.
+        """
+        name = self.type_of(application, executor)
+        vm = self.table.type_named(name) if name else None
+        if vm is not None:
+            return vm.price_per_hour * _share(executor, vm)
+        table = self.table
+        if table.per_core_hour is None:
+            what = (
+                f"its VM type {application.vm_type} is not" if application.vm_type else "no VM type is known"
+            )
+            raise PriceError(
+                f"{application.log}: {what} in the prices {self.name}; add the type, say --vm TYPE, map host "
+                f"{executor.host} in hosts, or give per_core_hour and per_gib_hour"
+            )
+        by_memory = table.per_gib_hour * executor.memory_mib / _MIB_PER_GIB
+        return table.per_core_hour * executor.cores + by_memory + table.per_gpu_hour * executor.gpus
+
+
+def _share(executor: Executor, vm: VmPrice) -> float:
+    gpus = vm.resources.get("gpus", 0.0)
+    shares = (
+        executor.cores / vm.cpus,
+        executor.memory_mib / vm.memory,
+        executor.gpus / gpus if gpus else 0.0,
+    )
+    return min(1.0, max(shares))
+
+
+def load_prices(name: str, vm_type: str = "") -> Prices:
+    """A price list by name (of conf/prices), or a YAML or CSV file; ConfigError or PriceError with the fault.
+
+    A CSV file has the columns type, cpus, memory and price_per_hour, and may have spot_price_per_hour and
+    gpus.
+    """
+    return Prices(_table(name), vm_type, name)
+
+
+def _table(name: str) -> PriceList:
+    if name.endswith(".csv"):
+        return _of_csv(find(name))
+    if Path(name).suffix:
+        return load(find(name), PriceList)
+    try:
+        return load(find(f"prices/{name}.yaml"), PriceList)
+    except ConfigError as error:
+        known = sorted(path.stem for path in (SHIPPED / "prices").glob("*.yaml"))
+        if name in known:
+            raise
+        listed = ", ".join(known)
+        raise ConfigError(
+            f"--prices {name}: no such list; known are {listed}, or a .yaml or .csv file"
+        ) from error
+
+
+def _of_csv(path: Path) -> PriceList:
+    try:
+        rows = list(csv.DictReader(io.StringIO(read_bounded(path, _LONGEST), newline=""), strict=True))
+    except (OSError, ValueError, csv.Error) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    types = {}
+    for number, row in enumerate(rows, 2):
+        columns = {key for key in row if key is not None}
+        if not {*_COLUMNS} <= columns <= {*_COLUMNS, *_OPTIONAL}:
+            wanted = f"{','.join(_COLUMNS)}, and {' and '.join(_OPTIONAL)} if need be"
+            raise ConfigError(f"{path}: its columns should be {wanted}, found {','.join(sorted(columns))}")
+        types[str(row["type"])] = _row(path, number, row)
+    try:
+        return PriceList(types=types, source=path.name)
+    except ValueError:
+        raise ConfigError(f"{path}: should have a line for each VM type below its header") from None
+
+
+def _row(path: Path, number: int, row: Mapping[str, Any]) -> VmPrice:
+    try:
+        spot, gpus = row.get("spot_price_per_hour"), row.get("gpus")
+        return VmPrice.model_validate(
+            {
+                "cpus": float(row["cpus"]),
+                "memory": row["memory"],
+                "price_per_hour": float(row["price_per_hour"]),
+                "spot_price_per_hour": float(spot) if spot else None,
+                "resources": {"gpus": float(gpus)} if gpus and float(gpus) else {},
+            }
+        )
+    except (TypeError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise ConfigError(f"{path}:{number}: should be as in m5.xlarge,4,16g,0.192: {why}") from None

@@ -1,0 +1,85 @@
+"""Tables of `stoker audit` for the terminal."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from audit.executor_use import CAUSES
+from audit.write import AuditResult
+from daemon.cli.shared import render
+
+#: So many lines of a table, and so many files that were not read, are shown; the rest is counted.
+_LINES, _UNREAD = 20, 5
+_MIB = 1 << 20
+
+
+def show(audit: AuditResult, by: str) -> None:
+    """Print the costs, and what was not read."""
+    render.show(*_tables(audit, by))
+
+
+def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
+    costs, read = audit.costs, audit.read
+    total = costs.total
+    attempts = f" in {total.count} attempts" if total.count != total.applications else ""
+    yield (
+        f"{money(total.total)} for {render.count(total.applications, 'application')}{attempts}, "
+        f"{total.core_seconds.total / 3600:,.1f} core-hours; prices: "
+        f"{audit.prices.table.source or audit.prices.name}"
+    )
+    yield ""
+    rows = [
+        (cause, money(getattr(total.dollars, cause)), _percent(total.share(cause)), words)
+        for cause, words in CAUSES.items()
+    ]
+    yield render.table(["paid for", "dollars", "share", ""], rows, right=("dollars", "share"))
+    yield ""
+    lines = costs.by(by)
+    shown = [
+        (
+            line.key,
+            str(line.count),
+            money(line.total),
+            *(_percent(line.share(cause)) for cause in CAUSES),
+            _percent(line.memory_used),
+        )
+        for line in lines[:_LINES]
+    ]
+    columns = [by, "runs", "dollars", *CAUSES, "memory"]
+    yield render.fitted(columns, shown, right=columns[1:], cut=(by,), spare=("memory", "failed", "start"))
+    if len(lines) > _LINES:
+        yield f"and {len(lines) - _LINES} more; -o csv has all"
+    yield ""
+    yield from _cautions(audit)
+    yield (
+        f"read {read.log_bytes / _MIB:,.0f} MiB of {render.count(len(read.applications), 'log')} in "
+        f"{render.duration(read.seconds)}"
+    )
+
+
+def _cautions(audit: AuditResult) -> Iterator[str]:
+    costs, read = audit.costs, audit.read
+    count = len(costs.each)
+    if costs.without_type:
+        known = f"{costs.without_type} of {count} logs do not tell a VM type"
+        yield f"{known}: priced by cores and memory (--vm TYPE)"
+    if costs.without_executors:
+        yield f"{costs.without_executors} of {count} logs have no executor: they cost nothing here"
+    cut = sum(each.cut_short for each in read.applications)
+    if cut:
+        yield f"{cut} of {count} logs end before their application: counted until their last event"
+    noted = sum(bool(each.notes) for each in read.applications)
+    if noted:
+        yield f"{noted} of {count} logs were read with assumptions; -o json names them"
+    if read.unread:
+        some = "; ".join(f"{each.name}: {each.why}" for each in read.unread[:_UNREAD])
+        more = f"; and {len(read.unread) - _UNREAD} more (-o json)" if len(read.unread) > _UNREAD else ""
+        yield f"{render.count(len(read.unread), 'file')} not read: {some}{more}"
+
+
+def money(dollars: float) -> str:
+    """Dollars, with more digits where there are few."""
+    return f"{dollars:,.2f} $" if abs(dollars) >= 1 or not dollars else f"{dollars:.4f} $"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

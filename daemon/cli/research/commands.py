@@ -1,0 +1,21 @@
+"""Registers the commands of this folder."""
+
+import typer
+
+from daemon.cli.research import audit, bound, oga, reproduce, simulate, train
+from daemon.cli.shared.command_groups import CommandGroup
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `stoker`."""
+    for command in (
+        audit.audit,
+        simulate.simulate,
+        simulate.workload,
+        bound.bound,
+        train.train,
+        train.evaluate,
+    ):
+        app.command()(command)
+    app.add_typer(reproduce.reproduce, name="reproduce", cls=CommandGroup)
+    app.add_typer(oga.oga, name="oga", cls=CommandGroup)

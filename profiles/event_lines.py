@@ -1,0 +1,155 @@
+"""Lines of Spark's event log as events: unpacked, bounded, and parsed only where a reader wants them.
+
+`spark_event_log` reads the stages of one application; `audit.applications` reads what executors cost.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from profiles.packed import unpacked
+
+Event = Mapping[str, Any]
+
+#: Bytes that are read of one log, and of one line of it.
+LONGEST_LOG = 1 << 30
+LONGEST_LINE = 1 << 26
+#: How Spark calls the files of a log that it divides, beside the one that says whether it is complete.
+_ROLLED = re.compile(r"events_(?P<number>\d{1,9})_.+")
+STATUS, COMPACTED, IN_PROGRESS = "appstatus_", ".compact", ".inprogress"
+#: How every event begins, by Spark's own writer.
+_BEGIN = b'{"Event":"'
+#: A task's accumulated values are most of its event, and no reader here wants them.
+_VALUES = b'"Accumulables":['
+_AFTER_VALUES = (b']},"Task Executor Metrics":', b']},"Task Metrics":')
+
+
+class EventLogError(ValueError):
+    """An event log that is not there or is none; the text names the file."""
+
+
+class EventLines:
+    """The events of a log, from its open files in order, each with its name; `name` labels the log.
+
+    Only events whose name, without its package, is in `wanted` are parsed; None: all. Strictly read, a line
+    that is no event raises EventLogError, and so do more than `longest` bytes. A `lenient` reader counts such
+    lines in `bad`, and ends with `cut_short` where a stream cannot be unpacked any further. A last line
+    without an end is left out, since the driver ended while it wrote: `cut_short` too.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tuple[str, BinaryIO]],
+        name: str,
+        wanted: frozenset[str] | None = None,
+        *,
+        longest: float = LONGEST_LOG,
+        lenient: bool = False,
+    ) -> None:
+        self._files, self._name, self._wanted = files, name, wanted
+        self._longest, self._lenient = longest, lenient
+        self.bytes = self.lines = self.bad = 0
+        self.cut_short = False
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events; OSError, ValueError or IndexError when a stream cannot be unpacked."""
+        for part, file in self._files:
+            lines = unpacked(file, codec(part))
+            while line := self._line(lines):
+                if not line.endswith(b"\n"):
+                    self.cut_short = True
+                    # The last line of a complete log may lack its end where another program copied it.
+                    if not (self._lenient and line.endswith(b"}")):
+                        break
+                self.bytes, self.lines = self.bytes + len(line), self.lines + 1
+                if len(line) > LONGEST_LINE or self.bytes > self._longest:
+                    raise EventLogError(f"{self._name}:{self.lines}: larger than an event log can be")
+                if self._skipped(line):
+                    continue
+                event = self._event(line)
+                if event is not None:
+                    yield event
+
+    def _line(self, lines: BinaryIO) -> bytes:
+        try:
+            return lines.readline(LONGEST_LINE + 1)
+        except (OSError, ValueError, IndexError, EOFError):
+            if not self._lenient or not self.lines:
+                raise
+            self.cut_short = True
+            return b""
+
+    def _skipped(self, line: bytes) -> bool:
+        if self._wanted is None or not line.startswith(_BEGIN):
+            return False
+        end = line.find(b'"', len(_BEGIN))
+        return short_name(line[len(_BEGIN) : end].decode("utf-8", "replace")) not in self._wanted
+
+    def _event(self, line: bytes) -> Event | None:
+        try:
+            event = json.loads(_without_values(line) if self._wanted else line)
+            if isinstance(event, dict):
+                return event
+            raise EventLogError(f"{self._name}:{self.lines}: no event")
+        except (ValueError, RecursionError):
+            if not self._lenient:
+                raise
+            self.bad += 1
+            return None
+
+
+def short_name(event: str) -> str:
+    """The name of an event without its package, such as SparkListenerTaskEnd."""
+    return event.rpartition(".")[2]
+
+
+def _without_values(line: bytes) -> bytes:
+    """The line of a task's end without its accumulated values.
+
+    Inside of JSON's texts quotes are escaped, so the marks only match where such a list ends.
+    """
+    begin = line.find(_VALUES)
+    if begin < 0:
+        return line
+    ends = (line.find(mark, begin) for mark in _AFTER_VALUES)
+    end = min((at for at in ends if at >= 0), default=-1)
+    return line if end < 0 else line[: begin + len(_VALUES)] + line[end:]
+
+
+def codec(name: str) -> str:
+    """The codec by which a file is packed, as Spark has it in its name; empty for none."""
+    return Path(name).name.removesuffix(COMPACTED).removesuffix(IN_PROGRESS).rpartition(".")[2]
+
+
+def is_rolled(name: str) -> bool:
+    """Whether a file is one of those into which Spark divides a log."""
+    return _ROLLED.fullmatch(Path(name).name) is not None
+
+
+def parts_of(names: Sequence[str]) -> list[str]:
+    """The files, by their paths, that make up a log, in order; EventLogError when some are missing.
+
+    That is a single file, or those of a folder in which Spark begins a new one now and then
+    (`spark.eventLog.rolling.enabled`): its last compacted one, which has the rest of all before it, and
+    those that follow.
+    """
+    rolled = {name: match for name in names if (match := _ROLLED.fullmatch(Path(name).name))}
+    if not rolled:
+        plain = [name for name in names if not Path(name).name.startswith(STATUS)]
+        if len(plain) != 1:
+            raise EventLogError(f"{', '.join(names) or 'no file'}: no event log")
+        return plain
+    numbers = {name: int(match["number"]) for name, match in rolled.items()}
+    compacted = [numbers[name] for name in rolled if name.endswith(COMPACTED)]
+    first = max(compacted, default=1)
+    kept = {
+        numbers[name]: name
+        for name in sorted(rolled, key=lambda name: (numbers[name], name.endswith(COMPACTED)))
+        if numbers[name] >= first
+    }
+    for number in range(first, max(numbers.values()) + 1):
+        if number not in kept:
+            raise EventLogError(f"{Path(names[0]).parent}: file {number} of the event log is missing")
+    return [kept[number] for number in sorted(kept)]

@@ -1,0 +1,63 @@
+"""The command `stoker audit`: what it prints, and one line for each bad input."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from tests.audit.made_logs import ETL, app_end, app_start, written
+
+
+def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Dollars by cause and application, and what was not read or had to be assumed."""
+    written(tmp_path, ETL)
+    written(tmp_path, ETL[:-1], "app-2.inprogress")
+    (tmp_path / "notes.txt").write_text("no log\n")
+    assert main(["audit", str(tmp_path), "--vm", "m5.xlarge"]) == 0
+    text = capsys.readouterr().out
+    assert "for 1 application in 2 attempts" in text
+    assert "tasks that were done" in text
+    assert "1 of 2 logs end before their application" in text
+    assert "1 file not read: " in text
+    assert "do not tell a VM type" not in text
+
+
+def test_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both have the dollars: half of an m5.xlarge, which costs 0.192 dollars an hour, for 93 seconds."""
+    written(tmp_path, ETL)
+    assert main(["audit", str(tmp_path), "--vm", "m5.xlarge", "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["total"]["dollars"] == pytest.approx(93 * 0.192 / 2 / 3600, rel=1e-3)
+    assert told["total"]["core_seconds_by_cause"]["work"] == 50
+    assert told["each"][0]["vm_types"] == ["m5.xlarge"]
+    assert main(["audit", str(tmp_path), "--vm", "m5.xlarge", "-o", "csv", "--by", "user"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["user"], row["runs"]) == ("ann", "1")
+    assert float(row["dollars"]) == told["total"]["dollars"]
+
+
+def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is one line with what to do, and exit code 2."""
+    empty, idle = tmp_path / "empty", tmp_path / "idle"
+    empty.mkdir()
+    written(idle, [app_start(), app_end(9)])
+    types = tmp_path / "types.csv"
+    types.write_text("type,cpus,memory,price_per_hour\nbig,4,8g,1\n")
+    log = str(written(tmp_path / "logs", ETL))
+    for arguments, text in (
+        ([str(empty)], "holds no event log; name the folder of spark.eventLog.dir"),
+        ([str(tmp_path / "none")], "is not there; name a folder"),
+        ([str(idle)], "no executor is in any of 1 logs"),
+        ([log, "--prices", str(types)], "no VM type is known in the prices"),
+        ([log, "--prices", "mars"], "known are ec2-us-east-1"),
+        ([log, "--vm", "m9.huge"], "add its price there"),
+        ([log, "--since", "soon"], "should be a day such as"),
+    ):
+        assert main(["audit", *arguments]) == 2
+        out, error = capsys.readouterr()
+        assert text in error
+        assert error.count("\n") == 1
+        assert not out

@@ -1,0 +1,118 @@
+"""Dollars: prices by VM type, by host, and by cores and memory; sums by key."""
+
+from pathlib import Path
+
+import pytest
+
+from audit.costs import costs_of
+from audit.prices import PriceError, Prices, load_prices
+from conf.loader import ConfigError
+from conf.schema.prices import PriceList, VmPrice
+from tests.audit.made_logs import ETL, app_end, app_start, environment, read, task, written
+
+#: A VM of 4 cores and 8 GiB that costs 3.6 dollars an hour: a tenth of a cent a second.
+LIST = PriceList(types={"big": VmPrice(cpus=4, memory=8192, price_per_hour=3.6)})
+
+
+def test_a_share_of_a_vm(tmp_path: Path) -> None:
+    """Two of four cores are half of the VM: 58 and 35 seconds at 0.0005 dollars each, split by cause."""
+    costs = costs_of([read(written(tmp_path, ETL))], Prices(LIST, "big"))
+    assert costs.total.total == pytest.approx(93 * 0.0005)
+    # 186 core-seconds cost 0.00025 each: 50 of work, 10 failed, 26 start, 40 waiting, 40 driver, 20 tail.
+    assert costs.total.dollars == pytest.approx([n * 0.00025 for n in (50, 10, 26, 40, 40, 20)])
+    assert costs.without_type == 0
+    assert costs.total.memory_used == pytest.approx(512 / 1408)
+
+
+def test_memory_can_be_the_larger_share(tmp_path: Path) -> None:
+    """An executor that takes all memory of a VM costs all of it, and never more."""
+    events = [environment(executor__memory="7g"), *ETL[2:]]
+    half = costs_of([read(written(tmp_path, ETL))], Prices(LIST, "big")).total.total
+    memory = (7168 + 717) / 8192
+    whole = costs_of([read(written(tmp_path, events))], Prices(LIST, "big")).total.total
+    assert whole == pytest.approx(half * 2 * memory)
+    small = PriceList(types={"small": VmPrice(cpus=1, memory=1024, price_per_hour=3.6)})
+    assert costs_of([read(written(tmp_path, ETL))], Prices(small, "small")).total.total == pytest.approx(
+        0.093
+    )
+
+
+def test_cores_and_memory_of_unknown_vms(tmp_path: Path) -> None:
+    """Where no VM type is known, by cores and memory, and that is counted; without such prices, an error."""
+    prices = Prices(PriceList(per_core_hour=3.6, per_gib_hour=7.2))
+    costs = costs_of([read(written(tmp_path, ETL))], prices)
+    assert costs.total.total == pytest.approx(186 * 0.001 + 93 * 1408 / 1024 * 0.002)
+    assert costs.without_type == 1
+    with pytest.raises(
+        PriceError, match=r"no VM type is known in the prices .*; add the type, say --vm TYPE"
+    ):
+        costs_of([read(written(tmp_path, ETL))], Prices(LIST))
+
+
+def test_types_by_host_and_by_settings(tmp_path: Path) -> None:
+    """A host that is mapped counts before --vm, and that before what the log's settings say."""
+    types = {name: VmPrice(cpus=2, memory=8192, price_per_hour=price) for name, price in
+             {"a": 3.6, "b": 7.2, "c": 36.0}.items()}  # fmt: skip
+    of_settings = environment(databricks__workerNodeTypeId="c", executor__memory="1g")
+    app = read(written(tmp_path, [of_settings, *ETL[2:]]))
+    hosts = PriceList(types=types, hosts={"host-2": "b"})
+    assert costs_of([app], Prices(hosts, "a")).total.total == pytest.approx(58 * 0.001 + 35 * 0.002)
+    assert costs_of([app], Prices(hosts)).total.total == pytest.approx(58 * 0.01 + 35 * 0.002)
+    unknown = environment(databricks__workerNodeTypeId="d")
+    with pytest.raises(PriceError, match="its VM type d is not in the prices"):
+        costs_of([read(written(tmp_path, [unknown, *ETL[2:]]))], Prices(PriceList(types=types)))
+
+
+def test_sums(tmp_path: Path) -> None:
+    """By application, user, queue and day; several attempts are one application."""
+    first, second = written(tmp_path, ETL, "1"), written(tmp_path, [app_start(attempt="2"), *ETL[3:]], "2")
+    later = written(tmp_path, [app_start("other", 86400, app="app-2"), task("1", 86400, 86401)], "3")
+    costs = costs_of([read(path) for path in (first, second, later)], Prices(LIST, "big"))
+    assert [(line.key, line.count, line.applications) for line in costs.by("application")] == [
+        ("etl", 2, 1),
+        ("other", 1, 1),
+    ]
+    assert [line.key for line in costs.by("day")] == ["2026-11-01", "2026-11-02"]
+    assert [line.key for line in costs.by("user")] == ["ann"]
+    assert sum(line.total for line in costs.by("day")) == pytest.approx(costs.total.total)
+
+
+def test_without_executors(tmp_path: Path) -> None:
+    """Such an application costs nothing, and is counted."""
+    costs = costs_of([read(written(tmp_path, [app_start(), app_end(9)]))], Prices(LIST, "big"))
+    assert (costs.total.total, costs.without_executors) == (0, 1)
+    assert costs.total.share("work") == 0
+
+
+def test_the_list_that_ships() -> None:
+    """Sizes of a family double, and GPUs are known."""
+    prices = load_prices("ec2-us-east-1", "m5.4xlarge")
+    found = prices.table.type_named("m5.4xlarge")
+    assert found is not None
+    assert (found.cpus, found.memory, found.price_per_hour) == (16, 65536, 0.768)
+    assert prices.table.type_named("m5.tiny") is prices.table.type_named("z9.large") is None
+
+
+def test_lists_of_ones_own(tmp_path: Path) -> None:
+    """CSV and YAML; each error names file and line, and the right form."""
+    path = tmp_path / "mine.csv"
+    path.write_text("type,cpus,memory,price_per_hour,gpus\nbig,4,8g,3.6,1\n")
+    assert load_prices(str(path)).table.types["big"].resources == {"gpus": 1.0}
+    path.write_text("type,cpus,memory,price_per_hour\nbig,four,8g,3.6\n")
+    with pytest.raises(ConfigError, match=r"mine\.csv:2: should be as in m5\.xlarge"):
+        load_prices(str(path))
+    path.write_text("type,cpus\nbig,4\n")
+    with pytest.raises(ConfigError, match="its columns should be type,cpus,memory,price_per_hour"):
+        load_prices(str(path))
+    path.write_text("type,cpus,memory,price_per_hour\n")
+    with pytest.raises(ConfigError, match="should have a line for each VM type"):
+        load_prices(str(path))
+    with pytest.raises(ConfigError, match=r"--prices mars: no such list; known are ec2-us-east-1"):
+        load_prices("mars")
+    (tmp_path / "hosts.yaml").write_text(
+        "{families: {m5: {memory: 8g, price_per_hour: 1}}, hosts: {'*': m6.large}}"
+    )
+    with pytest.raises(ConfigError, match=r"m6\.large is in neither types nor families"):
+        load_prices(str(tmp_path / "hosts.yaml"))
+    with pytest.raises(PriceError, match=r"--vm m9\.huge: is not in the prices"):
+        load_prices("ec2-us-east-1", "m9.huge")

@@ -1,0 +1,182 @@
+"""Finding, opening and reading logs: every format, folders, archives, S3; what cannot be read is named."""
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from audit.log_files import LogsError, find_logs
+from audit.read_logs import ReadLogs, read_logs
+from tests.audit.made_logs import ETL, SHARED, app_start, text_of, written
+from tests.profiles.test_spark_event_log import RECORDED
+
+TEXT = text_of(ETL).encode()
+
+
+def packed(codec: str) -> bytes:
+    """The log, packed as Spark packs it."""
+    if codec == "gz":
+        return gzip.compress(TEXT)
+    block: bytes = pyarrow.Codec("lz4_raw" if codec == "lz4" else codec).compress(TEXT, asbytes=True)
+    if codec == "zstd":
+        return block
+    if codec == "snappy":
+        return b"\x82SNAPPY\x00" + b"\0\0\0\1" * 2 + len(block).to_bytes(4, "big") + block
+    sizes = len(block).to_bytes(4, "little") + len(TEXT).to_bytes(4, "little")
+    return b"LZ4Block" + b"\x25" + sizes + b"\0\0\0\0" + block
+
+
+def dollars(read: ReadLogs) -> list[float]:
+    """Core-seconds of all applications."""
+    return [each.paid_core_seconds for each in read.applications]
+
+
+@pytest.mark.parametrize("codec", ["gz", "zstd", "snappy", "lz4"])
+@pytest.mark.parametrize("name", ["app-1", "app-1.{}", "app-1.{}.inprogress"])
+def test_packed_logs(tmp_path: Path, codec: str, name: str) -> None:
+    """Packed in any way, and under any name: copies lose their ends."""
+    (tmp_path / name.format(codec)).write_bytes(packed(codec))
+    assert dollars(read_logs([str(tmp_path)])) == [186]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "snappy", "lzf"])
+def test_logs_that_spark_packed(codec: str) -> None:
+    """Spark's own files are read; see `tests/profiles`."""
+    one, other = (read_logs([f"{RECORDED}{end}"]).applications[0] for end in ("", f".{codec}"))
+    assert one.executors == other.executors
+    assert one.log_bytes == other.log_bytes
+
+
+def test_packed_logs_that_were_cut_short(tmp_path: Path) -> None:
+    """They count until the last line that can be unpacked."""
+    for codec in ("gz", "zstd"):
+        whole = packed(codec)
+        path = tmp_path / codec
+        path.write_bytes(whole[: len(whole) * 3 // 4])
+    long = TEXT + TEXT.replace(b'"app-1"', b'"app-2"') * 500
+    (tmp_path / "long").write_bytes(gzip.compress(long)[:-100])
+    read = read_logs([str(tmp_path)])
+    assert read.applications[-1].log.endswith("long")
+    assert read.applications[-1].tasks > 1000
+    assert all(each.cut_short or each.log.endswith("long") for each in read.applications)
+
+
+def test_folders_of_one_log(tmp_path: Path) -> None:
+    """Rolled logs of Spark and of Databricks are one application each; a missing part is named."""
+    lines = TEXT.splitlines(keepends=True)
+    spark, bricks, broken = (tmp_path / name for name in ("eventlog_v2_app-1", "123/eventlog", "v2_app-2"))
+    for folder in (spark, bricks, broken):
+        folder.mkdir(parents=True)
+    (spark / "appstatus_app-1").touch()
+    (spark / "events_1_app-1").write_bytes(b"".join(lines[:6]))
+    (spark / "events_2_app-1.gz").write_bytes(gzip.compress(b"".join(lines[6:])))
+    (bricks / "eventlog-2026-11-01--00-10.gz").write_bytes(gzip.compress(b"".join(lines[:4])))
+    (bricks / "eventlog-2026-11-01--00-20.gz").write_bytes(gzip.compress(b"".join(lines[4:8])))
+    (bricks / "eventlog").write_bytes(b"".join(lines[8:]))
+    (broken / "events_2_app-2").write_bytes(TEXT)
+    read = read_logs([str(tmp_path)])
+    assert dollars(read) == [186, 186]
+    assert [each.why for each in read.unread] == [f"{broken}: file 1 of the event log is missing"]
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz"])
+def test_archives(tmp_path: Path, suffix: str) -> None:
+    """The logs in them are read, and named by the archive."""
+    written(tmp_path / "logs", ETL)
+    archive = tmp_path / f"month{suffix}"
+    with tarfile.open(archive, "w:gz" if "gz" in suffix else "w") as tar:
+        tar.add(tmp_path / "logs", "logs")
+    (read,) = read_logs([str(archive)]).applications
+    assert (read.log, read.paid_core_seconds) == (f"{archive}/logs/app-1", 186)
+    archive.write_bytes(archive.read_bytes()[:200])
+    with pytest.raises(LogsError, match="cannot be unpacked"):
+        read_logs([str(archive)])
+
+
+def test_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects below a prefix are read; what S3 says of a bucket that is not there is told."""
+    moto = pytest.importorskip("moto")
+    boto3 = pytest.importorskip("boto3")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with moto.mock_aws():
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="spark-logs")
+        client.put_object(Bucket="spark-logs", Key="spark/app-1", Body=TEXT)
+        client.put_object(Bucket="spark-logs", Key="spark/v2/events_1_app-2.gz", Body=gzip.compress(TEXT))
+        client.put_object(Bucket="spark-logs", Key="other/app-3", Body=TEXT)
+        read = read_logs(["s3://spark-logs/spark/"])
+        names = [each.log.removeprefix("s3://spark-logs/spark/") for each in read.applications]
+        assert names == ["app-1", "v2"]
+        assert dollars(read) == [186, 186]
+        with pytest.raises(LogsError, match="s3://none/: "):
+            read_logs(["s3://none/"])
+
+
+def test_what_is_no_log_is_named(tmp_path: Path) -> None:
+    """Nothing is dropped silently."""
+    written(tmp_path, ETL)
+    written(tmp_path, ETL, "app-2")
+    (tmp_path / "notes.txt").write_text("no log\n")
+    (tmp_path / "empty").touch()
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "random").write_bytes(bytes(range(256)) * 99)
+    read = read_logs([str(tmp_path)])
+    assert len(read.applications) == 2
+    assert {Path(each.name).name: each.why for each in read.unread} == {
+        "notes.txt": "no application has started in it; 1 of 1 lines are no events",
+        "empty": "empty",
+        "_SUCCESS": "a file of the file system, not of Spark",
+        "random": "no application has started in it; 99 of 99 lines are no events",
+    }
+
+
+def test_places_without_a_log(tmp_path: Path) -> None:
+    """Each is one line with what to do."""
+    with pytest.raises(LogsError, match="is not there; name a folder"):
+        find_logs([str(tmp_path / "none")], tmp_path)
+    with pytest.raises(LogsError, match=r"holds no event log; name the folder of spark\.eventLog\.dir"):
+        read_logs([str(tmp_path)])
+    (tmp_path / "notes").write_text("hello\n")
+    with pytest.raises(LogsError, match="none of 1 files is an event log of Spark"):
+        read_logs([str(tmp_path)])
+
+
+def test_since(tmp_path: Path) -> None:
+    """Applications that ended before are left out and counted."""
+    written(tmp_path, ETL)
+    written(tmp_path, [app_start(at=1e6), *ETL[3:-1]], "app-2")
+    read = read_logs([str(tmp_path)], since=ETL[-1]["Timestamp"] / 1000 + 1)
+    assert [Path(each.log).name for each in read.applications] == ["app-2"]
+    assert [each.why for each in read.unread] == ["it ended before --since"]
+    with pytest.raises(LogsError, match="all 2 applications ended before --since"):
+        read_logs([str(tmp_path)], since=4e9)
+
+
+def test_many_logs_in_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same, and progress reaches the end."""
+    monkeypatch.setattr("audit.read_logs._WORTH_PROCESSES", 0)
+    for number in range(4):
+        written(tmp_path, ETL, f"app-{number}")
+    (tmp_path / "none").write_text("no log\n")
+    told: list[tuple[int, int, str]] = []
+    read = read_logs([str(tmp_path)], None, lambda *each: told.append(each), processes=2)
+    assert dollars(read) == [186] * 4
+    assert len(read.unread) == 1
+    assert told[-1][0] == told[-1][1] == 4 * len(TEXT) + 7
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded event logs are not on this machine")
+def test_recorded_logs_of_other_platforms() -> None:
+    """All are read: EMR, Databricks, YARN with GPUs and dynamic allocation, local, rolled, cut short."""
+    read = read_logs([str(SHARED)])
+    assert [each.why for each in read.unread] == []
+    assert len(read.applications) == read.logs == 7
+    gpus = next(each for each in read.applications if each.id == "application_1707709865217_0493")
+    assert (len(gpus.executors), gpus.tasks, gpus.dynamic, gpus.queue) == (15, 235, True, "default")
+    assert {each.gpus for each in gpus.executors} == {1.0}
+    assert {each.memory_mib for each in gpus.executors} == {28672}
+    assert all(each.executors for each in read.applications)
