@@ -1,5 +1,5 @@
-"""What a Spark user's event logs cost, and what they could cost: `stoker audit`, which needs no cluster.
+"""Computes the cost of Spark applications from event logs, for `stoker audit`; no cluster is needed.
 
-`log_files` finds and opens logs, `applications` reads each in one pass, `prices` and `costs` price what it
-held, `savings` plays it under other policies and sizes, and `report` shows all of it.
+`log_files` finds and opens logs, `applications` reads each in one pass, `prices` and `costs` price the
+executors, and `write` writes the result as JSON and CSV.
 """

@@ -1,4 +1,4 @@
-"""The command `audit`: what Spark's event logs cost, and what they could cost; no daemon is needed."""
+"""The command `audit`: the cost of Spark applications, computed from event logs without a daemon."""
 
 import contextlib
 import sys
