@@ -13,7 +13,6 @@ import numpy as np
 
 from conf.schema import JobSpec
 from conf.schema.lenient_read import accepted
-from conf.util.backoff import Backoff
 from daemon.core.job_ids import array_number, job_id, job_number
 from daemon.core.shadow_comparison import Comparison, Outcome
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
@@ -167,7 +166,7 @@ def _job(values: Row) -> JobRecord:
     made["after"] = tuple(After(*each) for each in job.get("after", ()))
     made["labels"] = tuple((name, value) for name, value in job.get("labels", ()))
     made["unending_on"] = tuple(job.get("unending_on", ()))
-    made["pauses"] = Backoff(*job.get("pauses", USUAL_PAUSES))
+    made["pauses"] = type(USUAL_PAUSES)(*job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
     lists = {"grown": Grown, "gave": PreemptionLoss, "took": PreemptionGain, "attempts": Attempt}
     of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}
