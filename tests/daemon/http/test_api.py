@@ -685,7 +685,7 @@ def test_lists_are_bounded(api: Api, key: str, entry: Any, most: int) -> None:
     long = {f"a{n}": "x" * 30_000 for n in range(40)} if named else ["x" * 30_000] * 40
     if key not in ("after", "resources", "labels"):
         with pytest.raises(
-            ConfigError, match=r"at most 1048576 characters in all, and has 12\d{5}: put what"
+            ConfigError, match=r"at most 1048576 characters in all, and has 12\d{5}: put long values"
         ):
             build(JobSpec, {"app": "a.py", key: long}, "job")
 
