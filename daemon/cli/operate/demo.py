@@ -36,7 +36,7 @@ _MESOS = {"jvms": sum(executors + 1 for _, executors in JOBS)}
 
 def demo(
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Who decides: ff, rr, rrc, ...")
+        str, typer.Option("--policy", metavar="NAME", help="The policy: ff, rr, rrc, ...")
     ] = "ff",
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the folder with store, logs and config.")

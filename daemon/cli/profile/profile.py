@@ -220,7 +220,7 @@ def validate(
     folder: Folder,
     workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Who decides: ff, rr, ilp:beta=0.5, ...")
+        str, typer.Option("--policy", metavar="NAME", help="The policy: ff, rr, ilp:beta=0.5, ...")
     ] = "ff",
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")

@@ -13,10 +13,10 @@ const BY = { job: "job", owner: "owner", queue: "queue", type: "VM type", vm: "V
 export function show(main) {
   const today = h("section.panel");
   const of = h("select", { "aria-label": "Of which days", onchange: load }, h("option", { value: "today" }, "today"), h("option", { value: "" }, "all days"));
-  const by = h("select", { "aria-label": "By what", onchange: load }, Object.entries(BY).map(([value, name]) => h("option", { value }, name)));
+  const by = h("select", { "aria-label": "Sum costs by", onchange: load }, Object.entries(BY).map(([value, name]) => h("option", { value }, name)));
   const lines = h("div.scroll");
   const shadow = h("section.panel");
-  main.append(today, h("section.panel", null, h("div.head", null, h("h2", null, "What for"), of, h("span.soft", null, "by"), by), lines), shadow);
+  main.append(today, h("section.panel", null, h("div.head", null, h("h2", null, "Costs"), of, h("span.soft", null, "by"), by), lines), shadow);
   let waits = 0;
   let over = false;
 
@@ -58,9 +58,9 @@ function ofToday(day, budget) {
         saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs on since ${since}, whether or not the daemon ran`) : null,
         budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
       h("p", null, whatFor(day.paid), day.elastic ? "" : ` No VM comes or goes here, so no policy changes this bill: ${money(day.fixed_per_hour)}/h.`),
-      bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
+      bar("Billed", "VMs from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "Price of each VM, from its opening to its closing"),
       bar("Cost of jobs", "VMs only while jobs hold them", [["held", day.held]], day.held, `The sum of the jobs' costs. ${COST}`),
-      day.elastic ? bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been on for all of that time, while no daemon ran, too") : null,
+      day.elastic ? bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "Price of all VMs that the pools allow, had they been on all that time, even while no daemon ran") : null,
       h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
   ];
 }
@@ -97,8 +97,8 @@ function ofPolicies(bill) {
 function comparison(found) {
   const head = h("div.head", null, h("h2", null, "Where another policy decides otherwise"));
   const totals = found?.totals ?? [];
-  if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?"), " No policy looks on beside the one that decides: ", h("code", null, "stoker policy shadow NAME"), " lets one, without effect.")];
-  return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "What would today's jobs have cost under others?")), h("div.scroll", null, h("table", null,
+  if (!totals.length) return [head, h("p.empty", null, h("a", { href: "#/what-if?since=today" }, "The cost of today's jobs under other policies"), " No policy looks on beside the one that decides: ", h("code", null, "stoker policy shadow POLICY"), " lets one, without effect.")];
+  return [head, h("div.body", null, totals.map((one) => h("p.reason", null, verdict(one))), h("a", { href: "#/what-if?since=today" }, "The cost of today's jobs under other policies")), h("div.scroll", null, h("table", null,
     h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "VMs taken, acting", "VMs taken, shadow", "Difference"].map((name) => h("th.num", null, name)))),
     h("tbody", null, totals.map((one) => {
       const apart = one.shadow_cost - one.acting_cost;

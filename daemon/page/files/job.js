@@ -140,8 +140,8 @@ function came(job) {
     return [name, where ? `${text} · came ${shown(truth)}, ${{ before, after }[where] ?? where}` : text];
   };
   return [
-    line("Start as told", "start", job.placed_at, clock, "earlier", "later"),
-    line("End as told", "end", job.finished_at, clock, "earlier", "later"),
-    line("Cost as told", "cost", job.cost, money, "less", "more"),
+    line("First estimate of the start", "start", job.placed_at, clock, "earlier", "later"),
+    line("First estimate of the end", "end", job.finished_at, clock, "earlier", "later"),
+    line("First estimate of the cost", "cost", job.cost, money, "less", "more"),
   ];
 }

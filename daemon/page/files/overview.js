@@ -26,7 +26,7 @@ export function show(main) {
     h("div.columns", null,
       h("section.panel", null, h("div.head", null, h("h2", null, "Queue"), waiting, h("span.grow"), h("a", { href: "#/jobs?state=queued" }, "All")), queue),
       h("section.panel", null, h("div.head", null, h("h2", null, "Running"), on, h("span.grow"), h("a", { href: "#/jobs?state=running" }, "All")), running)),
-    h("section.panel", null, h("div.head", null, h("h2", null, "Who decides")), policy));
+    h("section.panel", null, h("div.head", null, h("h2", null, "Acting policy")), policy));
 
   const update = (what) => {
     const sums = summed();
@@ -52,7 +52,7 @@ const TILES = [
   ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
   ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`, "#/bill"],
   ["Running", (s) => count(s.on), (s) => counted(s.executors, "executor"), "#/jobs?state=running"],
-  ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits"), "#/jobs?state=queued"],
+  ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "no job waits"), "#/jobs?state=queued"],
   ["Ended", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
 ];
 
@@ -157,6 +157,6 @@ function decides() {
   if (p.faults) lines.push(h("p.warn", null, `${p.faults === 1 ? "1 decision was" : `${count(p.faults)} decisions were`} taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
   if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
   if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on${p.shadow.compared ? `: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions` : ""}. `, h("a", { href: "#/what-if?since=today" }, "What today would have cost")));
-  if (state.provider) lines.push(h("p.bad", null, `Who opens VMs: ${state.provider}`));
+  if (state.provider) lines.push(h("p.bad", null, `VM provider: ${state.provider}`));
   return lines;
 }

@@ -169,5 +169,5 @@ function decisions(told) {
     h("td.mono.tight", null, clock(one.at)), h("td.tight", null, h("a", { href: `#/jobs/${one.job_id}` }, one.job_id)),
     h("td", null, one.faults.length ? h("span.chip.failed", null, `fallback ${one.policy}`) : one.policy),
     h("td", null, one.reason, one.faults.map((fault) => h("div.warn", null, fault)))));
-  return [h("div.scroll", null, h("table", null, h("thead", null, h("tr", null, ["At", "Job", "Who", "Decision"].map((name) => h("th", null, name)))), h("tbody", null, rows)))];
+  return [h("div.scroll", null, h("table", null, h("thead", null, h("tr", null, ["At", "Job", "Policy", "Decision"].map((name) => h("th", null, name)))), h("tbody", null, rows)))];
 }

@@ -33,7 +33,7 @@ export function show(main) {
   const answer = h("div.answer");
   const machine = banner();
   main.append(h("section.panel", null,
-    h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "Nothing is touched by asking: jobs are played, in a simulation.")),
+    h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "A simulation of the present jobs: it changes nothing.")),
     h("div.body.asking", null, h("div", null, h("h3", null, "Policies"), policies),
       h("div", null, h("h3", null, "VMs more or fewer"), sliders), 
       h("div.chosen-of", null, state.me?.sees === "own" ? null : h("label", null, h("h3", null, "Jobs"), when), h("label", null, h("h3", null, "Order"), order)), status)), machine, answer);
@@ -119,14 +119,14 @@ function told(found) {
   const columns = ["Case", "Policy", played.every((each) => each.fixed) ? "Cost of jobs" : "Billed", "Jobs end after", found.recorded ? "All over at" : "All over after", "Late", "Never", "Draws"];
   const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
   return [
-    h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. ${means}`)),
+    h("section.panel", null, h("div.head", null, h("h2", null, "Outcomes"), h("span.soft", null, `${waits}. ${means}`)),
       h("p.reason.verdict", null, found.waiting || found.recorded ? [fixed(played), verdict(played)] : "Nobody waits, so all policies do alike: choose the jobs of a time that is over."),
       h("div.scroll", null, h("table.outcomes", null,
         h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
         h("tbody", null, found.policies.map((each) => row(each, most, found)))))),
     found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "When each job would run"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
       h("div.body.starts", null, played.map((each) => starts(each, played, found)))) : null,
-    h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
+    h("section.panel", null, h("div.head", null, h("h2", null, "Assumptions")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
   ];
 }
 

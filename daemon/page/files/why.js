@@ -12,7 +12,7 @@ export function decisions(found) {
   const all = [...found.explanations].reverse();
   const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
   const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), all.length ? h("span.chip", null, String(all.length)) : null);
-  if (!all.length) return [head, h("p.empty", null, waits ? "No policy was asked about it yet; what keeps it is said above." : "No policy decided anything about it.")];
+  if (!all.length) return [head, h("p.empty", null, waits ? "No policy has considered it yet; the reason stands above." : "No policy decided anything about it.")];
   return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
 }
 

@@ -218,7 +218,7 @@ def test_a_deadline_that_has_passed_says_so(chromium: Browser, crowd: Crowd) -> 
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("passed 1m")
-        page.sees("No policy was asked about it yet; what keeps it is said above.")
+        page.sees("No policy has considered it yet; the reason stands above.")
         page.resize(390, 844)
         page.go(f"{url}/#/")
         page.sees("too late for")
@@ -304,7 +304,7 @@ def test_a_page_of_which_a_script_is_missing_says_so(chromium: Browser, crowd: C
         assert page.asked.count(f"{url}/") == 3  # the second time to see whether there is anybody
         page.ask("Network.setBlockedURLs", urls=[])
         page.run("document.querySelector('.failed button').click()")
-        page.sees("Who decides")
+        page.sees("Acting policy")
         page.go(f"{url}/docs")
         page.sees("/v1/jobs")
 
@@ -317,14 +317,14 @@ def test_a_page_of_an_earlier_daemon_says_so(
     app = app_of(crowd)
     with served(app) as url:
         page = chromium.page(url)
-        page.sees("Who decides")
+        page.sees("Acting policy")
         until(lambda: page.asked.count(f"{url}/v1/stream") > 1, "it is connected again")
         assert page.run("document.querySelector('.upgraded')") is None
         app.state.stream._page = "another"
         page.sees("The daemon was upgraded", ".upgraded")
         page.run("document.querySelector('.upgraded button').click()")
         page.until("!document.querySelector('.upgraded')")
-        page.sees("Who decides")
+        page.sees("Acting policy")
         well(page, url)
 
 
@@ -351,7 +351,7 @@ def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Cr
     crowd.store.estimates.keep({started: KeptEstimates(ESTIMATE, ESTIMATE)})
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{started}")
-        page.sees("Start as told")
+        page.sees("First estimate of the start")
         page.sees(", later")
         well(page, url)
 
@@ -683,7 +683,7 @@ def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser
         assert page.run(cells)[1:3] == ["$0.250", "$0.250"]
         assert page.text("thead").strip().split("\t") == ["job", "Billed", "used by jobs", "Cost of the job"]
         assert page.run(f"{cells}.at(-1)") in {f"$0.0{tenths}" for tenths in range(10, 100)}
-        page.sees("What would today's jobs have cost under others?")
+        page.sees("The cost of today's jobs under other policies")
         assert "$0.50" not in page.text("table")
         page.run(
             "const o = document.querySelector('select'); o.value = ''; o.dispatchEvent(new Event('change'))"
