@@ -59,5 +59,5 @@ def test_a_driver_with_a_token_trusts_the_daemons_certificate(tmp_path: Path) ->
         assert "the-t0ken" not in done.stdout + done_well.text
         token.chmod(0o644)
         refused = submit("--properties-file", properties, app, "4", "0")
-        assert f"every user of this machine may use the token in it; chmod 600 {token}" in refused.text
+        assert f"everybody on this machine may use the token in it; chmod 600 {token}" in refused.text
         assert refused.code != 0
