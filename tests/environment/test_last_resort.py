@@ -205,7 +205,7 @@ def test_a_pool_is_reserved_for_what_it_has(tmp_path: Path) -> None:
     """Any other resource is a mistake; the error includes the correct form."""
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER % (3.0, ", reserved_for: licences"))
-    with pytest.raises(ConfigError, match="reserved_for: its VMs have no licences; name one of its resources"):
+    with pytest.raises(ConfigError, match="its VMs have no licences; name one of its resources"):
         load_cluster(path)
     path.write_text(CLUSTER % (3.0, ", reserved_for: gpus"))
     assert {vm.bars.reserved_for for vm in load_cluster(path)} == {(), ("gpus",)}
