@@ -227,7 +227,7 @@ def _stream(file: Any, named: str = "") -> BinaryIO:
 
 
 class _CountedReads(io.RawIOBase):
-    """A stream whose reads are counted."""
+    """Counts the bytes of each read of a stream."""
 
     def __init__(self, raw: Any, told: Callable[[int], None]) -> None:
         self._raw, self._told = raw, told

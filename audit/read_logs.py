@@ -57,8 +57,9 @@ def read_logs(
             f"{', '.join(places)}: none of {len(found.logs)} files is an event log of Spark "
             f"({unread[-1].name}: {unread[-1].why})"
         )
-    kept = [each for each in read if since is None or each.ended_at >= since]
-    unread += [Unread(each.log, "it ended before --since") for each in read if each not in kept]
+    earliest = float("-inf") if since is None else since
+    kept = [each for each in read if each.ended_at >= earliest]
+    unread += [Unread(each.log, "it ended before --since") for each in read if each.ended_at < earliest]
     if not kept:
         raise LogsError(f"{', '.join(places)}: all {len(read)} applications ended before --since")
     return ReadLogs(

@@ -11,7 +11,7 @@ from audit.read_logs import read_log
 
 #: 2026-11-01, in seconds.
 BEGAN = 1793491200
-SHARED = Path("/work/shared/datasets/event-logs")
+SHARED = Path(__file__).parents[2] / "../shared/datasets/event-logs"
 Event = Mapping[str, Any]
 
 
