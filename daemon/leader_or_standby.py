@@ -62,7 +62,7 @@ class Candidate:
             self._sweep()
             self._service = self._led.enter_context(self._lead(term))
         except BaseException:
-            self._resign()
+            self.resign()
             raise
         return True
 
@@ -75,7 +75,7 @@ class Candidate:
             elif time.monotonic() > swept + _SWEEP:
                 swept = time.monotonic()
                 self._sweep_if_possible()
-        self._resign()
+        self.resign()
 
     def stop(self) -> None:
         """End soon. Jobs go on."""
@@ -113,7 +113,7 @@ class Candidate:
         finally:
             over.set()
             watcher.join()
-            self._resign()
+            self.resign()
 
     def _watch(self, service: Service, over: threading.Event) -> None:
         """Stop the service at once when the lead is lost."""
@@ -127,7 +127,8 @@ class Candidate:
             log.error("no longer leading", why=why)
             service.stop()
 
-    def _resign(self) -> None:
+    def resign(self) -> None:
+        """End the term, if there is one, and with it all that leads; not while `run` does."""
         self._service = None
         self._led.close()
         self._election.resign()

@@ -62,7 +62,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     rights = _rights(config, data_dir)
     with ExitStack() as stack:
         mark, failures = RunningMark(data_dir), list[BaseException]()
-        hearing = stack.enter_context(told_of(partial(_told_to_stop, mark, failures)))
+        stack.enter_context(told_of(partial(_told_to_stop, mark, failures)))
+        signal.signal(signal.SIGTERM, partial(_end_start, failures))
         certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(listen(config))
         token = token_of(config)
@@ -106,7 +107,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
 
         ending = app.state.stream.close
         tls = certificate.context if certificate else lambda: None
-        serve(app, listener, config.http, tls, look, ending, hearing.handled)
+        serve(app, listener, config.http, tls, look, ending)
         notifier.stopping()
     log.info("stopped", exit_code=1 if failures else 0)
     return 1 if failures else 0
@@ -128,6 +129,12 @@ def _told_to_stop(mark: RunningMark, failures: Sequence[BaseException], sender: 
         mark.end()
 
 
+def _end_start(failures: Sequence[BaseException], *_: object) -> None:
+    """Handle SIGTERM until the server handles it: undo what was begun, so that no idle Mesos is left."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    sys.exit(1 if failures else 0)
+
+
 @contextmanager
 def _settling() -> Iterator[None]:
     """Disable garbage collection in the block, where it took a seventh of the time; freeze the rest after."""
@@ -143,22 +150,13 @@ def _settle() -> None:
 
 
 def _opened(url: str) -> Store:
-    """Open the job store, once its disk has room for it; other StoreErrors are raised.
-
-    SIGTERM during the wait ends the daemon at once, since nothing was begun.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        while True:
-            try:
-                return Store(url)
-            except StoreFullError as error:
-                signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-                log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
-                time.sleep(_PAUSE)
-    finally:
-        if signal.getsignal(signal.SIGTERM) != before:
-            signal.signal(signal.SIGTERM, before)
+    """Open the job store, once its disk has room for it; other StoreErrors are raised."""
+    while True:
+        try:
+            return Store(url)
+        except StoreFullError as error:
+            log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
+            time.sleep(_PAUSE)
 
 
 def _rights(config: Config, data_dir: Path) -> RunAs:

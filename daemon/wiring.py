@@ -108,7 +108,7 @@ def candidacy(
             log.info("standing by", leader=store.leader(), why=election.state)
         yield candidate
     finally:
-        election.resign()
+        candidate.resign()
 
 
 def _stands(candidate: Candidate) -> bool:
@@ -191,14 +191,17 @@ def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWa
 
     embedded = start(mesos.port)
     how = "taken over" if embedded.taken_over else "started"
-    log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
-    if embedded.isolation:
-        log.info("isolation of VMs", state=embedded.isolation)
-    watch = EmbeddedWatch(embedded, start)
     try:
-        yield watch
+        log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
+        if embedded.isolation:
+            log.info("isolation of VMs", state=embedded.isolation)
+        watch = EmbeddedWatch(embedded, start)
+        try:
+            yield watch
+        finally:
+            embedded = watch.stop()
     finally:
-        leave_embedded(watch.stop(), store)
+        leave_embedded(embedded, store)
 
 
 def leave_embedded(embedded: EmbeddedMesos, store: Store) -> None:

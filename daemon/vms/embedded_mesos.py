@@ -155,7 +155,8 @@ def start_embedded(
 ) -> EmbeddedMesos:
     """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
 
-    It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks.
+    It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks;
+    but when the thread that calls this ends before it answers, it ends too.
     With `isolation` its VMs are isolated where the machine can. ConfigError for a bad cluster file,
     EmbeddedError when it does not come up.
     """
@@ -217,8 +218,15 @@ def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
 
 
 def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> EmbeddedMesos | None:
-    """The one that runs there; None when it hung, and was ended."""
-    if not until(lambda: _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS):
+    """The one that runs there; None when it ended, or hung and was ended."""
+
+    def gone() -> bool:
+        return _recorded_pid(folder) is None
+
+    in_time = until(lambda: gone() or _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS)
+    if gone():
+        return None
+    if not in_time:
         log.error("the embedded mesos left by an earlier daemon hangs, and is ended", pid=pid)
         _embedded(folder, pid).stop(HUNG_GRACE)
         return None
@@ -249,7 +257,7 @@ def _spawn(
     command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
     command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
     command += ["--ready-file", str((folder / "address").resolve())]
-    command += ["--secret-file", str((folder / "secret").resolve())]
+    command += ["--secret-file", str((folder / "secret").resolve()), "--started-by", str(os.getpid())]
     if isolation is not None:
         command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
         command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []

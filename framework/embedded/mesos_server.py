@@ -54,13 +54,17 @@ def serve(
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
     access = RouteAccess(RequestGuard(_names(host)), credentials, may_fail=may_fail)
+
+    def work(ready: Callable[[], None]) -> None:
+        def tell(address: str) -> None:
+            if on_ready is not None:
+                on_ready(address)
+            ready()
+
+        asyncio.run(_serve(agents, listener, work_dir, access, tell, options or MasterOptions(), cells or {}))
+
     with _alone_in(work_dir), _listen(host, port) as listener:
-        return keep(
-            lambda: asyncio.run(
-                _serve(agents, listener, work_dir, access, on_ready, options or MasterOptions(), cells or {})
-            ),
-            listener.close,
-        )
+        return keep(work, listener.close)
 
 
 async def _serve(
@@ -68,7 +72,7 @@ async def _serve(
     listener: socket.socket,
     work_dir: Path,
     access: RouteAccess,
-    on_ready: Callable[[str], None] | None,
+    on_ready: Callable[[str], None],
     options: MasterOptions,
     cells: Mapping[str, Cell],
 ) -> None:
@@ -85,8 +89,7 @@ async def _serve(
         await front.open(listener)
         cluster.start()
         await asyncio.sleep(0)
-        if on_ready is not None:
-            on_ready(f"{host}:{port}")
+        on_ready(f"{host}:{port}")
         await ended.wait()
     finally:
         await front.close()

@@ -15,9 +15,11 @@ import time
 import traceback
 from collections.abc import Callable
 
-from framework.host.process_tree import adopt_orphans, end_with_parent, kill, kill_below
+from framework.host.process_tree import adopt_orphans, end_with_parent, kill, kill_below, outlive_parent
 
-_AWAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+#: The work sends it to its keeper.
+_IS_READY = signal.SIGUSR1
+_AWAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, _IS_READY)
 #: Chosen: what is killed is gone in a moment, unless the disk hangs; then waiting gains nothing.
 _END_SECONDS = 10.0
 #: Chosen: longer than tasks and their executors have to end, all together.
@@ -26,12 +28,13 @@ _WORK_ENDS_SECONDS = 20.0
 _LONGEST_WAIT = 3600.0
 
 
-def keep(work: Callable[[], None], let_go: Callable[[], None]) -> int:
+def keep(work: Callable[[Callable[[], None]], None], let_go: Callable[[], None]) -> int:
     """Do the work in a process below this one; return its exit code when all its processes are gone.
 
-    That is 128 + N when signal N ended it. SIGTERM and SIGINT are passed on. `let_go` is called here once the
-    work has inherited its resources, such as a socket. Must be called in the main thread of a process without
-    other threads or children.
+    That is 128 + N when signal N ended it. SIGTERM and SIGINT are passed on. The work gets a function to call
+    when it is ready: a process that was to end with its parent outlives it from then on. `let_go` is called
+    here once the work has inherited its resources, such as a socket. Must be called in the main thread of a
+    process without other threads or children.
     """
     adopt_orphans()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
@@ -53,12 +56,12 @@ def keep(work: Callable[[], None], let_go: Callable[[], None]) -> int:
     return code
 
 
-def _work(work: Callable[[], None], keeper: int, mask: set[int | signal.Signals]) -> None:
+def _work(work: Callable[[Callable[[], None]], None], keeper: int, mask: set[int | signal.Signals]) -> None:
     code = 1
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         end_with_parent(keeper, signal.SIGTERM)
-        work()
+        work(lambda: os.kill(keeper, _IS_READY))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -78,7 +81,9 @@ def _see_through(pid: int) -> int:
             return code if code >= 0 else 128 - code
         left = min(end - time.monotonic(), _LONGEST_WAIT)
         received = signal.sigtimedwait(_AWAITED, max(left, 0.0))
-        if received is not None and received.si_signo != signal.SIGCHLD:
+        if received is not None and received.si_signo == _IS_READY:
+            outlive_parent()
+        elif received is not None and received.si_signo != signal.SIGCHLD:
             os.kill(pid, signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)
             end = min(end, time.monotonic() + _WORK_ENDS_SECONDS)

@@ -28,6 +28,11 @@ def end_with_parent(parent: int, number: signal.Signals) -> None:
         os.kill(os.getpid(), number)
 
 
+def outlive_parent() -> None:
+    """Undo `end_with_parent`."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
+
+
 def become(uid: int, gid: int, groups: Sequence[int]) -> None:
     """Adopt another user's rights, and drop all others for good; only root can. OSError."""
     os.setgroups(groups)

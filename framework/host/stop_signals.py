@@ -1,7 +1,8 @@
 """Signals that end this process: one thread waits for them and identifies the sender; others block them.
 
 Python's own handlers are not told the sender. Processes started here would inherit the blocked signals, so
-they are started within `unblocked`; a signal during that time is reported by its handler.
+they are started within `unblocked`. A signal during that time is read from Python's wakeup descriptor, which
+the handler in C writes: the main thread, which runs Python's handlers, may hang.
 """
 
 import os
@@ -21,6 +22,8 @@ STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _LONGEST = 200
 #: Seconds that telling may take before the signal has its effect all the same.
 _TELLING = 1.0
+#: Interrupts what the main thread waits for, so that it runs handlers; nothing else uses it.
+_WAKE = signal.SIGURG
 #: What `si_code` says of a signal that no process sent.
 _OF_KERNEL = 0x80
 
@@ -35,7 +38,7 @@ class SignalSender(NamedTuple):
     command: str
 
 
-class Hearing:
+class _Hearing:
     """Tells of signals, whichever way they come."""
 
     def __init__(self, tell: Callable[[SignalSender], None]) -> None:
@@ -50,28 +53,36 @@ class Hearing:
         telling.join(seconds)  # whoever reads the log may stand still
 
     def handled(self, number: int) -> None:
-        """Report a signal whose handler runs, unless it was reported; to be called by the handler."""
+        """Report a signal that has a handler, unless it was reported."""
         if number not in self._told:
             self.tell(SignalSender(signal.Signals(number).name, 0, -1, "", _MISSED), 0)
 
 
 @contextmanager
-def told_of(tell: Callable[[SignalSender], None]) -> Iterator[Hearing]:
+def told_of(tell: Callable[[SignalSender], None]) -> Iterator[None]:
     """Have `tell` hear of each such signal before it has its effect; within this, in the main thread alone.
 
     Threads that are started within have them blocked, too. An ignored one, such as SIGHUP under nohup, ends
-    nothing, and is not heard of. Handlers call `handled` of what comes out of this.
+    nothing, and is not heard of.
     """
-    hearing = Hearing(tell)
     if threading.current_thread() is not threading.main_thread():
-        yield hearing
+        yield
         return
+    hearing = _Hearing(tell)
     stops = frozenset(number for number in STOPS if signal.getsignal(number) is not signal.SIG_IGN)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    threading.Thread(target=_listen, args=(hearing, stops), name="signals", daemon=True).start()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    woken = signal.signal(_WAKE, lambda *_: None)
+    waking = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for target, heard in ((_listen, stops), (_read_handled, reading)):
+        threading.Thread(target=target, args=(hearing, heard), name="signals", daemon=True).start()
     try:
-        yield hearing
+        yield
     finally:
+        signal.set_wakeup_fd(waking)
+        signal.signal(_WAKE, woken)
+        os.close(writing)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -85,16 +96,25 @@ def unblocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _listen(hearing: Hearing, stops: frozenset[signal.Signals]) -> None:
+def _listen(hearing: _Hearing, stops: frozenset[signal.Signals]) -> None:
     while True:
         info = signal.sigwaitinfo(stops)
         try:
             hearing.tell(sender_of(info), _TELLING)
         finally:
-            # Whatever the signal does is done as ever: by a handler in the main thread, or by the kernel.
+            # The signal has its effect: by a handler in the main thread, or by the kernel.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {info.si_signo})
             signal.raise_signal(info.si_signo)
+            signal.pthread_kill(threading.main_thread().ident or 0, _WAKE)
             signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+
+
+def _read_handled(hearing: _Hearing, wakeups: int) -> None:
+    """Report signals that come in `unblocked`, until the other end of the descriptor is closed."""
+    with os.fdopen(wakeups, "rb", buffering=0) as numbers:
+        while number := numbers.read(1):
+            if number[0] in STOPS:
+                hearing.handled(number[0])
 
 
 def sender_of(info: signal.struct_siginfo) -> SignalSender:

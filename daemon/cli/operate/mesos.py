@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,6 +84,7 @@ def mesos(
             help="Milliseconds that a packet waits when it leaves a VM.",
         ),
     ] = 0.0,
+    started_by: Annotated[int | None, typer.Option("--started-by", hidden=True)] = None,
 ) -> None:
     """Run a small Mesos here, with an agent for every VM of a cluster file.
 
@@ -95,7 +97,10 @@ def mesos(
     Example: stoker mesos --cluster paper
     """
     from framework.embedded.isolation import IsolationOptions
+    from framework.host.process_tree import end_with_parent
 
+    if started_by is not None:
+        end_with_parent(started_by, signal.SIGTERM)
     options = IsolationOptions(scale, bandwidth, delay) if isolation == "vm" else None
     work_dir = work_dir.expanduser()
     secret = (secret_file or work_dir.with_name(f"{work_dir.name}.secret")).expanduser().absolute()

@@ -8,7 +8,6 @@ import ssl
 import threading
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -30,18 +29,17 @@ def serve(
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     look: Callable[[], None] = lambda: None,
     ending: Callable[[], None] = lambda: None,
-    handled: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
     `tls` gives the context for the next connection, None for plain HTTP; `look` is called twice a second,
-    `ending` before open requests are waited for, `handled` with a signal as soon as it is handled.
+    `ending` before open requests are waited for.
     """
-    server = make_server(app, listener, limits, tls, look, ending, handled)
-    # uvicorn raises the signals that ended it once more; by then they have had their effect.
+    server = make_server(app, listener, limits, tls, look, ending)
+    # For signals before uvicorn has its own handlers, and after: it raises those that ended it once more.
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[listener])
 
 
@@ -52,7 +50,6 @@ def make_server(
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     look: Callable[[], None] = lambda: None,
     ending: Callable[[], None] = lambda: None,
-    handled: Callable[[int], None] = lambda _: None,
 ) -> uvicorn.Server:
     """The server, to be run; one in another thread ends by its `should_exit`."""
     allow_many_files()
@@ -68,7 +65,7 @@ def make_server(
         timeout_keep_alive=limits.idle_timeout,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
-    return _Server(settings, listener, limits, tls, look, ending, handled)
+    return _Server(settings, listener, limits, tls, look, ending)
 
 
 class _Server(uvicorn.Server):
@@ -80,10 +77,8 @@ class _Server(uvicorn.Server):
         tls: Callable[[], ssl.SSLContext | None],
         look: Callable[[], None],
         ending: Callable[[], None],
-        handled: Callable[[int], None],
     ) -> None:
         super().__init__(config)
-        self._handled = handled
         self._ending = ending
         self._listener = listener
         self._limits = limits
@@ -99,11 +94,6 @@ class _Server(uvicorn.Server):
         accepting = Acceptor(self._listener, self._connections, protocol, self._tls, patience)
         self.servers = [accepting]  # type: ignore[list-item]  # closes like an asyncio.Server
         self.started = True
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End, and report it at once: later steps may hang."""
-        self._handled(sig)
-        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Have answers end that would go on, then wait for the others."""

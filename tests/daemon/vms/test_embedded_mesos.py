@@ -177,6 +177,24 @@ def test_one_that_hangs_when_a_daemon_starts_is_replaced(
         left.alive()
 
 
+def test_one_that_is_ending_when_a_daemon_starts_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its daemon ended a moment before; another Mesos is started as soon as it is gone."""
+    monkeypatch.setattr("daemon.vms.embedded_mesos._TAKE_OVER_SECONDS", 600.0)
+    left = start_embedded(PAPER, 0, tmp_path)
+    assert left._process is not None
+    (tmp_path / "mesos/address").write_text("127.0.0.1:1")  # it does not answer
+    ending = threading.Timer(0.5, left._process.terminate)
+    ending.start()
+    embedded = start_embedded(PAPER, 0, tmp_path)
+    try:
+        assert (embedded.taken_over, embedded.answers()) == (False, True)
+    finally:
+        embedded.stop()
+        left.stop()
+
+
 def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
     """With isolation tasks see this machine at another address, which outlives the daemon as the VMs do."""
     cluster = tmp_path / "small.yaml"
