@@ -1,8 +1,9 @@
-# `make demo` and `make test` need Python 3.11, git and make, and install the rest from requirements.lock. To serve,
+# `make demo` and `make test` need Python 3.11 to 3.13, git and make, and install the rest from requirements.lock. To serve,
 # without training and tests, `make install LOCK=requirements-serve.lock` is enough; `SPARK=` fetches no Spark, where
 # the config says where one is.
 
-PYTHON ?= python3.11
+# The first that is there; training runs on 3.11 alone, as far as TensorFlow 2.15 goes.
+PYTHON ?= $(notdir $(firstword $(foreach each,python3.11 python3.12 python3.13,$(shell command -v $(each))) python3.11))
 LOCK ?= requirements.lock
 SPARK ?= 4.3
 # Compiled while Spark is fetched: with these, the first daemon says at once when jobs will start.
@@ -87,7 +88,7 @@ airflow: $(READY)  ## Run the example for Airflow in a real one, fetched into .v
 	.venv-airflow/bin/python -m pip install --disable-pip-version-check --quiet $(AIRFLOW)
 	STOKER_AIRFLOW=$(CURDIR)/.venv-airflow $(BIN)/python -m pytest tests/doors/test_airflow.py -n 0 -v
 
-COMPILE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
+COMPILE := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --generate-hashes \
   --no-emit-index-url --no-emit-find-links
 RESOLVE := $(COMPILE) --override requirements.overrides
 SPARK_LOCKS := framework/spark/install/locks

@@ -53,7 +53,7 @@ class Step:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            env={**_pip_indexes(), **os.environ, **_VARIABLES},
+            env={**pip_indexes(), **os.environ, **_VARIABLES},
         )
         self._running.append(program)
         if optional:
@@ -123,7 +123,7 @@ def _last_line(log: str) -> str:
 
 
 @functools.cache
-def _pip_indexes() -> dict[str, str]:
+def pip_indexes() -> dict[str, str]:
     """The indexes of pip's configuration as variables of uv, which does not read it."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False

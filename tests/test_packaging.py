@@ -4,6 +4,7 @@ import ast
 import configparser
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from deploy.install import pip_indexes
 from tests.chaos.scene import MINIATURE, SPARK
 from tests.daemon.ports import free_port
 from tests.waiting import until
@@ -34,6 +37,9 @@ PARTS = {"pydantic-core": "pydantic"}
 CLOUD = re.compile(r"framework/providers/ec2|audit/s3_objects")
 #: What trains comes with a module of one of these names, and with nothing else of ours.
 TRAINING = re.compile(r"agents/drl/(training/|networks_tf)|(?:environment|training)/(?:.*/)?(gym|tf)\.py")
+
+#: A package of a lock file: name, version, marker, hashes.
+LOCKED = r"^([a-z0-9-]+)==(\S+)(?: ; (.+))? \\\n((?: +--hash.*\n)+)"
 
 
 def options(section: str, key: str) -> list[str]:
@@ -55,11 +61,12 @@ def unresolved(name: str) -> set[str]:
 
 
 def locked(name: str) -> dict[str, str]:
-    """Package: version and hashes, of a lock file."""
+    """Package: version and hashes, of a lock file, for this Python."""
     text = (REPOSITORY / name).read_text()
     return {
-        found[1]: found[2] + " ".join(sorted(re.findall(r"sha256:\w+", found[3])))
-        for found in re.finditer(r"^([a-z0-9-]+)==(\S+) \\\n((?: +--hash.*\n)+)", text, re.MULTILINE)
+        found[1]: found[2] + " ".join(sorted(re.findall(r"sha256:\w+", found[4])))
+        for found in re.finditer(LOCKED, text, re.MULTILINE)
+        if found[3] is None or Marker(found[3]).evaluate()
     }
 
 
@@ -181,8 +188,52 @@ def stoker(programs: Path, folder: Path, *arguments: str) -> subprocess.Complete
     )  # fmt: skip
 
 
+def installed(python: str) -> Path | None:
+    """A Python of that name: from the path, or from pyenv, which has programs on the path that fail."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    on_path = shutil.which(python)
+    for path in [*([Path(on_path)] if on_path else []), *pyenv.glob(f"versions/*/bin/{python}")]:
+        if subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0:
+            return path
+    return None
+
+
+@pytest.fixture(scope="module", params=["3.12", "3.13"])
+def later(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a virtual environment of a later Python, with the smaller lock installed."""
+    python = installed(f"python{request.param}")
+    if python is None:
+        pytest.skip(f"there is no Python {request.param}")
+    folder = tmp_path_factory.mktemp("later")
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    command = [Path(sys.executable).with_name("uv"), "pip", "install", "--python", folder / "bin/python"]
+    for what in (["--require-hashes", "-r", REPOSITORY / "requirements-serve.lock"], [wheel]):
+        done = subprocess.run(
+            [*command, "--no-deps", *what],
+            env={**pip_indexes(), **os.environ},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    return folder / "bin"
+
+
 def test_it_decides_without_what_trains(serving: Path, tmp_path: Path) -> None:
     """Baselines, trained networks and the search, on files that come with it, plotted."""
+    decides(serving, tmp_path)
+
+
+@pytest.mark.slow
+def test_it_decides_on_later_pythons(later: Path, tmp_path: Path) -> None:
+    """From the same lock file; and training says which Python it needs."""
+    decides(later, tmp_path)
+    done = stoker(later, tmp_path, "train", "--config", "conf/train/reinforce-best.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "training needs Python 3.11" in done.stderr
+
+
+def decides(serving: Path, tmp_path: Path) -> None:
+    """Simulate with a policy of each kind, and plot."""
     names = "rr,ilp,reinforce,dqn,lookahead,ogasched"
     done = stoker(
         serving, tmp_path, "simulate", "--jobs", "3", "--seeds", "1", "--policy", names, "--plot", "p.png"

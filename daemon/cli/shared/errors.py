@@ -1,6 +1,7 @@
 """The error that a command raises when it fails: a text for the user and an exit code."""
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +63,11 @@ def what_to_install(error: ModuleNotFoundError) -> str | None:
     if found is None:
         return None
     needs, lock = found
+    if needs == "training" and sys.version_info >= (3, 12):
+        return (
+            f"{error.name} is not installed: training needs Python 3.11, the last that TensorFlow 2.15 has "
+            "packages for; `make clean install PYTHON=python3.11` installs it"
+        )
     return (
         f"{error.name} is not installed, which {needs} needs: in Stoker's checkout, "
         f"`pip install --no-deps --requirement {lock}` installs it"
