@@ -35,7 +35,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/store/rows/database.py", "_make_private __init__ _identity"),
     *_in("daemon/disk/disk_monitor.py", "look"),
     *_in("daemon/maintenance/doctor.py", "_look_at_file"),
-    *_in("daemon/vms/embedded_mesos.py", "stop _spawn _last_line _read"),
+    *_in("daemon/substrate/embedded_mesos.py", "stop _spawn _last_line _read"),
     *_in("daemon/disk/job_folders.py", "of in_use jobs"),
     *_in("daemon/maintenance/host_checks.py", "look_at_permissions look_at_event_logs"),
     *_in("daemon/disk/event_log.py", "turn _open _take_back"),
@@ -85,7 +85,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("framework/host/process_tree.py", "identity is_stopped below children"),
     *_in("framework/embedded/isolation/bridge.py", "remove_network"),
     *_in(
-        "framework/embedded/isolation/cgroups.py",
+        "framework/host/cgroups.py",
         "memory_limit_mib limit_memory killed_for_memory remove make_tracker _make_unified _below _pids",
     ),
     *_in("framework/embedded/isolation/isolation.py", "_proc"),
@@ -102,7 +102,7 @@ LOOKING_AT_OWN = frozenset({
     *_in("daemon/launch/launch_validation.py", "_jar_or_other _check_jar"),
     *_in("framework/embedded/agent/processes.py", "appended"),
     *_in("framework/host/untrusted_files.py", "open_beneath list_beneath _list _open"),
-    *_in("framework/mesos/sandboxes.py", "_run"),
+    *_in("framework/mesos/sandboxes.py", "local_sandbox"),
     *_in("framework/host/user_files.py", "placed _place opened _may_read"),
     # A process of the job's, or one that has become its user: it may do no more than the job.
     *_in("framework/embedded/agent/fetch.py", "_fetch_one _copy _download _extract"),

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,6 +42,7 @@ from environment.model.messages.commands import Launch
 from environment.model.messages.events import Decided, JobSubmitted, Placement
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.types import Job, Place, PlacementRequest
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.small_scheduler import Leads
@@ -147,7 +149,7 @@ def trace(folder: Path) -> Tracer:
         threading.setprofile(tracer.look)
         service = service_of(TermInputs(
             config, store, Launcher(config, folder, "127.0.0.1"),
-            SessionOptions(master=mesos.address, user="root"), data_dir=folder,
+            partial(MasterLink, SessionOptions(master=mesos.address, user="root")), data_dir=folder,
         ))  # fmt: skip
         loop = threading.Thread(target=service.run)
         loop.start()

@@ -337,3 +337,8 @@ class Config(Strict):
         """Host and port of the HTTP API."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)
+
+    @property
+    def vms_here(self) -> bool:
+        """Whether VMs are processes on this machine, as the daemon runs a Mesos of its own."""
+        return self.mesos.master == "embedded"

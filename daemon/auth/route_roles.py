@@ -14,7 +14,7 @@ from starlette.types import Scope
 from conf.schema.users import Role
 from daemon.core.url_paths import CREATE, VERSION
 from daemon.disk import file_delivery
-from framework.providers.agent_join import VMS
+from framework.providers.interface import VMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from environment.model.messages import events as ev
-from framework.mesos.translate import Json
+from framework.substrate import Stored
 
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
@@ -17,12 +17,10 @@ _PACE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An event in the inbox, with the status update that it acknowledges once it is stored."""
+    """An event in the inbox; `stored` is called once its result is stored."""
 
     event: ev.Event
-    status: Json | None = field(default=None, repr=False)
-    #: Set when what came of the event is stored.
-    kept: threading.Event | None = field(default=None, repr=False)
+    stored: Stored | None = field(default=None, repr=False)
 
 
 class Inbox:
@@ -33,14 +31,14 @@ class Inbox:
         #: When a batch that begins with a new job was taken last, by the monotonic clock.
         self._arrived = -_PACE
 
-    def put(self, event: ev.Event, status: Json | None = None) -> None:
-        """Queue an event, with the acknowledgement of the status update behind it."""
-        self._items.put(Item(event, status))
+    def put(self, event: ev.Event, stored: Stored | None = None) -> None:
+        """Queue an event; `stored` is called in the loop's thread once its result is stored."""
+        self._items.put(Item(event, stored))
 
     def put_and_wait(self, event: ev.Event, seconds: float) -> bool:
         """Queue an event and wait up to `seconds`; return whether its result is stored by then."""
         kept = threading.Event()
-        self._items.put(Item(event, kept=kept))
+        self.put(event, kept.set)
         return kept.wait(seconds)
 
     def take(self, seconds: float) -> list[Item]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.host.untrusted_files import read_part, read_tail
-from framework.mesos.sandboxes import Sandbox, read_end
+from framework.substrate import Sandbox, read_end
 
 STREAMS = ("stdout", "stderr")
 #: Bytes of each stream of a task, and of all tasks of a job; each task gets so much in any case.

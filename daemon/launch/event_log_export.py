@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.host.untrusted_files import list_beneath, open_beneath
-from framework.mesos.sandboxes import copy_file
+from framework.host.untrusted_files import copy_file, list_beneath, open_beneath
 
 #: What Spark calls an application, and so its log; Spark 4 makes a folder for it.
 _NAME = re.compile(r"(?:eventlog_v2_)?(?P<application>[A-Za-z][\w-]{0,200})(?:\.\w{1,20}){0,2}")

@@ -57,7 +57,7 @@ def application_of(
 class LaunchCheck:
     """Refuses jobs that could not be launched.
 
-    `reachable`: agents reach the daemon's API. `backend_jar` makes the jar of a Spark by its name.
+    `reachable`: VMs reach the daemon's API. `backend_jar` makes the jar of a Spark by its name.
     """
 
     config: Config
@@ -76,7 +76,7 @@ class LaunchCheck:
         before submitting (bytes by hash), nothing is kept: those files are not looked up, but must be
         acceptable (RejectedError).
         """
-        here = driver_of(spec, self.config).on == "host" or self.config.mesos.master == "embedded"
+        here = driver_of(spec, self.config).on == "host" or self.config.vms_here
         rights = self.rights.of(submitter.unix_user, here=here)
         self.homes.there(spec.spark)
         if driver_of(spec, self.config).on == "host":

@@ -29,7 +29,7 @@ from daemon.store.job_store import Store, StoreError
 from environment.model.messages.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
-from framework.embedded.isolation.cgroups import make_tracker
+from framework.host.cgroups import make_tracker
 from framework.host.untrusted_files import read_tail
 from framework.spark import (
     TAIL,
@@ -78,7 +78,7 @@ class Launcher:
     ) -> None:
         """`driver_host` is the address of this host's drivers; without `rights`, jobs have the daemon's.
 
-        `url` is the daemon's API address for agents; empty: none. `url_here` is the one for this host.
+        `url` is the daemon's API address for VMs; empty: none. `url_here` is the one for this host.
         `store` holds the values that other hosts need once they lead; a leader has one.
         """
         self.uploads = uploads or Uploads(data_dir / "uploads", config.uploads)
@@ -140,7 +140,7 @@ class Launcher:
     def describe(
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
-        """The process of one Mesos task and the name it is shown under.
+        """The process of one task and the name it is shown under.
 
         ValueError when it cannot be made, StoreError when it cannot be looked up now.
         """

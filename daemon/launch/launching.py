@@ -1,4 +1,4 @@
-"""Drivers and logs of one term behind one object: started, followed, decommissioned, read."""
+"""Tasks, drivers and logs of one term behind one object: started, followed, decommissioned, read."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,12 +11,13 @@ from daemon.launch.decommissioning import Decommissioning
 from daemon.launch.host_drivers import HostDrivers
 from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper
-from daemon.launch.log_reader import Logs, Sandboxes
+from daemon.launch.log_reader import Logs
 from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.vms.job_registry import Changes
 from framework.spark import DriverUi
+from framework.substrate import Emit, Sandbox, Substrate
 
 
 class Launching:
@@ -33,18 +34,15 @@ class Launching:
         holds_until: Callable[[], float],
         now: Callable[[], float],
         data_dir: Path,
-        sandboxes: Path | None,
+        connect: Callable[[Emit], Substrate],
     ) -> None:
-        """`sandboxes` is the embedded Mesos' work folder, None elsewhere."""
+        """`connect` makes the substrate, whose events come to the inbox."""
         self._store, self._model = store, model
         archive = KeptLogs(data_dir)
         self.launcher = launcher
-        #: Needs the link to the master (`Sandboxes.link`) before the first task ends.
-        self.sandboxes = Sandboxes(sandboxes)
-        self.collector = LogKeeper(
-            archive, launcher, store, self.sandboxes.of, inbox.put, far=sandboxes is None
-        )
-        self.logs = Logs(launcher, store, self.sandboxes, archive)
+        self.collector = LogKeeper(archive, launcher, store, self._sandbox, inbox.put)
+        self.substrate = connect(self.collector.take)
+        self.logs = Logs(launcher, store, self._sandbox, archive)
         self.drivers = HostDrivers(
             launcher,
             store,
@@ -56,6 +54,9 @@ class Launching:
             requeue=config.leader.lost_drivers == "requeue",
         )
         self._decommissioning = Decommissioning(self.ui, now)
+
+    def _sandbox(self, task: ExecutorRecord) -> Sandbox:
+        return self.substrate.sandbox(task)
 
     def ui(self, job: JobRecord) -> DriverUi | None:
         """Address of the driver's UI; None while there is none."""
@@ -83,7 +84,7 @@ class Launching:
         """Look at drivers, logs and executors that are to go."""
         self.drivers.tend()
         self.collector.tend()
-        if self.collector.due():
+        if self.substrate.far and self.collector.due():
             self.collector.refresh(self._model.open_tasks())
         self._decommissioning.tend()
 

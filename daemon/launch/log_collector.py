@@ -1,7 +1,7 @@
 """Reads the output of ended tasks, on worker threads: to store it, and to give the reason of a failure.
 
 The end of a failed driver on the cluster is passed on to the scheduling loop with the last error in its
-output, or without, when its agent takes too long to answer.
+output, or without, when its VM takes too long to answer.
 """
 
 import threading
@@ -18,10 +18,9 @@ from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store, StoreError
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
-from framework.mesos.sandboxes import Sandbox, read_end
-from framework.mesos.translate import Json
 from framework.spark import TAIL
 from framework.spark.driver.exit_codes import meaning_of
+from framework.substrate import Emit, Sandbox, Stored, read_end
 
 log = structlog.get_logger("logs")
 
@@ -34,11 +33,9 @@ _REFRESH, _AT_A_TIME = 60.0, 200
 #: Seconds for which the end of a driver is held back.
 _HELD = 5.0
 
-Emit = Callable[[ev.Event, Json | None], None]
-
 
 class LogKeeper:
-    """Stands between the link to Mesos and the loop's inbox. `ended` and `tend` are for the loop's thread."""
+    """Stands between the substrate and the loop's inbox. `ended` and `tend` are for the loop's thread."""
 
     def __init__(
         self,
@@ -47,14 +44,8 @@ class LogKeeper:
         store: Store,
         sandbox_of: Callable[[ExecutorRecord], Sandbox],
         emit: Emit,
-        *,
-        far: bool = False,
     ) -> None:
-        """`sandbox_of` raises OSError for a task with an unreadable sandbox; `emit` accepts events.
-
-        Where VMs are `far`, and may disappear with all their files, logs of running tasks are stored too.
-        """
-        self._far = far
+        """`sandbox_of` raises OSError for a task with an unreadable sandbox; `emit` accepts events."""
         self._next = time.monotonic() + _REFRESH
         self._refreshed = 0
         self._kept = kept
@@ -64,29 +55,29 @@ class LogKeeper:
         self._emit = emit
         self._crew = JobWorkers(_THREADS, _PATIENCE)
         self._lock = threading.Lock()
-        #: Ends of drivers that are held back: until when (monotonic), and what the master told.
-        self._held: dict[str, tuple[float, ev.TaskChanged, Json | None]] = {}
+        #: Ends of drivers that are held back: until when (monotonic), the event, and its `stored`.
+        self._held: dict[str, tuple[float, ev.TaskChanged, Stored | None]] = {}
 
-    def take(self, event: ev.Event, status: Json | None = None) -> None:
+    def take(self, event: ev.Event, stored: Stored | None = None) -> None:
         """Pass an event on, but that of a driver's failure only when it is known why; from any thread."""
         if (
             not isinstance(event, ev.TaskChanged)
             or event.state != "failed"
             or ".driver-" not in event.task_id
         ):
-            self._emit(event, status)
+            self._emit(event, stored)
             return
         with self._lock:
             if event.task_id in self._held:
-                return  # the agent tells it again, as nobody has acknowledged it
-            self._held[event.task_id] = (time.monotonic() + _HELD, event, status)
+                return  # it is told again, as it is not stored yet
+            self._held[event.task_id] = (time.monotonic() + _HELD, event, stored)
         self._crew.hand(
             event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id, event.exit_code))
         )
 
     def due(self) -> bool:
         """Whether it is time to `refresh`."""
-        return self._far and time.monotonic() >= self._next
+        return time.monotonic() >= self._next
 
     def refresh(self, tasks: Sequence[ExecutorRecord]) -> None:
         """Store logs of some of these running tasks, of others next time: a VM may disappear any time."""
@@ -113,7 +104,7 @@ class LogKeeper:
             self._let_go(task_id, "")
         for task_id in self._crew.overdue():
             log.warning("the logs of a task are not kept: it takes too long", task=task_id)
-            why = f"its agent did not tell all of it in {_PATIENCE:.0f} s"
+            why = f"its VM did not send all of it in {_PATIENCE:.0f} s"
             self._crew.hand(task_id, partial(self._note, task_id, why))
 
     def close(self) -> None:
@@ -124,11 +115,11 @@ class LogKeeper:
         with self._lock:
             held = self._held.pop(task_id, None)
         if held is not None:
-            _, event, status = held
-            self._emit(replace(event, message=f"{event.message}{why}"), status)
+            _, event, stored = held
+            self._emit(replace(event, message=f"{event.message}{why}"), stored)
 
     def _why(self, task_id: str, code: int | None) -> str:
-        """Failure reason for a driver with this code, to follow the agent's message."""
+        """Failure reason for a driver with this code, to follow the message of its end."""
         return f"{'' if code is None else meaning_of(code)}{self._said(task_id, code)}"
 
     def _said(self, task_id: str, code: int | None) -> str:

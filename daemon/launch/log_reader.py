@@ -1,10 +1,10 @@
 """Output of drivers and executors: locates it and reads parts of it.
 
-A driver on this host writes into its job's folder, a Mesos task into its sandbox on the agent; the end of an
+A driver on this host writes into its job's folder, a task into its sandbox on the VM; the end of an
 ended task's output is stored here (`disk/log_archive.py`).
 """
 
-from pathlib import Path
+from collections.abc import Callable
 
 from daemon.core.errors import RejectedError
 from daemon.core.status import LogChunk
@@ -13,41 +13,26 @@ from daemon.launch.launcher import Launcher
 from daemon.store.job_store import Store
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.host.untrusted_files import UntrustedFileError, read_part
-from framework.mesos.master_link import MasterLink
-from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
+from framework.substrate import Sandbox
 
-#: An agent that does not answer now may do so later.
+#: A VM that does not answer now may do so later.
 _AGAIN = {"Retry-After": "5"}
-
-
-class Sandboxes:
-    """Locates the sandboxes of Mesos tasks; for any thread. `folder` has those of an embedded Mesos."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-        #: Set before it is asked for anything: the link is made with what is made with this.
-        self.link: MasterLink
-
-    def of(self, task: ExecutorRecord) -> Sandbox:
-        """Sandbox of a task; OSError when its location is unknown."""
-        framework_id = self.link.framework_id
-        if framework_id is None:
-            raise FileNotFoundError("no master knows the framework now")
-        if self._folder is not None:
-            return LocalSandbox(self._folder / task.vm_name, framework_id, task.task_id)
-        url = self.link.agent_url(task.vm_id)
-        if not url:
-            raise OSError(f"the agent on {task.vm_name} has not been heard of since the daemon started")
-        return RemoteSandbox(url, framework_id, task.task_id, self.link.credentials)
 
 
 class Logs:
     """Reads logs; from any thread."""
 
-    def __init__(self, launcher: Launcher, store: Store, sandboxes: Sandboxes, kept: KeptLogs) -> None:
+    def __init__(
+        self,
+        launcher: Launcher,
+        store: Store,
+        sandbox_of: Callable[[ExecutorRecord], Sandbox],
+        kept: KeptLogs,
+    ) -> None:
+        """`sandbox_of` raises OSError for a task with an unreadable sandbox."""
         self._launcher = launcher
         self._store = store
-        self._sandboxes = sandboxes
+        self._sandbox_of = sandbox_of
         self._kept = kept
 
     def read(
@@ -91,7 +76,7 @@ class Logs:
         if kept is not None and offset >= kept.first:
             return _kept_chunk(kept, offset, limit, why)
         try:
-            data = self._sandboxes.of(task).read(stream, offset, limit)
+            data = self._sandbox_of(task).read(stream, offset, limit)
         except UntrustedFileError:
             raise
         except OSError as error:

@@ -30,7 +30,7 @@ from daemon.disk.run_as import own_rights
 from daemon.maintenance.user_checks import cannot_run, doubtful_proxies, lacks_admin
 from daemon.notifications.otel_collector import target_of
 from daemon.notifications.signed_post import secret_of, trusted
-from daemon.vms.provider_setup import foreign_provider, places_of
+from daemon.substrate.provider_setup import foreign_provider, places_of
 from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -158,7 +158,7 @@ def _users(config: Config, folder: Path) -> str:
     if section is None:
         return "none: every admitted client may do everything"
     users = [] if section.file is None else read_users(users_path(section.file, folder)).values()
-    here = config.mesos.master == "embedded" or config.driver.on == "host"
+    here = config.vms_here or config.driver.on == "host"
     rights = own_rights(config, Path(config.data_dir).expanduser().absolute())
     doubts = [*cannot_run(users, rights, here=here), doubtful_proxies(section)]
     if section.file is not None:
@@ -246,11 +246,11 @@ def _policy(policy: PolicyChoice | None, seconds: float) -> str:
 
 
 def _cluster(config: Config, folder: Path) -> str:
-    if config.mesos.master != "embedded" and config.provider is None:
+    if not config.vms_here and config.provider is None:
         return "not used"
     vms, places = load_cluster(cluster_file(config.mesos.cluster, folder)), places_of(config, folder)
     pools = f", {len(places)} of them in pools" if places else ""
-    left_out = "; those outside pools are left out" if config.mesos.master != "embedded" else ""
+    left_out = "; those outside pools are left out" if not config.vms_here else ""
     return f"{config.mesos.cluster}: {len(vms)} VMs{pools}{left_out}"
 
 
@@ -295,7 +295,7 @@ def _queues(config: Config, folder: Path) -> str:
     """Guarantees to queues, against the cluster's capacity and the order that would grant them."""
     if not config.queues:
         return "none: jobs may name any queue"
-    if config.mesos.master == "embedded":
+    if config.vms_here:
         there = total(vm.resources for vm in _vms(config, folder))
         for name, amount in promised(config.queues).items():
             if amount > there.amount(name):
@@ -317,7 +317,7 @@ def _sharing(config: Config) -> str:
 
 def _vms(config: Config, folder: Path) -> Sequence[Vm]:
     """The VMs of the cluster file, as far as the daemon uses it."""
-    if config.mesos.master == "embedded":
+    if config.vms_here:
         return load_cluster(cluster_file(config.mesos.cluster, folder))
     return places_of(config, folder)
 

@@ -56,7 +56,7 @@ def look_at_users(report: DoctorReport, config: Config, folder: Path, url: str) 
             found.append((str(error), "until it is mended no daemon starts with this config"))
     report.looked_at["users"] = len(users)
     rights = own_rights(config, Path(config.data_dir).expanduser().absolute())
-    here = config.mesos.master == "embedded" or config.driver.on == "host"
+    here = config.vms_here or config.driver.on == "host"
     if why := lacks_admin(section, config.token_file, users.values()):
         found.append((why, "give the config a token_file, or an admin a token"))
     if why := doubtful_proxies(section):

@@ -19,7 +19,6 @@ from daemon.submission.submissions import JobSubmissions
 from daemon.vms.vms import vms_of
 from daemon.what_if.forecasts import Forecasts
 from environment.decisions.sizing import Sizes
-from framework.mesos.master_link import MasterLink
 
 
 def service_of(
@@ -45,14 +44,11 @@ def components_of(inputs: TermInputs) -> Components:
         holds_until=session.holds_until,
         now=now,
         data_dir=inputs.data_dir,
-        sandboxes=inputs.sandboxes,
+        connect=lambda emit: inputs.connect(emit, store.get("framework_id"), session.may_act, now),
     )
-    framework_id = store.get("framework_id")
-    link = MasterLink(inputs.mesos, launching.collector.take, framework_id, session.may_act, now)
-    launching.sandboxes.link = link
+    substrate = launching.substrate
     vms = vms_of(
         inputs.provider,
-        inputs.watch,
         store,
         put=inbox.put,
         put_and_wait=inbox.put_and_wait,
@@ -64,16 +60,18 @@ def components_of(inputs: TermInputs) -> Components:
     troubles = {"policy": policies.trouble, "files": launcher.files.trouble}
     return Components(
         base,
-        link,
+        substrate,
         policies,
         launching,
         vms,
         queues,
-        JobSubmissions(config, store, launcher, inputs.profiles, inbox, queues, link, base.clock),
+        JobSubmissions(
+            config, store, launcher, inputs.profiles, inbox, queues, substrate.measure, base.clock
+        ),
         Forecasts(base.model, store, Sizes.configured(config.sizes), policies.check_allowed, policies.chosen),
         saver,
         Stages(now()),
-        CommandExecutor(base, link, launching, vms.provisioner),
-        Timers(base, saver.budget, vms),
-        Readiness(base, link, saver, vms, troubles),
+        CommandExecutor(base, launching, vms.provisioner),
+        Timers(base, saver.budget, vms, substrate),
+        Readiness(base, substrate, saver, vms, troubles),
     )

@@ -1,4 +1,4 @@
-"""Executes the scheduling loop's commands: starts and ends drivers and VMs, passes the rest to Mesos.
+"""Executes the scheduling loop's commands: starts and ends drivers and VMs, passes the rest to the substrate.
 
 The cluster model decides the commands, and they are stored before they come here.
 """
@@ -13,17 +13,14 @@ from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
-from framework.mesos.master_link import MasterLink
 from framework.spark import ProcessSpec
 
 
 class CommandExecutor:
     """Carries commands out; for the loop's thread, which owns the model."""
 
-    def __init__(
-        self, base: Foundation, link: MasterLink, launching: Launching, provisioner: VmProvisioner | None
-    ) -> None:
-        self._base, self._model, self._link = base, base.model, link
+    def __init__(self, base: Foundation, launching: Launching, provisioner: VmProvisioner | None) -> None:
+        self._base, self._model, self._substrate = base, base.model, launching.substrate
         self._drivers, self._launcher, self._provisioner = launching.drivers, launching.launcher, provisioner
 
     def carry_out(self, commands: Iterable[tuple[cmd.Command, int]]) -> bool:
@@ -50,7 +47,7 @@ class CommandExecutor:
                 if self._provisioner is not None:
                     self._provisioner.close(lease_id, machine_id)
             case _:
-                self._link.execute(command, self._describe, subscription)
+                self._substrate.execute(command, self._describe, subscription)
 
     def _open(self, lease_id: str) -> None:
         lease = self._model.lease(lease_id)
@@ -63,7 +60,7 @@ class CommandExecutor:
             self._drivers.start(job.job)
 
     def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
-        """See `framework.mesos.master_link.Describe`."""
+        """See `framework.substrate.Describe`."""
         if not self._base.session.sure():
             raise ValueError("this daemon does not lead any more, or stops")
         task = self._model.task(task_id)

@@ -16,7 +16,7 @@ from daemon.submission.submissions import JobSubmissions
 from daemon.vms.vms import Vms
 from daemon.what_if.forecasts import Forecasts
 from environment.model.vms.job_registry import Changes
-from framework.mesos.master_link import MasterLink
+from framework.substrate import Substrate
 
 
 class Ticks(Protocol):
@@ -48,7 +48,7 @@ class Components:
     """Everything that the loop drives and the service reads; `daemon.scheduler.build` makes it."""
 
     base: Foundation
-    link: MasterLink
+    substrate: Substrate
     policies: PolicySwitch
     launching: Launching
     vms: Vms

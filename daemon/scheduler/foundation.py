@@ -12,12 +12,11 @@ from daemon.leadership.leader_session import LeaderSession
 from daemon.notifications.notification_service import NotificationService
 from daemon.store.job_store import Store
 from daemon.store.rows.terms import Term
-from daemon.vms.embedded_supervisor import EmbeddedWatch
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.pools import IdleTimeout
 from environment.types import Vm
-from framework.mesos.session import SessionOptions
 from framework.providers.interface import Provider
+from framework.substrate import Connect
 from profiles.job_profile import JobProfile
 
 
@@ -25,22 +24,20 @@ from profiles.job_profile import JobProfile
 class TermInputs:
     """Configuration and resources with which a daemon leads.
 
-    Without a `term`, no other daemon can lead. `provider` opens and closes VMs at these `places` of pools.
-    `sandboxes` is the work folder of an embedded Mesos and `watch` supervises it, None elsewhere. `jvms` is
-    the number of JVMs that this machine carries, None for any.
+    `connect` makes the substrate that launches tasks. Without a `term`, no other daemon can lead. `provider`
+    opens and closes VMs at these `places` of pools. `jvms` is the number of JVMs that this machine carries,
+    None for any.
     """
 
     config: Config
     store: Store
     launcher: Launcher
-    mesos: SessionOptions
+    connect: Connect
     data_dir: Path
     term: Term | None = None
-    sandboxes: Path | None = None
     profiles: Mapping[str, JobProfile] = field(default_factory=dict)
     provider: Provider | None = None
     places: Sequence[Vm] = ()
-    watch: EmbeddedWatch | None = None
     jvms: int | None = None
     clock: Clock | None = None
     webhooks: NotificationService | None = None

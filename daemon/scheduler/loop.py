@@ -2,7 +2,7 @@
 
 One thread owns the cluster model. Every batch of events passes through model, store, event log, then the
 commands, then the acknowledgements; so everything that the world is told is on disk before. All other threads
-(HTTP, pymesos) only put events into the inbox or read the store.
+(HTTP, the substrate's) only put events into the inbox or read the store.
 
 Here is the order of these steps; `components.py` lists the components, each in its own module.
 """
@@ -67,7 +67,7 @@ class SchedulingLoop:
                 self._restore()
             parts.saver.disk.start()
             parts.forecasts.start()
-            parts.link.start()
+            parts.substrate.start()
             while not self._session.over:
                 self._session.beat()
                 self._turn()
@@ -76,7 +76,7 @@ class SchedulingLoop:
                 self._handle([Item(ev.ChargesDue(self._clock.now()))])
         finally:
             parts.saver.disk.stop()
-            parts.link.stop()
+            parts.substrate.stop()
             for each in parts.closing:
                 each.close()
 
@@ -132,10 +132,8 @@ class SchedulingLoop:
         if items:
             self._show(items)
         for item in items:
-            if item.status is not None:
-                parts.link.acknowledge(item.status)
-            if item.kept is not None:
-                item.kept.set()
+            if item.stored is not None:
+                item.stored()
 
     def _observe(self, changes: Changes) -> None:
         for each in self._parts.observing:

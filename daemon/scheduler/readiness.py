@@ -7,14 +7,10 @@ from daemon.scheduler.foundation import Foundation
 from daemon.scheduler.saving import Saver
 from daemon.store.job_store import StoreError
 from daemon.vms.vms import Vms
-from framework.mesos.master_link import MasterLink
+from framework.substrate import Substrate
 
 #: Seconds at one thing after which the scheduling loop hangs.
 _HUNG = 10.0
-
-
-#: What is told in words, well or not.
-_WORDS = frozenset({"mesos", "embedded mesos"})
 
 
 class Readiness:
@@ -23,21 +19,22 @@ class Readiness:
     def __init__(
         self,
         base: Foundation,
-        link: MasterLink,
+        substrate: Substrate,
         saver: Saver,
         vms: Vms,
         troubles: Mapping[str, Callable[[], str]],
     ) -> None:
         """`troubles` are checks by name that return a trouble in words, or nothing."""
         self._store, self._tenure, self._clock = base.store, base.session, base.clock
-        self._link, self._vms, self._troubles = link, vms, troubles
+        self._substrate, self._vms, self._troubles = substrate, vms, troubles
         self._journal, self._disk, self._budget = saver.event_log, saver.disk, saver.budget
 
     def health(self) -> Health:
         """How each of them is, in words, and whether those are well without which nothing is launched."""
-        silent, leads = self._tenure.silent, self._tenure.may_act()
+        silent, leads, substrate = self._tenure.silent, self._tenure.may_act(), self._substrate
+        worded = substrate.checks()
         checks = {
-            "mesos": self._link.state,
+            **worded,
             "store": self._tenure.trouble or "ok",
             "loop": "ok" if silent < _HUNG else f"busy for {silent:.0f} s",
         }
@@ -47,8 +44,6 @@ class Readiness:
             checks["store"] = str(error)
         if damaged := self._store.damaged():
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
-        if self._vms.watch is not None:
-            checks["embedded mesos"] = self._vms.watch.state
         if self._vms.provisioner is not None:
             checks["provider"] = self._vms.provider_status.trouble or "ok"
         if disk := self._disk.trouble:
@@ -62,7 +57,7 @@ class Readiness:
         checks |= {name: trouble for name, look in self._troubles.items() if (trouble := look())}
         if not leads:
             checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
-        ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk
-        bad = {name for name, state in checks.items() if name not in _WORDS and state != "ok"}
-        bad |= {"mesos"} if not self._link.subscribed else set()
+        ready = substrate.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk
+        bad = {name for name, state in checks.items() if name not in worded and state != "ok"}
+        bad |= set() if substrate.subscribed else {substrate.name}
         return Health(ready, checks, frozenset(bad))

@@ -1,7 +1,7 @@
 """Events that come due by themselves at each tick, placed between the events of others.
 
-A clock that has moved, an embedded Mesos that has ended, time that has passed, room to be sought, VMs to be
-charged for, a budget that is spent. `loop.py` defines the ticks and acts on the events.
+A clock that has moved, a substrate that has ended with all tasks, time that has passed, room to be sought,
+VMs to be charged for, a budget that is spent. `loop.py` defines the ticks and acts on the events.
 """
 
 import time
@@ -13,6 +13,7 @@ from daemon.scheduler.foundation import Foundation
 from daemon.store.job_store import StoreError
 from daemon.vms.vms import Vms
 from environment.model.messages import events as ev
+from framework.substrate import Substrate
 
 log = structlog.get_logger("service")
 
@@ -24,9 +25,9 @@ CHARGE, CHARGED_AT_ONCE = 40.0, 64
 class Timers:
     """For the loop's thread alone."""
 
-    def __init__(self, base: Foundation, budget: BudgetWatch, vms: Vms) -> None:
+    def __init__(self, base: Foundation, budget: BudgetWatch, vms: Vms, substrate: Substrate) -> None:
         self._model, self._store, self._clock = base.model, base.store, base.clock
-        self._budget, self._vms = budget, vms
+        self._budget, self._vms, self._substrate = budget, vms, substrate
         self._next_charge = 0.0
 
     def first(self) -> list[ev.Event]:
@@ -38,7 +39,7 @@ class Timers:
 
     def events(self, *, decides_again: bool) -> list[ev.Event]:
         """Events after those of others; `decides_again`: decisions were paused, and can resume."""
-        due = self._gone_with_mesos()
+        due = self._all_lost()
         if decides_again:
             due.append(ev.PolicyChanged(self._clock.now()))
         due.append(ev.Tick(self._clock.now()))
@@ -53,13 +54,13 @@ class Timers:
         except StoreError as error:  # a daemon that starts without it asks the store's clock
             log.warning("the daemon's time is not kept", why=str(error))
 
-    def _gone_with_mesos(self) -> list[ev.Event]:
-        """Events for the lost tasks and VMs of an embedded Mesos that has ended: no other source has them."""
-        if self._vms.watch is None or not self._vms.watch.took_its_tasks():
+    def _all_lost(self) -> list[ev.Event]:
+        """Events for all tasks and VMs, where they ended with the substrate: no other source has them."""
+        if not (why := self._substrate.all_lost()):
             return []
         if self._vms.provisioner is not None:
             self._vms.provisioner.look()
-        now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
+        now = self._clock.now()
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
 

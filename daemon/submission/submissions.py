@@ -1,7 +1,6 @@
 """Submissions of one term behind one object: admission, and drivers that request executors themselves."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from conf.schema import Config
 from daemon.core.clock import Clock
@@ -19,21 +18,8 @@ from environment.model.vms.job_registry import Changes
 from environment.types import Job
 from profiles.job_profile import JobProfile
 
-#: Seconds for which a submission that fits no known VM waits until the master was asked for others.
+#: Seconds for which a submission that fits no known VM waits until others were asked for.
 _LOOK_SECONDS = 3.0
-
-
-class AgentLister(Protocol):
-    """Connection that lists the agents of the master; `framework.mesos.master_link` is one."""
-
-    @property
-    def subscribed(self) -> bool:
-        """Whether the master accepted this framework."""
-        ...
-
-    def ask_for_agents(self, patience: float) -> bool:
-        """List agents now; whether that was done within so many seconds."""
-        ...
 
 
 class JobSubmissions:
@@ -47,10 +33,11 @@ class JobSubmissions:
         profiles: Mapping[str, JobProfile],
         inbox: Inbox,
         queues: DaemonQueues,
-        agents: AgentLister,
+        measure: Callable[[float], bool],
         clock: Clock,
     ) -> None:
-        self._inbox, self._agents, self._queues, self._now = inbox, agents, queues, clock.now
+        """`measure` is that of the substrate."""
+        self._inbox, self._measure, self._queues, self._now = inbox, measure, queues, clock.now
         self.intake = Intake(
             store,
             launcher,
@@ -77,7 +64,7 @@ class JobSubmissions:
 
     def _look_for_vms(self) -> None:
         """Have the model learn of VMs that are there by now; called by the submitting thread."""
-        if self._agents.subscribed and self._agents.ask_for_agents(_LOOK_SECONDS):
+        if self._measure(_LOOK_SECONDS):
             self._inbox.put_and_wait(ev.Tick(self._now()), _LOOK_SECONDS)
 
     def note(self, model: ClusterModel, arrived: set[str]) -> None:

@@ -1,1 +1,1 @@
-"""VMs opened and closed at a provider, and the embedded Mesos."""
+"""VMs opened and closed at a provider, and the size of this machine."""

@@ -59,7 +59,7 @@ def cluster_for(machine: ThisMachine) -> str:
 def jvms_at_once(config: Config) -> int | None:
     """Number of executors and drivers that may run at once under this config; None: any number."""
     jvms = config.mesos.jvms
-    if jvms is None and config.mesos.master == "embedded":
+    if jvms is None and config.vms_here:
         machine = this_machine()
         jvms = machine.jvms
         log.info(

@@ -1,11 +1,10 @@
-"""VMs of one term behind one object: opened and closed at a provider, reporting their end, watched."""
+"""VMs of one term behind one object: opened and closed at a provider, reporting their end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from daemon.core.cluster_status import ProviderStatus
 from daemon.store.job_store import Store
-from daemon.vms.embedded_supervisor import EmbeddedWatch
 from daemon.vms.termination_endpoint import TerminationEndpoint
 from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.messages.events import Event
@@ -14,11 +13,10 @@ from framework.providers.interface import Provider
 
 @dataclass(frozen=True, slots=True)
 class Vms:
-    """`provisioner` is None without a provider, `watch` without an embedded Mesos."""
+    """`provisioner` is None without a provider."""
 
     provisioner: VmProvisioner | None
     endpoint: TerminationEndpoint
-    watch: EmbeddedWatch | None
 
     def tick(self) -> None:
         """Follow requests to the provider."""
@@ -38,7 +36,6 @@ class Vms:
 
 def vms_of(
     provider: Provider | None,
-    watch: EmbeddedWatch | None,
     store: Store,
     *,
     put: Callable[[Event], None],
@@ -48,4 +45,4 @@ def vms_of(
 ) -> Vms:
     """For one term; `put` takes events for the loop."""
     provisioner = None if provider is None else VmProvisioner(provider, put, may_act, now)
-    return Vms(provisioner, TerminationEndpoint(store, put_and_wait, now), watch)
+    return Vms(provisioner, TerminationEndpoint(store, put_and_wait, now))

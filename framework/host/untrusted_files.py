@@ -19,6 +19,8 @@ _NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
 
 #: Files that a list of them has.
 MOST_LISTED = 500
+#: Bytes that are copied at once.
+_PART = 1 << 16
 
 
 class UntrustedFileError(OSError):
@@ -140,3 +142,14 @@ def _open(part: str, flags: int, at: int, name: str) -> int:
         if error.errno in _NO_FILE:
             raise UntrustedFileError(f"{name}: {part} is a link, or no file") from None
         raise
+
+
+def copy_file(source: int, to: int, most: int) -> int:
+    """Copy at most `most` bytes between two descriptors; return their number."""
+    left = most
+    while left and (part := os.read(source, min(_PART, left))):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[os.write(to, rest) :]
+        left -= len(part)
+    return most - left

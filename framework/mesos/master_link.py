@@ -12,8 +12,11 @@ the link, which makes no call itself, watches the connection, and a third thread
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -27,6 +30,7 @@ from framework.mesos.agent_sizes import AWAY, read_agents
 from framework.mesos.bounded_http import Credentials
 from framework.mesos.leader_detector import Detector, is_zookeeper
 from framework.mesos.pymesos_driver import SchedulerDriver
+from framework.mesos.sandboxes import RemoteSandbox, local_sandbox
 from framework.mesos.session import Session, SessionOptions
 from framework.mesos.translate import (
     Json,
@@ -37,7 +41,7 @@ from framework.mesos.translate import (
     role_of,
     task_to_json,
 )
-from framework.spark import ProcessSpec
+from framework.substrate import Describe, Emit, Sandbox
 
 log = structlog.get_logger("mesos")
 
@@ -52,14 +56,30 @@ _MOST_ABANDONED = 20
 #: Seconds that calls which wait get when the link is stopped.
 _LAST_CALLS = 1.0
 
-#: A task's record by its id, what it runs, and the name it is shown under; ValueError when it is not to run.
-Describe = Callable[[str], tuple[ExecutorRecord, ProcessSpec, str]]
-#: Takes an event and the status update to acknowledge once it is stored.
-Emit = Callable[[ev.Event, Json | None], None]
+
+class LocalMesos(Protocol):
+    """A Mesos on this machine whose tasks end with it."""
+
+    @property
+    def agents(self) -> Path:
+        """Folder with the work folders of its agents, by name."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """State in words, for /readyz."""
+        ...
+
+    def took_its_tasks(self) -> bool:
+        """Whether it has ended, and so all tasks that it ran, since this was last asked."""
+        ...
 
 
 class MasterLink:
-    """A framework's link to its master. Events come from any thread; everything public returns at once."""
+    """A framework's link to its master: the `framework.substrate.Substrate` of Mesos."""
+
+    #: See `Substrate`.
+    name = "mesos"
 
     def __init__(
         self,
@@ -68,13 +88,15 @@ class MasterLink:
         framework_id: str | None,
         may_call: Callable[[], bool] = lambda: True,
         now: Callable[[], float] = time.time,
+        local: LocalMesos | None = None,
     ) -> None:
-        """Under the id that an earlier subscription gave, if there was one.
+        """Under the id that an earlier subscription gave, if any; see `framework.substrate.Connect`.
 
-        `may_call` is asked right before each call to the master, in the thread that makes it. `now` is the
-        time of events.
+        `may_call` is asked right before each call to the master, in the thread that makes it. The master is
+        the `local` Mesos, if there is one.
         """
         self._options = options
+        self._local = local
         self._emit = emit
         #: As whom masters and agents are asked.
         self.credentials = Credentials(options.principal, options.secret)
@@ -82,15 +104,15 @@ class MasterLink:
         self._may_call = may_call
         self._now = now
         self.framework_id = framework_id
-        #: What `options.master` is called, without what only we should know.
-        self._name = options.master.rpartition("@")[2]
+        #: The name of `options.master` for texts, without its credentials.
+        self._master = options.master.rpartition("@")[2]
         self._address = options.master if ":" in options.master else f"{options.master}:5050"
         self._detector: Detector | None = None
         if is_zookeeper(options.master):
             self._detector = Detector(options.master, self._look_now)
             scheme, _, rest = options.master.partition("://")
-            self._name = f"the leading master of {scheme}://{rest.rpartition('@')[2]}"
-        self._state = f"connecting to {self._name}"
+            self._master = f"the leading master of {scheme}://{rest.rpartition('@')[2]}"
+        self._state = f"connecting to {self._master}"
         self._session: Session | None = None
         #: How many subscriptions there were.
         self._subscriptions = 0
@@ -125,6 +147,32 @@ class MasterLink:
             return f"connected to {session.master}, which may hang: {doubt}"
         return self._state
 
+    @property
+    def far(self) -> bool:
+        """See `Substrate`."""
+        return self._local is None
+
+    def checks(self) -> Mapping[str, str]:
+        """See `Substrate`."""
+        local = {} if self._local is None else {"embedded mesos": self._local.state}
+        return {self.name: self.state, **local}
+
+    def all_lost(self) -> str:
+        """See `Substrate`."""
+        lost = self._local is not None and self._local.took_its_tasks()
+        return "the embedded Mesos ended, and its tasks with it" if lost else ""
+
+    def sandbox(self, task: ExecutorRecord) -> Sandbox:
+        """See `Substrate`."""
+        if self.framework_id is None:
+            raise FileNotFoundError("no master knows the framework now")
+        if self._local is not None:
+            return local_sandbox(self._local.agents / task.vm_name, self.framework_id, task.task_id)
+        url = self.agent_url(task.vm_id)
+        if not url:
+            raise OSError(f"the agent on {task.vm_name} has not been heard of since the daemon started")
+        return RemoteSandbox(url, self.framework_id, task.task_id, self.credentials)
+
     def agent_url(self, agent_id: str) -> str | None:
         """URL of the agent's own HTTP API, from its latest offer; None before the first offer."""
         return self._agents.get(agent_id)
@@ -136,9 +184,9 @@ class MasterLink:
         self._census.start()
         self._thread.start()
 
-    def ask_for_agents(self, seconds: float) -> bool:
-        """Ask the master now which agents it has, and wait so long for its answer; whether it came."""
-        return self._census.ask(seconds)
+    def measure(self, seconds: float) -> bool:
+        """See `Substrate`: ask the master now which agents it has, and wait so long for its answer."""
+        return self.subscribed and self._census.ask(seconds)
 
     def stop(self) -> None:
         """Leave the master; tasks go on running, and the framework may come back."""
@@ -229,11 +277,11 @@ class MasterLink:
         if self._session is not None:
             return
         if not leader:
-            self._state = f"not connected to {self._name}: {nobody}"
+            self._state = f"not connected to {self._master}: {nobody}"
         elif len(self._abandoned) > _MOST_ABANDONED:
-            self._state = f"not connected to {self._name}: {len(self._abandoned)} earlier connections hang"
+            self._state = f"not connected to {self._master}: {len(self._abandoned)} earlier connections hang"
         elif not self._may_call():
-            self._state = f"not connected to {self._name}: another daemon may lead by now"
+            self._state = f"not connected to {self._master}: another daemon may lead by now"
         elif now >= self._next_try:
             master, self._redirected_to = self._redirected_to or leader, None
             self._session = Session(self, self._options, master, self.framework_id, self._may_call, self._now)
@@ -248,7 +296,7 @@ class MasterLink:
 
     def _put_away(self, session: Session, why: str) -> None:
         self._session = None
-        self._state = f"not connected to {self._name}: {why}; trying again"
+        self._state = f"not connected to {self._master}: {why}; trying again"
         session.fall_silent()
         if session.subscribed or (why != self._told and not session.redirected_to):
             self._told = why
@@ -356,8 +404,8 @@ class MasterLink:
         self._emit(ev.OfferRescinded(self._now(), offer_id), None)
 
     def on_event(self, event: ev.Event, status: Json | None = None) -> None:
-        """Pass on an event that needs no action from us."""
-        self._emit(event, status)
+        """Pass on an event; a status update is acknowledged once its result is stored."""
+        self._emit(event, None if status is None else partial(self.acknowledge, status))
 
     def on_trouble(self) -> None:
         """The session is of no use any more."""

@@ -4,14 +4,13 @@ The task's user wrote the files, and the agent's operator answers for them. So l
 sandbox, reads never wait, and no more is read than requested.
 """
 
-import os
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
-from framework.host.untrusted_files import list_beneath, open_beneath
+from framework.host.folder_sandbox import FolderSandbox
 from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError, read_into, read_json
 
 #: Seconds that an agent has to answer; for a whole file.
@@ -20,80 +19,21 @@ PATIENCE, FILE_PATIENCE = 10.0, 60.0
 _LONGEST = 1 << 44
 #: Bytes of JSON that a byte of a log becomes at most, and those around all of them.
 _ESCAPED, _FRAME = 6, 4096
-#: Bytes at once: an agent gives no more.
-_PART = 1 << 16
 #: Bytes of a list of files.
 _LISTED = 1 << 20
 
 
-class Sandbox(Protocol):
-    """The folder of one task. All methods raise FileNotFoundError for a missing file, else OSError."""
-
-    def read(self, name: str, offset: int, limit: int) -> bytes:
-        """At most `limit` bytes of a file from `offset` on."""
-        ...
-
-    def size(self, name: str) -> int:
-        """Bytes of a file."""
-        ...
-
-    def copy(self, name: str, to: int, most: int) -> int:
-        """Copy at most `most` bytes of a file to a descriptor; return their number."""
-        ...
-
-    def files(self, folder: str) -> list[str]:
-        """The regular files in a folder of it, and in those below, some hundreds at most."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSandbox:
-    """Sandbox on this machine, in the folder of an agent."""
-
-    agent_dir: Path
-    framework_id: str
-    task_id: str
-
-    def read(self, name: str, offset: int, limit: int) -> bytes:
-        """See `Sandbox`."""
-        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
-        try:
-            # Beyond the largest file of a file system, an offset would be an error.
-            return os.pread(file, limit, offset) if offset < os.fstat(file).st_size else b""
-        finally:
-            os.close(file)
-
-    def size(self, name: str) -> int:
-        """See `Sandbox`."""
-        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
-        try:
-            return os.fstat(file).st_size
-        finally:
-            os.close(file)
-
-    def copy(self, name: str, to: int, most: int) -> int:
-        """See `Sandbox`."""
-        file = open_beneath(self.agent_dir, f"{self._run()}/{name}")
-        try:
-            return copy_file(file, to, most)
-        finally:
-            os.close(file)
-
-    def files(self, folder: str) -> list[str]:
-        """See `Sandbox`."""
-        return list_beneath(self.agent_dir / self._run(), folder)
-
-    def _run(self) -> PurePosixPath:
-        """Its latest run, below the agent's folder."""
-        runs = PurePosixPath("frameworks", self.framework_id, "executors", self.task_id, "runs")
-        try:
-            latest = max(
-                (path for path in (self.agent_dir / runs).iterdir() if path.name != "latest"),
-                key=lambda path: path.lstat().st_mtime,
-            )
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            raise FileNotFoundError(f"there is no sandbox of {self.task_id}") from None
-        return runs / latest.name
+def local_sandbox(agent_dir: Path, framework_id: str, task_id: str) -> FolderSandbox:
+    """Sandbox of a task's latest run, below the folder of an agent on this machine; FileNotFoundError."""
+    runs = PurePosixPath("frameworks", framework_id, "executors", task_id, "runs")
+    try:
+        latest = max(
+            (path for path in (agent_dir / runs).iterdir() if path.name != "latest"),
+            key=lambda path: path.lstat().st_mtime,
+        )
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise FileNotFoundError(f"there is no sandbox of {task_id}") from None
+    return FolderSandbox(agent_dir, str(runs / latest.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +116,3 @@ class RemoteSandbox:
 
     def _odd(self) -> OSError:
         return OSError(f"agent {self.agent_url} does not answer as a Mesos agent does")
-
-
-def read_end(sandbox: Sandbox, name: str, limit: int) -> tuple[int, bytes]:
-    """The last `limit` bytes of a file that grows no more, and the offset at which they begin."""
-    first = offset = max(0, sandbox.size(name) - limit)
-    data = b""
-    while len(data) < limit and (part := sandbox.read(name, offset, min(_PART, limit - len(data)))):
-        data += part
-        offset += len(part)
-    return first, data
-
-
-def copy_file(source: int, to: int, most: int) -> int:
-    """Copy at most `most` bytes between two descriptors; return their number."""
-    left = most
-    while left and (part := os.read(source, min(_PART, left))):
-        rest = memoryview(part)
-        while rest:
-            rest = rest[os.write(to, rest) :]
-        left -= len(part)
-    return most - left

@@ -9,10 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from environment.resources import THOUSANDTHS, Resources
-from framework.providers.interface import ProviderError, VmRequest
-
-#: Below this a VM tells the daemon of itself, by its lease.
-VMS = "/v1/vms/"
+from framework.providers.interface import VMS, ProviderError, VmRequest
 
 
 @dataclass(frozen=True, slots=True)

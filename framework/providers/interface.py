@@ -11,6 +11,9 @@ from typing import Literal, Protocol
 
 from environment.types import Vm
 
+#: Path of the daemon's API below which a VM reports about itself, by its lease.
+VMS = "/v1/vms/"
+
 #: Why a provider opens nothing: there are none left of this kind (`capacity`), no more are allowed
 #: (`quota`), it will never do so as it was asked (`invalid`), or it cannot be reached or has failed
 #: (`unavailable`).

@@ -1,7 +1,7 @@
 # A Spark driver, in the folder that is its own. Arguments: those of spark-submit.
 # In: SPARK_HOME; STOKER_SPARK_PROPERTIES with the settings, the secret among them; STOKER_UI_FILTER with the class
 # that keeps strangers from the UI, as a format for printf; STOKER_ARCHIVES, a line `FILE#FOLDER` for each that is
-# near; STOKER_ALIASES, a line `FILE#NAME` for each file that is called otherwise here.
+# near; STOKER_ALIASES, a line `FILE#NAME` for each file that is called otherwise here; STOKER_TASK, where it is a task.
 set -eu
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
@@ -39,9 +39,11 @@ export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\" \"-Divy.home=$PWD/tmp/ivy\""
 # Spark's scripts ask a JVM for the command, which is over before compiling with care is worth it.
 export SPARK_LAUNCHER_OPTS="${SPARK_LAUNCHER_OPTS--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
-[ -n "${MESOS_SANDBOX-}" ] || exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
+task=${STOKER_TASK-}
+unset STOKER_TASK
+[ -n "$task" ] || exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
 
-# A task of Mesos is known by its exit code alone: 98 says that Spark could not have a port, and is not the
+# A task is known by its exit code alone: 98 says that Spark could not have a port, and is not the
 # application's to say. SIGTERM, which reaches all processes of a task, is for the others to end by.
 trap : TERM
 code=0

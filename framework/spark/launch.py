@@ -101,7 +101,7 @@ def driver_process(
     fetched: Callable[[str], str] | None = None,
     asking: DynamicAllocation | None = None,
 ) -> ProcessSpec:
-    """The driver's process, the same for a driver on this host and for one that is a Mesos task.
+    """The driver's process, the same for a driver on this host and for one that is a task.
 
     `name` is the application's in Spark's UI, `endpoint` says the driver's address, ports and memory. It
     waits for all `executors`, one at least, before its first task. They need not be alike: each tells the
@@ -139,6 +139,7 @@ def driver_process(
         "STOKER_UI_FILTER": ui_filter(spark.line),
         "STOKER_ALIASES": "\n".join(files.named(application.aliased)),
         "STOKER_ARCHIVES": "\n".join(files.near(application.archives)),
+        **({} if fetched is None else {"STOKER_TASK": "yes"}),
     }
     return ProcessSpec(
         argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *arguments),

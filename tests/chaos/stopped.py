@@ -34,7 +34,6 @@ from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
 from environment.resources import Resources
 from environment.types import Job
-from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.chaos.played import KEEP, PLACES, InTurn, Points, StoppedError, World
 from tests.daemon.vms.scripted_provider import Fate
@@ -57,12 +56,13 @@ class Run:
         self.store = Store(f"sqlite:///{folder / 'stoker.db'}", at=world.now)
         config = Config(data_dir=str(folder), keep=Keep(name="timeout", seconds=KEEP))
         config = config.model_copy(update={"mesos": config.mesos.model_copy(update={"boot_timeout": 30.0})})
+        link: Any = SimpleNamespace(execute=self._execute, all_lost=lambda: "", far=False, subscribed=True)
         self.service = service_of(
             TermInputs(
                 config,
                 self.store,
                 CommandLauncher(config, folder, "127.0.0.1"),
-                SessionOptions(master="played", user="root"),
+                lambda *_: link,
                 data_dir=folder,
                 provider=world.cloud,
                 places=PLACES,
@@ -75,9 +75,6 @@ class Run:
         service: Any = self.service
         self.office = service._parts.vms.provisioner
         self.office._crew = self.crew
-        link = SimpleNamespace(execute=self._execute, acknowledge=lambda status: None, subscribed=True)
-        object.__setattr__(service._parts, "link", link)
-        service._parts.commands._link = link
         service._parts.launching.collector.ended = lambda tasks: None
         self._save, service._parts.base.session.save = service._parts.base.session.save, self._saved
         self._effect, service._parts.commands._execute = service._parts.commands._execute, self._executed

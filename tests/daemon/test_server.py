@@ -21,8 +21,8 @@ from daemon.disk.crash_mark import RunningMark
 from daemon.http.server.listen_address import listen
 from daemon.store.job_store import Store, StoreError
 from daemon.store.queries.open_jobs import OpenJobs
-from daemon.vms.embedded_mesos import start_embedded
-from daemon.wiring import leave_embedded
+from daemon.substrate.choice import leave_embedded
+from daemon.substrate.embedded_mesos import start_embedded
 from framework.host.process_tree import identity
 from tests.daemon.ports import free_port
 from tests.waiting import PATIENCE, until

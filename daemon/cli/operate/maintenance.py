@@ -117,7 +117,7 @@ def doctor(
     from daemon.maintenance.host_checks import look_at_sparks
     from daemon.maintenance.user_checks import look_at_users
     from daemon.store.rows.database import StoreError
-    from daemon.vms.provider_setup import foreign_provider
+    from daemon.substrate.provider_setup import foreign_provider
     from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)

@@ -125,7 +125,7 @@ def _serve(
     how_to_ask: str,
     faults: bool,
 ) -> None:
-    from daemon.vms.embedded_mesos import HOST, ready_text, write_whole
+    from daemon.substrate.embedded_mesos import HOST, ready_text, write_whole
     from framework.embedded import serve
     from framework.embedded.isolation import Isolation, IsolationError, remove_leftovers
 
@@ -191,7 +191,7 @@ def _how_to_ask(secret: Path) -> str:
 def _agents(cluster: str) -> "list[AgentSpec]":
     from conf.loader import ConfigError, find, load
     from conf.schema import Cluster
-    from daemon.vms.embedded_mesos import agent_specs
+    from daemon.substrate.embedded_mesos import agent_specs
 
     try:
         return agent_specs(load(find(cluster), Cluster))

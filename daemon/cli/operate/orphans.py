@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from daemon.vms.embedded_mesos import until
+from daemon.substrate.embedded_mesos import until
 from framework.host.process_tree import below
 
 

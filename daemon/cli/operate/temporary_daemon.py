@@ -20,7 +20,7 @@ import yaml
 from conf.loader import find
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.errors import CommandError
-from daemon.vms.embedded_mesos import find_embedded, until
+from daemon.substrate.embedded_mesos import find_embedded, until
 from framework.host.process_tree import adopt_orphans, identity
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class TemporaryDaemon:
     are further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
     `sections` are others of the config; without `listen` it takes any free port.
     """
+
+    #: The module that runs as `stoker`.
+    program = "daemon.cli"
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class TemporaryDaemon:
         self._start()
 
     def _start(self) -> None:
-        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.config_file)]
+        command = [sys.executable, "-P", "-m", self.program, "up", "--config", str(self.config_file)]
         with self.log_file.open("ab") as log:
             # In a session of its own, so that Ctrl-C reaches this process alone, which ends things in order.
             self._process = subprocess.Popen(

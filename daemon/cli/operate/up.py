@@ -50,7 +50,7 @@ def _run(config: "Config", folder: Path, log_level: str) -> int:
     from conf.loader import ConfigError
     from daemon.server import run
     from daemon.store.job_store import StoreError
-    from daemon.vms.embedded_mesos import EmbeddedError
+    from daemon.substrate.embedded_mesos import EmbeddedError
 
     gc.enable()
     try:

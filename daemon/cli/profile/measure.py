@@ -23,7 +23,7 @@ from daemon.cli.shared.client import Client
 from daemon.cli.shared.errors import CommandError
 from daemon.maintenance.recorded_runs import History
 from daemon.store.job_store import Store
-from daemon.vms.embedded_mesos import find_embedded, until
+from daemon.substrate.embedded_mesos import find_embedded, until
 from framework.spark import local_spark_home
 from profiles.measuring_plans import PlannedRun, app_path, runs_of
 from profiles.runs import RUNS, MeasuredRun, about_machine, read_about, read_runs, write_runs

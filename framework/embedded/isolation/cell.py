@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from framework.embedded.isolation import enter
-from framework.embedded.isolation.cgroups import ControlGroup
+from framework.host.cgroups import ControlGroup
 from framework.host.unix_users import ids_of
 
 #: How much of idle cores a container may use for each of its cpus. Chosen: an executor runs one task there,

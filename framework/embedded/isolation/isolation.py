@@ -17,8 +17,8 @@ from typing import Any
 from framework.embedded.isolation import bridge
 from framework.embedded.isolation.bridge import VmNetwork
 from framework.embedded.isolation.cell import VmCell
-from framework.embedded.isolation.cgroups import ControlGroup, make_group
 from framework.embedded.settings import AgentSpec
+from framework.host.cgroups import ControlGroup, make_group
 from framework.host.process_tree import identity
 
 RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as all that the records name

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.model.messages.vm_accounts import Account
 from environment.resources import Resources
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from tests.builders import make_job
 from tests.daemon.ports import free_port
@@ -132,9 +134,9 @@ def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -
     store.save(Changes((replace(record, state="running", started_at=machine.wall),), ()))
     config = Config(data_dir=str(tmp_path))
     launcher = Launcher(config, tmp_path, "127.0.0.1")
-    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    connect = partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}"))
     service = service_of(
-        TermInputs(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
+        TermInputs(config, store, launcher, connect, data_dir=tmp_path, clock=machine.clock())
     )
     service._loop._restore()
 
@@ -164,10 +166,13 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
         "general-1.1", "general-1.1", "m1.large", 3.6, machine.wall, machine.wall, pool="general"
     )
     store.save(Changes((), (), accounts=(account,)))
-    config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
+    config, connect = (
+        Config(data_dir=str(tmp_path)),
+        partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}")),
+    )
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     service = service_of(
-        TermInputs(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
+        TermInputs(config, store, launcher, connect, data_dir=tmp_path, clock=machine.clock())
     )
     service._loop._restore()
     try:

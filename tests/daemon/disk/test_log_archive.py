@@ -19,12 +19,14 @@ from daemon.disk.log_archive import KeptLogs
 from daemon.launch import log_collector
 from daemon.launch.launcher import Launcher
 from daemon.launch.log_collector import LogKeeper
-from daemon.launch.log_reader import Logs, Sandboxes
+from daemon.launch.log_reader import Logs
 from daemon.store.job_store import Store
 from environment.model.cluster_model import Changes
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
+from framework.mesos.master_link import MasterLink
+from framework.mesos.session import SessionOptions
 from tests.builders import make_job
 from tests.waiting import until
 
@@ -48,19 +50,18 @@ class Stage:
         }  # fmt: skip
         self.store.save(Changes((), tuple(self.tasks.values())))
         self.kept = KeptLogs(folder)
-        self.sandboxes = Sandboxes(self.agents)
-        link: Any = SimpleNamespace(framework_id="F")
-        self.sandboxes.link = link
+        local: Any = SimpleNamespace(agents=self.agents)
+        self.link = MasterLink(SessionOptions("nowhere"), lambda *_: None, "F", local=local)
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
         self.events: list[ev.Event] = []
         self.keeper = LogKeeper(
             self.kept,
             self.launcher,
             self.store,
-            self.sandboxes.of,
+            self.link.sandbox,
             lambda event, _: self.events.append(event),
         )
-        self.logs = Logs(self.launcher, self.store, self.sandboxes, self.kept)
+        self.logs = Logs(self.launcher, self.store, self.link.sandbox, self.kept)
 
     @staticmethod
     def _job(job_id: str) -> Any:
@@ -136,7 +137,6 @@ def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest
     """The output of a lost VM's tasks is there up to the last refresh; a note reports the lost rest."""
     monkeypatch.setattr(log_archive, "_MOST", 10)
     run, task = stage.sandbox(), stage.tasks[EXECUTOR]
-    stage.keeper._far = True
     assert not stage.keeper.due()
     for text in ("first\n", "first\nsecond\n", "first\nsecond\nthird\n"):
         (run / "stdout").write_text(text)
@@ -237,7 +237,7 @@ def test_the_more_executors_the_less_of_each_is_kept(stage: Stage) -> None:
     run = stage.sandbox()
     for name in ("stdout", "stderr"):
         (run / name).write_text("x" * (1 << 18))
-    sandbox = stage.sandboxes.of(stage.tasks[EXECUTOR])
+    sandbox = stage.link.sandbox(stage.tasks[EXECUTOR])
     stage.kept.keep("job-1", EXECUTOR, sandbox, executors=4096, events=False)
     kept = stage.kept.find("job-1", EXECUTOR, "stdout")
     assert kept is not None
@@ -306,8 +306,7 @@ def test_it_is_said_where_a_driver_prints(stage: Stage, client: str, driver_on: 
 
 def test_nobody_knows_a_task_of_an_unknown_framework(stage: Stage) -> None:
     """Its log is not there, which is said and is no mistake of the daemon."""
-    link: Any = SimpleNamespace(framework_id=None)
-    stage.sandboxes.link = link
+    stage.link.framework_id = None
     assert stage.read(stage.tasks[EXECUTOR]).note == "it has printed nothing yet"
     record: JobRecord = stage.job
     assert stage.logs.read(record, None, "stdout", 0, 100).note == "it has printed nothing yet"

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.messages.records import ExecutorRecord
 from environment.types import Job
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.benchmarks.daemon_of_commands import CommandLauncher
@@ -128,9 +130,9 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         # Its driver was on the host whose data folder this is.
         (folder / "host").write_text(jobs["job-2"].driver_on.partition("@")[0])
         witness = Witness(folder)
-        session = SessionOptions(master=mesos.address, user="root")
+        connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
         service = service_of(
-            TermInputs(Config(data_dir=str(folder)), store, witness, session, data_dir=folder)
+            TermInputs(Config(data_dir=str(folder)), store, witness, connect, data_dir=folder)
         )
         loop = threading.Thread(target=service.run)
         loop.start()

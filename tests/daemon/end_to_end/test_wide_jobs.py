@@ -1,5 +1,6 @@
 """A job that needs several agents at once starts once its room is free, however Mesos offers them."""
 
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,7 @@ from daemon.scheduler.foundation import TermInputs
 from daemon.store.job_store import Store
 from environment.types import Job
 from framework.embedded import AgentSpec
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job
@@ -56,8 +58,8 @@ def test_a_wide_job_starts_whenever_each_agent_is_offered(
         other.launch(large, task("others", "sleep 600", cpus=8.0, mem=64))
         other.update("others", "TASK_RUNNING")
         store.add_job(JobSpec(app="/apps/a.py"), wide, None, 100.0)
-        session = SessionOptions(master=mesos.address, user="root")
-        with running(service_of(TermInputs(config, store, launcher, session, data_dir=tmp_path))):
+        connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
+        with running(service_of(TermInputs(config, store, launcher, connect, data_dir=tmp_path))):
             until(lambda: "of 10 executors" in known(store, "job-1").reason, "it waits")
             mesos.fault("offer_at", agent="agent-8", phase=NEVER, period=NEVER)
             other.call("KILL", {"task_id": {"value": "others"}})

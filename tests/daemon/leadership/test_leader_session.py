@@ -38,10 +38,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def effects_of(machines: Machines, tenure: LeaderSession) -> CommandExecutor:
     """A command executor with VM closing as its only effect."""
     base: Any = SimpleNamespace(model=None, session=tenure)
-    launching: Any = SimpleNamespace(drivers=None, launcher=None)
+    launching: Any = SimpleNamespace(drivers=None, launcher=None, substrate=None)
     provisioner: Any = machines
-    link: Any = None
-    return CommandExecutor(base, link, launching, provisioner)
+    return CommandExecutor(base, launching, provisioner)
 
 
 def test_a_lease_is_renewed_between_deeds(store: Store, clock: list[float]) -> None:

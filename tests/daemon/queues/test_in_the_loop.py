@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from daemon.scheduler.service import Service
 from daemon.schemas.cluster import cluster_body
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Added, SubmittedSpec
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.daemon.ports import free_port
@@ -39,9 +41,9 @@ def running(store: Store, folder: Path, **config: Any) -> Iterator[Service]:
     """A scheduler that runs, with these queues unless others are given."""
     config = {"data_dir": str(folder), "queues": QUEUES, "sharing": {"order": ["priority", "fair"]}, **config}
     made = build(Config, config, "config")
-    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    connect = partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}"))
     service = service_of(
-        TermInputs(made, store, CommandLauncher(made, folder, "127.0.0.1"), session, data_dir=folder)
+        TermInputs(made, store, CommandLauncher(made, folder, "127.0.0.1"), connect, data_dir=folder)
     )
     loop = threading.Thread(target=service.run)
     loop.start()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def make_service(store: Store, tmp_path: Path) -> Service:
     """A service with an unresponsive master."""
     config = Config(data_dir=str(tmp_path))
-    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    connect = partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}"))
     return service_of(
-        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), connect, data_dir=tmp_path)
     )
 
 
@@ -264,17 +265,24 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
         config = Config(data_dir=str(tmp_path))
         launcher = Launcher(config, tmp_path, "127.0.0.1")
         service = service_of(
-            TermInputs(config, store, launcher, SessionOptions(mesos.address, user="root"), data_dir=tmp_path)
+            TermInputs(
+                config,
+                store,
+                launcher,
+                partial(MasterLink, SessionOptions(mesos.address, user="root")),
+                data_dir=tmp_path,
+            )
         )
         with running(service):
             deadline = time.monotonic() + PATIENCE
             while not commands:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
-            assert service._parts.link.subscribed
+            assert service._parts.substrate.subscribed
     assert next(refusals, None) is None
     assert set(commands) == {store.get("framework_id")}
-    assert make_service(store, tmp_path)._parts.link.framework_id == store.get("framework_id") is not None
+    again: Any = make_service(store, tmp_path)._parts.substrate
+    assert again.framework_id == store.get("framework_id") is not None
 
 
 def test_a_driver_is_started_when_the_store_can_be_read_again(
@@ -303,9 +311,9 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
 def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> None:
     """Over the size a file is put aside; each, through an empty model, gives the recorded commands."""
     config = Config(data_dir=str(tmp_path), event_log=EventLogSection(size=1, earlier=9))
-    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    connect = partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}"))
     service = service_of(
-        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), connect, data_dir=tmp_path)
     )
     service._loop._restore()
     for number in range(1, 41):
@@ -359,8 +367,8 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         witness = Witness(store, config, tmp_path)
-        session = SessionOptions(master=mesos.address, user="root")
-        with running(service_of(TermInputs(config, store, witness, session, data_dir=tmp_path))):
+        connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
+        with running(service_of(TermInputs(config, store, witness, connect, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
             while store.open_jobs.unfinished() != ([], []):
                 assert time.monotonic() < deadline
@@ -376,9 +384,11 @@ def test_launches_that_agents_drop_pause_and_are_logged(
     store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
-        session = SessionOptions(master=mesos.address, user="root", task_user="nosuchuser")
+        connect = partial(
+            MasterLink, SessionOptions(master=mesos.address, user="root", task_user="nosuchuser")
+        )
         launcher = CommandLauncher(config, tmp_path, "127.0.0.1")
-        with running(service_of(TermInputs(config, store, launcher, session, data_dir=tmp_path))):
+        with running(service_of(TermInputs(config, store, launcher, connect, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
             said = "launches of it in a row came to nothing"
             while len(store.executors("job-1")) < 3 or said not in (job := known(store, "job-1")).reason:
@@ -401,10 +411,10 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
     """It is launched on the same VM in the same message as others: they run."""
     with running_mesos(tmp_path / "mesos", [ONE_VM]) as mesos:
         config = Config(data_dir=str(tmp_path))
-        session = SessionOptions(master=mesos.address, user="root")
+        connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
         service = service_of(
             TermInputs(
-                config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path
+                config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), connect, data_dir=tmp_path
             )
         )
         jobs = [store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
@@ -431,10 +441,13 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
     """Stopped in the middle of a turn and continued: no line in the log that it may share, no driver."""
     record = keep(store, "running")
     term = store.begin_term("http://one", 1.0)
-    config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
+    config, connect = (
+        Config(data_dir=str(tmp_path)),
+        partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}")),
+    )
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     service = service_of(
-        TermInputs(config, store.during(term), launcher, session, term=term, data_dir=tmp_path)
+        TermInputs(config, store.during(term), launcher, connect, term=term, data_dir=tmp_path)
     )
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 60)
@@ -528,9 +541,9 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
     """
     vms = make_vms(3 * CHARGED_AT_ONCE // 2)
     config = Config(data_dir=str(tmp_path))
-    options = SessionOptions("nowhere", user="root")
+    connect = partial(MasterLink, SessionOptions("nowhere", user="root"))
     service = service_of(
-        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), options, data_dir=tmp_path)
+        TermInputs(config, store, Launcher(config, tmp_path, "127.0.0.1"), connect, data_dir=tmp_path)
     )
     service._loop._handle([Item(ev.VmsMeasured(service._clock.now() - 100.0, (), vms))])
     handled = []
@@ -560,8 +573,8 @@ def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Sto
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     with running_mesos(tmp_path / "mesos") as mesos:
         for _ in range(2):
-            options = SessionOptions(mesos.address, user="root")
-            service = service_of(TermInputs(config, store, launcher, options, data_dir=tmp_path))
+            connect = partial(MasterLink, SessionOptions(mesos.address, user="root"))
+            service = service_of(TermInputs(config, store, launcher, connect, data_dir=tmp_path))
             with running(service):
                 deadline = time.monotonic() + PATIENCE
                 while not store.vms.accounts() or not service.cluster().vms:

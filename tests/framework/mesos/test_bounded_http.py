@@ -185,15 +185,15 @@ def test_an_agent_that_joins_while_nothing_is_wanted_is_found(tmp_path: Path) ->
         framework.wait(ev.OffersReceived)
         mesos.fault("shutdown_agent", agent="host3.example")
         framework.wait(ev.VmLost)
-        until(lambda: framework.link.ask_for_agents(30.0) and len(framework.measured.vms) == 2, "it is gone")
+        until(lambda: framework.link.measure(30.0) and len(framework.measured.vms) == 2, "it is gone")
         framework.link.execute(cmd.Suppress(1), lambda task: (_ for _ in ()).throw(AssertionError(task)))
         mesos.fault("start_agent", agent="host3.example")
         until(lambda: len(mesos.get("/slaves")["slaves"]) == 3, "it registers")
-        assert framework.link.ask_for_agents(30.0)
+        assert framework.link.measure(30.0)
         joined = framework.measured
         assert {vm.name: vm.cpus for vm in joined.vms}["host3.example"] == 12.0
         call = {"type": "DEACTIVATE_AGENT", "deactivate_agent": {"agent_id": {"value": joined.vms[0].id}}}
         assert mesos.request("POST", "/api/v1", call)[0] == 200
-        assert framework.link.ask_for_agents(30.0)
+        assert framework.link.measure(30.0)
         ((vm_id, why),) = framework.measured.closed
         assert (vm_id, why) == (joined.vms[0].id, "takes nothing new: it was deactivated by an operator")

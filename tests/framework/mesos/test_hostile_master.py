@@ -108,7 +108,7 @@ class Deaf:
         self.link = MasterLink(SessionOptions("127.0.0.1:1"), self.take, None)
         self.heard = 0
 
-    def take(self, event: ev.Event, status: Any) -> None:
+    def take(self, event: ev.Event, stored: Any) -> None:
         """Take an event; to be stored, it must be of its type."""
         assert isinstance(event, ev.Event)
         self.heard += 1

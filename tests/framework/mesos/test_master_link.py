@@ -41,7 +41,7 @@ class Framework:
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
         self.link = MasterLink(settings, self._take, framework_id)
 
-    def _take(self, event: ev.Event, status: Any = None) -> None:
+    def _take(self, event: ev.Event, stored: Any = None) -> None:
         if self.fails and isinstance(event, ev.TaskChanged):
             raise OSError("no room")
         self.kinds.append(type(event))
@@ -49,14 +49,14 @@ class Framework:
             self.measured = event
         if isinstance(event, ev.Subscribed):
             self.ids.append(event.framework_id)
-        self.inbox.put((event, status))
+        self.inbox.put((event, stored))
 
     def wait(self, kind: type[ev.Event]) -> Any:
         """The next event of a kind; updates on the way are acknowledged."""
         while True:
-            event, status = self.inbox.get(timeout=PATIENCE)
-            if status is not None:
-                self.link.acknowledge(status)
+            event, stored = self.inbox.get(timeout=PATIENCE)
+            if stored is not None:
+                stored()
             if isinstance(event, kind):
                 return event
 
@@ -147,8 +147,9 @@ def test_an_update_that_is_not_acknowledged_is_told_again(tmp_path: Path) -> Non
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
         told = []
         for _ in range(2):
-            while (status := framework.inbox.get(timeout=PATIENCE)[1]) is None:
+            while (stored := framework.inbox.get(timeout=PATIENCE)[1]) is None:
                 pass
+            (status,) = stored.args
             told.append((status["state"], status["uuid"]))
             time.sleep(0.2)  # for an acknowledgement that must not come
             mesos.fault("drop_stream")
@@ -336,7 +337,7 @@ def test_an_agent_without_a_connection_is_told_as_closed_until_it_is_back(tmp_pa
     with mesos_and_framework(tmp_path) as (mesos, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         mesos.fault("kill_agent", agent=offer.vm.name)
-        framework.link.ask_for_agents(PATIENCE)
+        framework.link.measure(PATIENCE)
         ((vm_id, why),) = framework.measured.closed
         assert vm_id == offer.vm.id
         assert why.startswith("takes nothing new: its agent has lost its connection to the master since 20")

@@ -12,7 +12,8 @@ import pytest
 
 from framework.host.untrusted_files import UntrustedFileError
 from framework.mesos.bounded_http import Credentials
-from framework.mesos.sandboxes import LocalSandbox, RemoteSandbox, Sandbox, read_end
+from framework.mesos.sandboxes import RemoteSandbox, local_sandbox
+from framework.substrate import Sandbox, read_end
 from tests.framework.mesos.test_bounded_http import answering
 
 LOG = b"first line\nsecond line\n"
@@ -75,13 +76,13 @@ def test_the_latest_run_is_read(tmp_path: Path) -> None:
         (runs / name).mkdir(parents=True)
         (runs / name / "stdout").write_text(f"{name} run")
         os.utime(runs / name, (at, at))
-    assert LocalSandbox(tmp_path, "F", "job-1.0").read("stdout", 0, 100) == b"new run"
-    assert LocalSandbox(tmp_path, "F", "job-1.0").read("stdout", 4, 2) == b"ru"
-    assert LocalSandbox(tmp_path, "F", "job-1.0").size("stdout") == 7
+    assert local_sandbox(tmp_path, "F", "job-1.0").read("stdout", 0, 100) == b"new run"
+    assert local_sandbox(tmp_path, "F", "job-1.0").read("stdout", 4, 2) == b"ru"
+    assert local_sandbox(tmp_path, "F", "job-1.0").size("stdout") == 7
     for task, stream in (("job-1.0", "stderr"), ("job-2.0", "stdout")):
         with pytest.raises(FileNotFoundError):
-            LocalSandbox(tmp_path, "F", task).read(stream, 0, 100)
-    assert LocalSandbox(tmp_path, "F", "job-1.0").read("stdout", 2**53 - 1, 100) == b""
+            local_sandbox(tmp_path, "F", task).read(stream, 0, 100)
+    assert local_sandbox(tmp_path, "F", "job-1.0").read("stdout", 2**53 - 1, 100) == b""
 
 
 def test_a_link_in_a_sandbox_leads_nowhere(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_link_in_a_sandbox_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("secret")
     (run / "stdout").symlink_to(tmp_path / "password")
     with pytest.raises(UntrustedFileError, match="link"):
-        LocalSandbox(tmp_path, "F", "job-1.0").read("stdout", 0, 100)
+        local_sandbox(tmp_path, "F", "job-1.0").read("stdout", 0, 100)
 
 
 def test_an_agent_is_not_asked_for_what_no_file_has() -> None:
@@ -151,7 +152,7 @@ def test_the_end_of_a_log_is_read(agent_url: str, tmp_path: Path) -> None:
     run = tmp_path / "frameworks/F/executors/job-1.0/runs/only"
     run.mkdir(parents=True)
     (run / "stdout").write_bytes(LOG)
-    for sandbox in (RemoteSandbox(agent_url, "F", "job-1.0"), LocalSandbox(tmp_path, "F", "job-1.0")):
+    for sandbox in (RemoteSandbox(agent_url, "F", "job-1.0"), local_sandbox(tmp_path, "F", "job-1.0")):
         assert read_end(sandbox, "stdout", 5) == (len(LOG) - 5, b"line\n")
         assert read_end(sandbox, "stdout", 500) == (0, LOG)
 
@@ -165,7 +166,7 @@ def test_files_are_listed_and_copied(agent_url: str, tmp_path: Path) -> None:
     for name in ("app-0", "eventlog_v2_app-1/events_1_app-1.zstd", "eventlog_v2_app-1/deeper/x"):
         (run / "events" / name).write_bytes(bytes(range(256)) * 1000)
     far: Sandbox = RemoteSandbox(agent_url, "F", "job-1.0")
-    for number, sandbox in enumerate((far, LocalSandbox(tmp_path, "F", "job-1.0"))):
+    for number, sandbox in enumerate((far, local_sandbox(tmp_path, "F", "job-1.0"))):
         names = sandbox.files("events")
         assert {"events/app-0", "events/eventlog_v2_app-1/events_1_app-1.zstd"} <= set(names)
         assert all(".." not in Path(name).parts and "deeper" not in name for name in names), names
@@ -186,7 +187,7 @@ def test_what_a_task_put_in_place_of_a_file_is_not_copied(tmp_path: Path, name: 
     (tmp_path / "elsewhere/app-0").write_text("secret")
     (run / "events").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(run / "stdout")
-    sandbox = LocalSandbox(tmp_path, "F", "job-1.0")
+    sandbox = local_sandbox(tmp_path, "F", "job-1.0")
     with pytest.raises(UntrustedFileError), (tmp_path / "copy").open("wb") as file:
         sandbox.copy(name, file.fileno(), 100)
     with pytest.raises(UntrustedFileError):

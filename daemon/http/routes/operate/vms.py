@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from conf.util.printable import LONGEST_NAME
 from daemon.http.routes.spark.applications import DoneBody, DriverMessage, Key, bearer
 from daemon.http.server.scheduler_interface import Leadership
-from framework.providers.agent_join import VMS
+from framework.providers.interface import VMS
 
 LeaseName = Annotated[str, Path(description="The VM's lease.", max_length=2 * LONGEST_NAME)]
 

@@ -21,8 +21,8 @@ from framework.embedded import AgentSpec
 from framework.embedded.agent.processes import popen
 from framework.embedded.isolation import Entry, Isolation, IsolationError, IsolationOptions, remove_leftovers
 from framework.embedded.isolation.cell import VmCell
-from framework.embedded.isolation.cgroups import CgroupError, make_group
 from framework.embedded.isolation.isolation import RECORDS
+from framework.host.cgroups import CgroupError, make_group
 from framework.mesos.translate import task_changed_from_json
 from tests.framework.embedded.running import Mesos, Subscription, framework_info, task
 from tests.waiting import until

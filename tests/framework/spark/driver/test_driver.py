@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from framework.embedded.isolation.cgroups import make_tracker
+from framework.host.cgroups import make_tracker
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, TooLateError
 from framework.spark.driver import driver as driver_module
 from framework.spark.driver import supervisor as supervisor_module

@@ -366,26 +366,22 @@ def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster: Clus
 
 
 @pytest.mark.parametrize("taken", ["block_manager_port", None])
-def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(
-    cluster: Cluster, tmp_path: Path, taken: str
-) -> None:
+def test_a_task_tells_by_98_that_a_port_is_taken(cluster: Cluster, tmp_path: Path, taken: str) -> None:
     """And by that alone: an application's own 98 becomes 1; SIGTERM lets Spark end in order."""
     text = "import os, sys\nfrom pyspark import SparkContext\nSparkContext()\n"
     (tmp_path / "app.py").write_text(f"{text}sys.exit(98)\n")
     spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=ALONE))
     port = getattr(cluster.endpoint, taken) if taken else 0
     with socket.create_server(("127.0.0.1", port)):
-        assert cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task")).wait() == (
-            98 if taken else 1
-        )
+        assert cluster.start(spec, "task", STOKER_TASK="yes").wait() == (98 if taken else 1)
 
 
-def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_task_that_is_told_to_end_ends_in_order(cluster: Cluster, tmp_path: Path) -> None:
     """Its shell waits for Spark, which closes its event log before."""
     text = "import time\nfrom pyspark import SparkContext\nSparkContext()\nprint('here', flush=True)\n"
     (tmp_path / "app.py").write_text(f"{text}time.sleep(60)\n")
     spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=ALONE))
-    driver = cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task"))
+    driver = cluster.start(spec, "task", STOKER_TASK="yes")
     wait_until(lambda: (tmp_path / "task" / "stdout").read_text())
     os.killpg(driver.pid, signal.SIGTERM)
     assert driver.wait() == 143

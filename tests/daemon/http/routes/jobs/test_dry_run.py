@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -36,6 +37,7 @@ from daemon.what_if.what_if import WhatIfService
 from environment.types import PlacementRequest
 from environment.view import RunningJob
 from framework.embedded import AgentSpec
+from framework.mesos.master_link import MasterLink
 from framework.mesos.session import SessionOptions
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job, make_view, make_vms
@@ -126,9 +128,9 @@ def _house(folder: Path) -> Iterator[House]:
     )
     store = Store(f"sqlite:///{folder / 'stoker.db'}")
     with running_mesos(folder / "mesos", [VM]) as mesos, closing(store):
-        session = SessionOptions(mesos.address, user="root")
+        connect = partial(MasterLink, SessionOptions(mesos.address, user="root"))
         service = service_of(
-            TermInputs(config, store, Commands(config, folder, "127.0.0.1"), session, data_dir=folder)
+            TermInputs(config, store, Commands(config, folder, "127.0.0.1"), connect, data_dir=folder)
         )
         loop = threading.Thread(target=service.run)
         loop.start()

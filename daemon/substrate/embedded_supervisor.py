@@ -6,12 +6,13 @@ It does so in a thread of its own; the scheduling loop only asks whether one end
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 
 from conf.loader import ConfigError
 from conf.util.backoff import Backoff
-from daemon.vms.embedded_mesos import HUNG_GRACE, EmbeddedError, EmbeddedMesos
+from daemon.substrate.embedded_mesos import HUNG_GRACE, EmbeddedError, EmbeddedMesos
 from environment.number_format import times
 
 log = structlog.get_logger("daemon")
@@ -57,6 +58,11 @@ class EmbeddedWatch:
         ended = self._ended.is_set()
         self._ended.clear()
         return ended
+
+    @property
+    def agents(self) -> Path:
+        """Folder with the work folders of its agents, by name."""
+        return self.embedded.agents
 
     @property
     def state(self) -> str:

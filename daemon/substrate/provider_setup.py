@@ -7,7 +7,7 @@ from pathlib import Path
 from conf.loader import ConfigError
 from conf.schema import CommandProvider, Config, Ec2Provider, EmbeddedProvider
 from daemon.store.job_store import Store
-from daemon.vms.embedded_mesos import with_disk
+from daemon.substrate.embedded_mesos import with_disk
 from daemon.vms.termination_endpoint import vm_keys
 from environment.clusters.cluster_files import cluster_file, load_cluster
 from environment.types import Vm
@@ -21,7 +21,7 @@ from framework.providers.interface import Provider
 
 def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     """The VMs of the pools that the config of this folder names; ConfigError."""
-    if config.provider is None and config.mesos.master != "embedded":
+    if config.provider is None and not config.vms_here:
         return ()
     vms = load_cluster(cluster_file(config.mesos.cluster, folder))
     places = tuple(vm for vm in vms if vm.terms is not None)
@@ -37,7 +37,7 @@ def provider_of(
 
     `url` is the address of this leading daemon for VMs: their messages are authorized by keys of the store.
     """
-    if config.provider is None and config.mesos.master != "embedded":
+    if config.provider is None and not config.vms_here:
         return None
     if isinstance(config.provider, EmbeddedProvider | None):
         return EmbeddedMesosProvider(session.master, Credentials(session.principal, session.secret))

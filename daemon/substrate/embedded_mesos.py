@@ -111,6 +111,11 @@ class EmbeddedMesos:
     _folder: Path = field(repr=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
+    @property
+    def agents(self) -> Path:
+        """Folder with the work folders of its agents, by name."""
+        return self._folder / "work" / "agents"
+
     def alive(self) -> bool:
         """Whether the process is still there."""
         if self._process is not None:

@@ -16,7 +16,13 @@ import pytest
 
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
-from daemon.vms.embedded_mesos import EmbeddedError, EmbeddedMesos, agent_specs, find_embedded, start_embedded
+from daemon.substrate.embedded_mesos import (
+    EmbeddedError,
+    EmbeddedMesos,
+    agent_specs,
+    find_embedded,
+    start_embedded,
+)
 from environment.clusters.cluster_files import vms_of
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
@@ -140,7 +146,7 @@ def test_one_that_does_not_end_is_killed_with_all_it_keeps(
 
     Here its supervisor is stopped repeatedly.
     """
-    monkeypatch.setattr("daemon.vms.embedded_mesos._KILL_SECONDS", 1.0)
+    monkeypatch.setattr("daemon.substrate.embedded_mesos._KILL_SECONDS", 1.0)
     embedded = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(embedded)
     ended = threading.Event()
@@ -165,7 +171,7 @@ def test_one_that_hangs_when_a_daemon_starts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier daemon left it: nobody has to end it by hand."""
-    monkeypatch.setattr("daemon.vms.embedded_mesos._TAKE_OVER_SECONDS", 0.1)
+    monkeypatch.setattr("daemon.substrate.embedded_mesos._TAKE_OVER_SECONDS", 0.1)
     left = start_embedded(PAPER, 0, tmp_path)
     worker = stop_worker(left)
     embedded = start_embedded(PAPER, 0, tmp_path)
@@ -181,7 +187,7 @@ def test_one_that_is_ending_when_a_daemon_starts_is_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its daemon ended a moment before; another Mesos is started as soon as it is gone."""
-    monkeypatch.setattr("daemon.vms.embedded_mesos._TAKE_OVER_SECONDS", 600.0)
+    monkeypatch.setattr("daemon.substrate.embedded_mesos._TAKE_OVER_SECONDS", 600.0)
     left = start_embedded(PAPER, 0, tmp_path)
     assert left._process is not None
     (tmp_path / "mesos/address").write_text("127.0.0.1:1")  # it does not answer

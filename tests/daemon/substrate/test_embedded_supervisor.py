@@ -13,9 +13,9 @@ import pytest
 from conf.util.backoff import Backoff
 from daemon.cli.operate.orphans import descendants, end_all
 from daemon.cli.shared.client import Client
-from daemon.vms import embedded_supervisor
-from daemon.vms.embedded_mesos import EmbeddedError, EmbeddedMesos, find_embedded, start_embedded
-from daemon.vms.embedded_supervisor import EmbeddedWatch
+from daemon.substrate import embedded_supervisor
+from daemon.substrate.embedded_mesos import EmbeddedError, EmbeddedMesos, find_embedded, start_embedded
+from daemon.substrate.embedded_supervisor import EmbeddedWatch
 from framework.host.process_tree import adopt_orphans, children
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
