@@ -68,6 +68,12 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
             "tests/daemon/queues/test_three_teams.py::test_its_commands_print_what_is_shown",
         ),
     },
+    "substrates.md": {
+        "python -m tests.daemon": (
+            "tests/daemon/substrate/test_without_mesos.py"
+            "::test_a_job_runs_without_mesos_while_the_daemon_is_killed"
+        ),
+    },
     "submit.md": {
         "python -m stoker": "tests/client/test_submit_page.py::test_commands",
         "stoker spark-conf": "tests/doors/test_client_mode.py::test_the_settings_are_as_documented",
