@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
 from environment.policy import FunctionPolicy, Policy
-from environment.policy_faults import placed
+from environment.policy_faults import FOREIGN, placed
 
 #: What decisions may depend on beside the first job's size and what is free, in the order of tables: the rest
 #: of the queue, jobs' types, how long they are expected to take, when running ones are expected to end, how
@@ -180,7 +180,7 @@ def _resolve(name: str) -> Any:
         sys.path.extend(folder for folder in _FOLDERS if folder not in sys.path)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a user's module may raise anything while it is imported
+    except FOREIGN as error:  # raised while the user's module is imported
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             where = ", nor in ".join((f"no module {error.name} is installed", *_FOLDERS))
             raise PolicyError(f"policy {name}: {where}") from error
@@ -261,7 +261,7 @@ def _make(name: str, factory: Callable[..., Any], options: Mapping[str, object])
         policy = factory(*given)
     except PolicyError:
         raise
-    except Exception as error:  # a user's factory may raise anything
+    except FOREIGN as error:
         raise PolicyError(f"policy {name}: cannot be made: {placed(error)}") from error
     return policy if overtaking is None else overtaking_of(policy, overtaking, POLICIES[name].knows)
 

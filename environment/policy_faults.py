@@ -13,6 +13,8 @@ _HERE = Path(__file__).parents[1]
 _OURS = f"{_HERE / 'agents'}/"
 _CALLERS = (_OURS, f"{_HERE / 'environment'}/", f"{_HERE / 'daemon'}/")
 _PACKAGES, _PYTHON = (f"{sysconfig.get_path(name)}/" for name in ("purelib", "stdlib"))
+#: What a policy's code may raise: `sys.exit()` in it ends its decision alone. Not Ctrl-C, nor limits of ours.
+FOREIGN = (Exception, SystemExit, GeneratorExit)
 #: Of an error's own text so much is kept. Chosen: a sentence and some values.
 _LONGEST = 500
 
@@ -42,7 +44,11 @@ def holds_back(job: Job, seconds: float, wait: Wait) -> str:
 
 def placed(error: BaseException) -> str:
     """Error and its place in a policy's code: `KeyError: 'x' (/home/ann/a.py, line 12, in decide)`."""
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        text = str(error)
+    except FOREIGN:  # its class is the policy's, too
+        text = ""
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     short = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
     found = _place(list(traceback.walk_tb(error.__traceback__)))
     if found is None:

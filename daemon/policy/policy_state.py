@@ -10,6 +10,7 @@ import structlog
 
 from daemon.store.job_store import DeposedError, Store, StoreError
 from environment.policy import Keeper
+from environment.policy_faults import FOREIGN
 
 log = structlog.get_logger("policy")
 
@@ -32,7 +33,7 @@ class Memory:
             kept = self._store.get(self._key)
             if kept is not None:
                 policy.restore(base64.b64decode(kept, validate=True))
-        except Exception as error:  # a policy is foreign code, and a stored state may be anything
+        except FOREIGN as error:  # a stored state may be anything, too
             why = f"{type(error).__name__}: {error}"
             log.error("the policy's memory cannot be read; it begins afresh", policy=self._name, why=why)
 
@@ -48,7 +49,7 @@ class Memory:
                 self._kept = state
         except (StoreError, DeposedError) as error:
             log.warning("the policy's memory is not stored", policy=self._name, why=str(error))
-        except Exception as error:  # as above
+        except FOREIGN as error:
             why = f"{type(error).__name__}: {error}"
             log.error("the policy does not return its memory", policy=self._name, why=why)
 

@@ -1,5 +1,6 @@
 """Type check of a decision as a value: its executor relies on these types."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +19,14 @@ _PARTS: dict[str, tuple[type, ...]] = {
 }
 
 
+#: Characters of a reason at most. Chosen: a page.
+_LONGEST = 10_000
+
+
 def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
     """Faults of the decision as a value; the steps after it rely on its types."""
     if isinstance(decision, Wait):
-        reason: object = decision.reason
-        return () if isinstance(reason, str) else ("the reason to wait is no text",)
+        return _misshapen_wait(decision, len(view.vms))
     if not isinstance(decision, Place):
         return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
     for name, kinds in _PARTS.items():
@@ -32,12 +36,37 @@ def misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             return (f"the {name} of the decision should be a tuple of {wanted}",)
+    if any(len(sentence) > _LONGEST for sentence in decision.why):
+        return (f"a sentence of the decision's why has more than {_LONGEST:,} characters",)
     for size in decision.sizes:
         if not all(type(amount) is int for amount in size.thousandths.values()):
             return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
     if len(decision.scores) not in (0, len(view.vms)):
         return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
     return _misshapen_details(decision.details, len(view.vms))
+
+
+def _misshapen_wait(wait: Wait, vms: int) -> tuple[str, ...]:
+    reason: object = wait.reason
+    if not isinstance(reason, str):
+        return ("the reason to wait is no text",)
+    if len(reason) > _LONGEST:
+        return (f"the reason to wait has {len(reason):,} characters, more than {_LONGEST:,}",)
+    keeps: object = wait.keeps
+    if not isinstance(keeps, tuple) or not all(_is_kept(kept, vms) for kept in keeps):
+        return (
+            f"what the decision to wait keeps should be pairs of one of the {vms} VMs and a time in seconds",
+        )
+    return ()
+
+
+def _is_kept(kept: object, vms: int) -> bool:
+    if not isinstance(kept, tuple) or len(kept) != len(("vm", "until")):
+        return False
+    vm, until = kept
+    if not isinstance(vm, _PARTS["placement"]) or not isinstance(until, _PARTS["scores"]):
+        return False
+    return 0 <= vm < vms and not math.isnan(until)
 
 
 def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:

@@ -147,6 +147,23 @@ def test_broken_modules_are_explained(broken_module: str) -> None:
         create(broken_module)
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import sys\nsys.exit(0)", "module leaving_policy cannot be imported: SystemExit: 0"),
+        ("import sys\ndef make():\n    sys.exit(0)", "cannot be made: SystemExit: 0"),
+    ],
+)
+def test_a_policy_that_exits_is_refused(
+    code: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command does not end as if all were well."""
+    (tmp_path / "leaving_policy.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PolicyError, match=told):
+        create("leaving_policy:make")
+
+
 def test_policies_describe_themselves() -> None:
     """Name, summary, and options with types and defaults."""
     info = describe("random")

@@ -170,7 +170,7 @@ def _jobs(count: int) -> str:
 
 
 def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
-    """A line for each policy that failed in more than half of its decisions."""
+    """A line for each policy that failed in more than half of its decisions, or of its placements."""
     made: dict[str, list[SimulatedRun]] = {}
     for run in runs:
         made.setdefault(run.policy, []).append(run)
@@ -178,12 +178,18 @@ def mostly_failed(runs: "list[SimulatedRun]", fallback: str) -> list[str]:
     for policy, of in made.items():
         failed = sum(run.result.violations for run in of)
         decisions = sum(len(run.result.decisions) for run in of)
+        replaced = sum(run.result.replaced for run in of)
+        placed = decisions - sum(run.result.waits for run in of)
+        how = ""
         if failed > MOST_FAILED * decisions:
+            how = f"{failed} of {decisions} decisions"
+        elif replaced > MOST_FAILED * placed:
+            how = f"{replaced} of {placed} placements"
+        if how:
             first = next(traced.faults[0] for run in of for traced in run.result.decisions.faulty)
             whose = "no policy's" if fallback == "none" else f"those of {fallback}"
             lines.append(
-                f"{policy} failed in {failed} of {decisions} decisions: its numbers are {whose}. "
-                f"The first time: {visible(first)}"
+                f"{policy} failed in {how}: its numbers are {whose}. The first time: {visible(first)}"
             )
     return lines
 

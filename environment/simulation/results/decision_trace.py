@@ -9,7 +9,7 @@ from environment.types import Decision, Wait
 
 
 class StuckError(RuntimeError):
-    """A policy waits although nothing runs and nothing will arrive; the text names job and reason."""
+    """A policy waits although nothing will happen, or cannot learn; the text names job and reason."""
 
 
 class EndlessError(StuckError):

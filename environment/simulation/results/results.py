@@ -11,7 +11,7 @@ from conf.units import SECONDS_PER_HOUR
 from environment.resources import Resources
 from environment.simulation.results.decision_trace import TracedDecisions, trace_to_json
 from environment.simulation.results.job_outcomes import JobOutcomes
-from environment.types import FloatArray, IntArray, Vm
+from environment.types import FloatArray, IntArray, Place, Vm
 
 #: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
 _DIGITS = 9
@@ -157,8 +157,18 @@ class Result:
 
     @property
     def fallback_share(self) -> float:
-        """Share of the decisions that the fallback took, as the policy failed."""
-        return self.violations / len(self.decisions) if len(self.decisions) else 0.0
+        """Share of the decisions, or of the placements if it is more, that the fallback took.
+
+        A policy that fails whenever it would place a job has the fallback's numbers, however often it waits.
+        """
+        placed = len(self.decisions) - self.waits
+        of_placements = self.replaced / placed if placed else 0.0
+        return max(of_placements, self.violations / len(self.decisions) if len(self.decisions) else 0.0)
+
+    @property
+    def replaced(self) -> int:
+        """Number of placements by the fallback, as the policy failed."""
+        return sum(isinstance(made.decision, Place) for made in self.decisions.faulty)
 
     @property
     def vm_hours(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Rounds of decisions, and policies that misbehave."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -63,6 +64,23 @@ def test_a_round_ends_with_the_queue() -> None:
     assert tuple(decide_in_turn(first_fit, VIEW, [])) == ()
 
 
+class MuteError(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("says nothing")
+
+
+def leaves(view: ClusterView, queue: Requests) -> Decision:
+    """Ends the process, as it thinks."""
+    sys.exit(0)
+
+
+def mute(view: ClusterView, queue: Requests) -> Decision:
+    """Raises an error whose text raises another."""
+    raise MuteError
+
+
 def nothing(view: ClusterView, queue: Requests) -> Decision:
     """Returns no decision, against its word."""
     return None  # type: ignore[return-value]  # what a careless policy does
@@ -73,6 +91,8 @@ def nothing(view: ClusterView, queue: Requests) -> Decision:
     [
         (raises, "the policy failed: ZeroDivisionError: no weights"),
         (nothing, "the policy returned NoneType, not Place or Wait"),
+        (leaves, "the policy failed: SystemExit: 0 ("),
+        (mute, "the policy failed: MuteError ("),
         (overcommits, "vm-1 has 2 cpus free, 3 needed"),
         (scribbles, "the policy failed: ValueError: assignment destination is read-only"),
     ],
@@ -97,6 +117,11 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
         (Place("job-1", (-1,)), "VM -1 is not one of the 2 VMs"),
         (Place("job-2", (0,)), "decided about job-2, which does not wait; job-1 is next"),
         (Wait(None), "the reason to wait is no text"),  # type: ignore[arg-type]  # likewise
+        (Wait("x" * 20_000), "the reason to wait has 20,000 characters, more than 10,000"),
+        (Wait("x", keeps=((2, 1.0),)), "what the decision to wait keeps should be pairs of one of the 2 VMs"),
+        (Wait("x", keeps=((0, float("nan")),)), "what the decision to wait keeps should be pairs"),
+        (Wait("x", keeps=(("vm-1", 1.0),)), "what the decision to wait keeps should be pairs"),  # type: ignore[arg-type]  # likewise
+        (Place("job-1", (0,), why=("x" * 20_000,)), "a sentence of the decision's why has more than 10,000"),
     ],
 )
 def test_a_misshapen_decision_is_not_taken(decision: Decision, fault: str) -> None:

@@ -57,6 +57,32 @@ def test_a_policy_that_fails_is_not_taken_for_a_good_one(
     assert once["violations"] > 0
 
 
+def test_who_fails_whenever_it_places_has_the_fallbacks_numbers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it waits in between; and one that cannot learn is not compared."""
+    (tmp_path / "placing_policies.py").write_text(
+        "from dataclasses import replace\n"
+        "from environment.types import Place\n"
+        "from agents.registry import create\n"
+        "first = create('ff')\n"
+        "def floats(view, queue):\n"
+        "    made = first.decide(view, queue)\n"
+        "    return replace(made, placement=(0.5,)) if isinstance(made, Place) else made\n"
+        "class Learns(type(first)):\n"
+        "    def observe(self, ended):\n"
+        "        raise ValueError('too much')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = ["simulate", "--workload", "burst", "--policy"]
+    assert main([*command, "placing_policies:floats,ff", "-o", "json"]) == 1
+    printed = capsys.readouterr()
+    assert "failed in 100 of 100 placements: its numbers are those of ff" in printed.err
+    assert [run["fallback_share"] for run in json.loads(printed.out)] == [1.0, 0.0]
+    assert main([*command, "placing_policies:Learns,ff", "--jobs", "8"]) == 2
+    assert "it does not learn from job-" in capsys.readouterr().err
+
+
 OWN = """submitted_at,type,cpus,memory_mib,executors,duration,name
 0,etl,2,2048,2,120,a
 10,sort,1,2048,4,120,b
