@@ -1,7 +1,6 @@
 """`stoker top`: live view of the cluster, its running jobs and its queue."""
 
 import math
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -25,12 +24,6 @@ _PAGE, _PAGES = 500, 20
 _PAID = ("up", "unreachable", "booting", "draining", "closing")
 #: So many jobs in a row that wait for the same are one line.
 _ALIKE = 3
-#: What a job says that waits for those before it alone (daemon/http/routes/jobs/waiting_reasons.py).
-_BEHIND = re.compile(
-    r"\d+ jobs? (?:is|are) before it, first come first served; (\S+?)(?:, the first of them,)? "
-    r"waits because: (.*)",
-    re.DOTALL,
-)
 _RUNNING = ("placing", "starting", "running", "relaunching")
 
 
@@ -148,17 +141,11 @@ def _running(jobs: Sequence[Json]) -> "RenderableType":
     return render.table(columns, rows, right=("cost so far",))
 
 
-def _keeps(job: Json) -> str:
-    """The reason a job waits, without the number of jobs before it."""
-    found = _BEHIND.fullmatch(job["reason"])
-    return f"behind {found[1]}: {found[2]}" if found else str(job["reason"])
-
-
 def _waiting(jobs: Sequence[Json]) -> "RenderableType":
     from daemon.cli.shared import job_tables, render
 
     rows = []
-    for _, group in groupby(jobs, key=_keeps):
+    for kept, group in groupby(jobs, key=lambda job: job_tables.without_place(job["reason"])):
         alike = list(group)
         if len(alike) >= _ALIKE:
             told = [job["estimate"]["start"] for job in alike if job["estimate"]]
@@ -170,7 +157,7 @@ def _waiting(jobs: Sequence[Json]) -> "RenderableType":
                     f"{alike[0]['id']} .. {alike[-1]['id']}",
                     "",
                     f"{render.clock(first)} to {render.clock(last)}" if told else render.NONE,
-                    _keeps(alike[0]),
+                    kept,
                 )
             )
             continue

@@ -4,6 +4,7 @@ Explanations are in `explanation_tables`, policies in `policy_tables`. How a num
 in `render`. Input is the API's JSON, so keys here are the API's.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,14 @@ _GIVEN = 5
 _IDS = 3
 #: So many reasons stand below a table.
 _WHYS = 10
+#: What a job says that waits for those before it alone (daemon/http/routes/jobs/waiting_reasons.py).
+_BEHIND = re.compile(
+    r"\d+ jobs? (?:is|are) before it, first come first served; (\S+?)(?:, the first of them,)? "
+    r"waits because: (.*)",
+    re.DOTALL,
+)
+#: How many jobs are before it, by whatever order.
+_PLACE = re.compile(r"\b\d[\d,]* jobs? (?:is|are) before it")
 #: Columns of a table of jobs that are left out where all have this in them.
 _USUAL = {"owner": "", "queue": DEFAULT_QUEUE, "priority": 0}
 
@@ -93,21 +102,29 @@ def jobs(found: Sequence[Json], wide: bool, filters: str) -> Iterator[Renderable
     numbers = ("duration", "completion", "cost")
     cut, spare = ("name", "type", *shown), ("executors", "duration", "submitted", "type", *shown)
     yield render.fitted(columns, rows, wide=wide, right=numbers, cut=cut, spare=spare)
-    whys: dict[str, list[str]] = {}
+    whys: dict[str, list[Json]] = {}
     for job in found:
         if not wide and (why := _why(job)):
-            whys.setdefault(why, []).append(job["id"])
+            whys.setdefault(without_place(why), []).append(job)
     if whys:
         yield ""
-    for why, ids in list(whys.items())[:_WHYS]:
-        others = f" and {len(ids) - _IDS} more" if len(ids) > _IDS else ""
-        yield f"{', '.join(ids[:_IDS])}{others}: {why}"
+    for why, alike in list(whys.items())[:_WHYS]:
+        others = f" and {len(alike) - _IDS} more" if len(alike) > _IDS else ""
+        told = why if len(alike) > 1 else _why(alike[0])
+        yield f"{', '.join(job['id'] for job in alike[:_IDS])}{others}: {told}"
     if len(whys) > _WHYS:
         yield f"... and {render.count(len(whys) - _WHYS, 'other reason')}: -o wide has them all."
 
 
 def _why(job: Json) -> str:
     return job["reason"] if job["state"] not in ("running", "finished") else ""
+
+
+def without_place(reason: str) -> str:
+    """The reason a job waits, without the number of jobs before it: jobs in a row have the same one."""
+    if found := _BEHIND.fullmatch(reason):
+        return f"behind {found[1]}: {found[2]}"
+    return _PLACE.sub("others are before it", reason)
 
 
 def group_line(found: Json) -> str:

@@ -187,3 +187,29 @@ def test_executors_that_went_to_one_vm_for_one_reason_are_told_together() -> Non
         "Executor 5 on vm-2 (0.5 cpus, 1 GiB): is left",
     ]
     assert sum(isinstance(part, Table) for part in parts) == 4
+
+
+def test_jobs_that_wait_behind_one_another_share_a_line() -> None:
+    """Whatever the order is; one alone says how many are before it."""
+    behind = "{} jobs are before it, first come first served; job-9, the first of them, waits because: full"
+    assert {job_tables.without_place(behind.format(number)) for number in range(2, 40)} == {
+        "behind job-9: full"
+    }
+    one = "1 job is before it, first come first served; job-9 waits because: full"
+    assert job_tables.without_place(one) == "behind job-9: full"
+    ordered = "its queue is full; {} jobs are before it (order: priority, fair)"
+    told = {job_tables.without_place(ordered.format(number)) for number in ("2", "1,000")}
+    assert told == {"its queue is full; others are before it (order: priority, fair)"}
+    usual = {
+        "type": "sort", "owner": "", "queue": "default", "priority": 0, "state": "queued", "executors": 1,
+        "wanted_executors": None, "cpus": 1, "memory_mib": 896, "resources": {}, "submitted_at": 0.0,
+        "duration": None, "cost": 0.0,
+    }  # fmt: skip
+    jobs = [{**usual, "id": f"job-{n}", "name": f"n{n}", "reason": behind.format(n)} for n in range(2, 6)]
+    last = [{**usual, "id": "job-1", "name": "one", "reason": ordered.format(7)}]
+    lines = [line for line in job_tables.jobs([*jobs, *last], False, "") if isinstance(line, str)]
+    assert lines == [
+        "",
+        "job-2, job-3, job-4 and 1 more: behind job-9: full",
+        "job-1: its queue is full; 7 jobs are before it (order: priority, fair)",
+    ]
