@@ -9,6 +9,7 @@ from rich.text import Text
 
 from conf.defaults import DEFAULT_QUEUE
 from daemon.cli.shared import job_tables, render
+from daemon.schemas.next_steps import next_step
 
 Json = Mapping[str, Any]
 
@@ -25,8 +26,8 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
     failures = [attempt for attempt in attempts if not attempt["why"].startswith(stopped)]
     for number, attempt in enumerate(failures, 1):
         yield f"Failure {number}: {job_tables.attempt_line(attempt)}."
-    if found["state"] == "failed":
-        yield f"`stoker logs {found['id']} --stderr` shows what its driver complained of."
+    if step := next_step(found["id"], found["state"], found["reason"] or ""):
+        yield step
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
     yield from (f"It {word}: {text}." for word, text in job_tables.given(found))

@@ -93,6 +93,8 @@ def _python(lines: Sequence[str]) -> str | None:
     block = list(takewhile(lambda line: not _LOGGED.match(line), rest[number + 1 :]))
     if rest[number].startswith(_OF_JAVA):
         return _java(block) or rest[number]
+    if rest[number].endswith(":") and (cause := _java(block)):
+        return f"{rest[number]} {cause}"  # Spark's, which names what failed, and not why
     return _with_end(rest[number], block)
 
 

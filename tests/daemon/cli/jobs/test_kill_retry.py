@@ -105,6 +105,9 @@ def test_a_failure_is_explained(two: Daemon, capsys: Capture) -> None:
     said = capsys.readouterr().out
     assert "job-1 is failed: its driver ended with exit code 1" in said
     assert "`stoker logs job-1 --stderr`" in said
+    two.cast.put("job-1", "failed", "lost 4 executors; the last, executor 3: Command exited with status 1")
+    assert two.run("explain", "job-1") == 0
+    assert "`stoker logs job-1 --executor N`" in capsys.readouterr().out
 
 
 def test_completion_knows_commands(

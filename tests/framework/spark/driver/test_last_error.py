@@ -243,3 +243,22 @@ def test_boilerplate_is_found_in_time(text: str) -> None:
     for printed in (text * TAIL, f"{text * 500}a{text * 500}\n" * (TAIL // 100)):
         last_words(printed.encode(), printed.encode())
     assert time.process_time() - began < 10.0
+
+
+def test_an_error_that_names_no_cause_is_told_with_it() -> None:
+    """Spark names what it could not make, and the reason far below."""
+    printed = f"""Traceback (most recent call last):
+  File "/apps/app.py", line 2, in <module>
+    s.range(1000).count()
+pyspark.errors.IllegalArgumentException: Error while instantiating 'SessionStateBuilder':
+
+JVM stacktrace:
+org.apache.spark.SparkException: Error while instantiating 'SessionStateBuilder':
+\tat org.apache.spark.sql.SparkSession.build(SparkSession.scala:1208)
+Caused by: org.apache.spark.SparkIllegalArgumentException: The value 'abc' is invalid.
+\t... 18 more
+{LOGGED}"""
+    assert last_words(b"", printed.encode()).text == (
+        "pyspark.errors.IllegalArgumentException: Error while instantiating 'SessionStateBuilder': "
+        "org.apache.spark.SparkIllegalArgumentException: The value 'abc' is invalid."
+    )
