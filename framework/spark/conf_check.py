@@ -64,15 +64,16 @@ def _check_name(key: str, value: str) -> None:
         raise ValueError(
             f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
         )
+    if key != key.strip():
+        raise ValueError(f"conf: {key!r} is no Spark setting: there is a blank at an end of its name")
     found = treatment(key)
     if why := found.refusal(value):
         raise ValueError(f"conf: {key}{f'={value}' if found.harmless else ''}: {why}")
     if found.in_conf or found.does == "refuses":
         return
-    ends = (
-        f"; a job's field for it is {found.why}" if found.does == "maps" else f", and no job may: {found.why}"
-    )
-    raise ValueError(f"conf: {key} is reserved: Stoker sets it{ends}")
+    if found.does == "maps":
+        raise ValueError(f"conf: {key} is reserved: Stoker sets it; a job's field for it is {found.why}")
+    raise ValueError(f"conf: {key} is reserved, and no job may set it: {found.why}")
 
 
 def _check_heartbeat(conf: Mapping[str, str]) -> None:

@@ -64,6 +64,8 @@ _NETWORK = "no network of Mesos is chosen by a job"
 _SECRETS = (
     "no secret of Mesos is fetched for a job; give variables by env (spark.mesos.driverEnv.NAME), or files"
 )
+_YARN = "it is YARN's, and Mesos runs the job; its queue is spark.stoker.queue"
+_KUBERNETES = "it is Kubernetes', and Mesos runs the job"
 _CLIENT = Treatment("sets aside", "it is about the client that submits", quiet=True)
 
 TREATMENTS: Mapping[str, Treatment] = {
@@ -108,6 +110,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.jars": _maps("jars"),
     "spark.jars.packages": _maps("packages"),
     "spark.jars.repositories": _maps("repositories"),
+    "spark.kubernetes.*": _aside(_KUBERNETES),
     "spark.master*": _CLIENT,
     "spark.memory.offHeap.enabled": _maps(_MEMORY, in_conf=True),
     "spark.memory.offHeap.size": _maps(_MEMORY, in_conf=True),
@@ -175,6 +178,8 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.ui.enabled": _aside(_PAGES),
     "spark.ui.filters": _aside(_PAGES),
     "spark.ui.port": _aside(_PAGES),
+    "spark.yarn.dist.*": _refuses("YARN does not run the job; give files by --files, --jars or --archives"),
+    "spark.yarn.*": _aside(_YARN),
 }
 """By name, or by how names begin (`*`); the longest that fits counts."""
 
@@ -183,8 +188,8 @@ _PREFIXES = sorted((name[:-1] for name in TREATMENTS if name.endswith("*")), key
 
 def treatment(name: str) -> Treatment:
     """Treatment of the setting of this name, or of the one that it stands for."""
-    if (found := _direct(name)) is not PASSES:
-        return found
+    if name in TREATMENTS:
+        return TREATMENTS[name]
     return _direct(current_name(name))
 
 

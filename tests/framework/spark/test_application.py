@@ -45,9 +45,14 @@ from framework.spark import (
             "field for it is memory, which includes Spark's overhead",
         ),
         ({"conf": {"driver.port": "1"}}, "must begin with 'spark.'"),
+        ({"conf": {"spark.executor.memory ": "4g"}}, "there is a blank at an end of its name"),
+        (
+            {"conf": {"spark.yarn.queue": "q"}},
+            "is YARN's, and Mesos runs the job",
+        ),
         (
             {"conf": {"spark.driver.port": "1"}},
-            "spark.driver.port is reserved: .* no job may: Stoker decides where",
+            "spark.driver.port is reserved, and no job may set it: Stoker decides where",
         ),
         ({"conf": {"spark.authenticate.secret": "x"}}, "spark.authenticate.secret is reserved"),
         ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "is reserved"),

@@ -66,6 +66,8 @@ UNDECLARED = {
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.port.maxRetries": "1",
     "spark.ssl.enabled": "true",
+    "spark.kubernetes.driverEnv.A": "1",
+    "spark.yarn.appMasterEnv.A": "1",
     "spark.app.id": "app-1",
     "spark.app.name": "x",
     "spark.made.up": "1",
@@ -180,3 +182,13 @@ def test_what_both_versions_know_is_said_of_both() -> None:
     both = all_settings()["spark.task.cpus"]
     assert both == Setting("spark.task.cpus", "number", {}, "", ("3.5", "4.3"))
     assert all_settings()["spark.mesos.coarse"].versions == ("3.5",)
+
+
+def test_settings_of_other_cluster_managers_are_not_dropped_unsaid() -> None:
+    """Whoever comes from them is told; those with another name of Spark's own count by that."""
+    found = job_properties({"spark.yarn.queue": "q", "spark.kubernetes.container.image": "i"})
+    assert set(found.set_aside) == {"spark.yarn.queue", "spark.kubernetes.container.image"}
+    assert "conf" not in found.fields
+    with pytest.raises(PropertyError, match="YARN does not run the job; give files by --files"):
+        job_properties({"spark.yarn.dist.files": "/a"})
+    assert job_properties({"spark.yarn.keytab": "/k"}).fields["conf"] == {"spark.yarn.keytab": "/k"}
