@@ -140,16 +140,23 @@ def told(view: "ClusterView", request: "PlacementRequest") -> str:
 
 
 def _dearer(view: "ClusterView", request: "PlacementRequest") -> "NDArray[np.bool_] | None":
-    """VMs with resources that the request does not need, and dearer than a sufficient VM; None: none."""
+    """VMs with resources that the request does not need, and dearer than a sufficient VM; None: none.
+
+    Where all sufficient VMs have some of these, one is compared with those that lack one that it has.
+    """
     asked = request.size
     needless = [has for name, has in view.extras.items() if not asked.get(name)]
     if not needless:
         return None
     spare: NDArray[np.bool_] = np.logical_or.reduce(needless)
     fits = (view.capacity.room(asked) > 0) & ~view.closed_to(request)
-    if not (fits & ~spare).any():
-        return None
-    dearer = spare & (view.prices_per_hour > view.prices_per_hour[fits & ~spare].min())
+    prices = view.prices_per_hour
+    if (fits & ~spare).any():
+        dearer = spare & (prices > prices[fits & ~spare].min())
+    else:
+        dearer = np.logical_or.reduce(
+            [has & (prices > prices[fits & ~has].min(initial=_NEVER)) for has in needless]
+        )
     return dearer if dearer.any() else None
 
 

@@ -209,3 +209,20 @@ def test_a_pool_is_reserved_for_what_it_has(tmp_path: Path) -> None:
         load_cluster(path)
     path.write_text(CLUSTER % (3.0, ", reserved_for: gpus"))
     assert {vm.bars.reserved_for for vm in load_cluster(path)} == {(), ("gpus",)}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_where_all_vms_have_more_than_it_needs_the_dearest_come_last(tmp_path: Path, policy: str) -> None:
+    """No VM is without licences: a job that needs none waits for one that costs no GPU, too."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        "pools:\n"
+        "- {name: lic, type: l, cpus: 4, memory: 16g, price_per_hour: 1.0, max: 2, boot: 60s,"
+        " resources: {licences: 4}}\n"
+        "- {name: all, type: a, cpus: 4, memory: 16g, price_per_hour: 5.0, max: 2, boot: 60s,"
+        " resources: {licences: 4, gpus: 1}}\n"
+    )
+    jobs = (work("a"), work("b", 1.0), work("c", 2.0))
+    options = SimulationOptions(keeping=IdleTimeout("none"))
+    result = simulate(create(policy), Workload(jobs), load_cluster(path), options=options)
+    assert where(result) == {"a": "lic", "b": "lic", "c": "lic"}
