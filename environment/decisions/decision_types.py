@@ -60,7 +60,7 @@ def _misshapen_wait(wait: Wait, vms: int) -> tuple[str, ...]:
     return ()
 
 
-def _is_kept(kept: object, vms: int) -> bool:
+def _is_kept(kept: Any, vms: int) -> bool:
     if not isinstance(kept, tuple) or len(kept) != len(("vm", "until")):
         return False
     vm, until = kept
