@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 import re
+import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ _MAGIC = {
     b"ZV\x01": "lzf",
 }
 _LONGEST_MAGIC = max(map(len, _MAGIC))
+#: An archive is not unpacked beyond so many bytes, half of the free disk, or so many members. Chosen: some
+#: times a large month of logs.
+_GIB = 1 << 30
+_MOST_UNPACKED, _MOST_MEMBERS = 64 * _GIB, 1_000_000
 #: Bytes read at once of a file or of an object.
 _BUFFER = 1 << 20
 
@@ -138,10 +143,24 @@ def _unpack(path: Path, scratch: Path) -> Path:
     target.mkdir(parents=True)
     try:
         with path.open("rb") as file, tarfile.open(fileobj=_stream(file), mode="r|*") as archive:
-            archive.extractall(target, filter="data")
+            _extract(archive, target, min(_MOST_UNPACKED, shutil.disk_usage(target).free // 2))
     except (tarfile.TarError, OSError, ValueError, EOFError) as error:
         raise LogsError(f"{path}: cannot be unpacked: {error}; unpack it and name the folder") from None
     return target
+
+
+def _extract(archive: tarfile.TarFile, target: Path, most: int) -> None:
+    """Extract the members; ValueError, before it is written, at the one with which they are too large.
+
+    A small archive can hold more than any disk has.
+    """
+    left = most
+    for number, member in enumerate(archive):
+        left -= member.size
+        if left < 0 or number >= _MOST_MEMBERS:
+            what = f"{most / _GIB:.3g} GiB" if left < 0 else f"{_MOST_MEMBERS:,} files"
+            raise ValueError(f"it holds more than {what}")
+        archive.extract(member, target, filter="data")
 
 
 def _objects(place: str) -> Iterator[_File]:

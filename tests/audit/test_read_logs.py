@@ -180,3 +180,17 @@ def test_recorded_logs_of_other_platforms() -> None:
     assert {each.gpus for each in gpus.executors} == {1.0}
     assert {each.memory_mib for each in gpus.executors} == {28672}
     assert all(each.executors for each in read.applications)
+
+
+def test_an_archive_is_not_unpacked_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The member with which it would be too large is not written, and the error names the bound."""
+    archive = tmp_path / "logs.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name in ("small", "large"):
+            log = tmp_path / name
+            log.write_bytes(b"x" * (100 if name == "small" else 5000))
+            tar.add(log, name)
+    monkeypatch.setattr("audit.log_files._MOST_UNPACKED", 1 << 12)
+    with pytest.raises(LogsError, match=r"logs.tar: cannot be unpacked: it holds more than .* GiB; unpack"):
+        find_logs([str(archive)], tmp_path / "scratch")
+    assert [path.name for path in (tmp_path / "scratch").rglob("*") if path.is_file()] == ["small"]
