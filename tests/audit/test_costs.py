@@ -90,6 +90,13 @@ def test_the_list_that_ships() -> None:
     found = prices.table.type_named("m5.4xlarge")
     assert found is not None
     assert (found.cpus, found.memory, found.price_per_hour) == (16, 65536, 0.768)
+    # By AWS's own list of 2026-01-19.
+    listed = {"c4.8xlarge": 1.591, "c5.18xlarge": 3.06, "i4i.xlarge": 0.343, "m7gd.2xlarge": 0.4271}
+    for name, price in {**listed, "r6id.32xlarge": 9.6768, "g5.8xlarge": 2.448}.items():
+        vm = prices.table.type_named(name)
+        assert vm is not None
+        assert vm.price_per_hour == pytest.approx(price, rel=0.006), name
+    assert prices.table.types["c4.8xlarge"].cpus == 36
     assert prices.table.type_named("m5.tiny") is prices.table.type_named("z9.large") is None
 
 
