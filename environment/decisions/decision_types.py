@@ -64,9 +64,8 @@ def _is_kept(kept: Any, vms: int) -> bool:
     if not isinstance(kept, tuple) or len(kept) != len(("vm", "until")):
         return False
     vm, until = kept
-    if not isinstance(vm, _PARTS["placement"]) or not isinstance(until, _PARTS["scores"]):
-        return False
-    return 0 <= vm < vms and not math.isnan(until)
+    numbers = isinstance(vm, _PARTS["placement"]) and isinstance(until, _PARTS["scores"])
+    return numbers and 0 <= vm < vms and not math.isnan(until)
 
 
 def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
