@@ -19,7 +19,7 @@ help:  ## Say what can be made
 
 install: $(READY)  ## Install Stoker and everything it needs into .venv
 
-$(READY): $(LOCK) setup.cfg pyproject.toml
+$(READY): $(LOCK) setup.cfg setup.py pyproject.toml
 	@$(PYTHON) deploy/install.py --python $(PYTHON) --bin $(BIN) --lock $(LOCK) --spark "$(SPARK)" --compiled "$(COMPILED)"
 	@touch $(READY)
 

@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from stoker.bounded_read import read_bounded
+
 from audit.applications import Executor, LoggedApplication
-from conf.bounded_read import read_bounded
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema.prices import PriceList, VmPrice
 

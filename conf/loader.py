@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from stoker.bounded_read import read_bounded, read_secret, read_token
 
-from conf.bounded_read import read_bounded, read_secret, read_token
 from conf.yaml_dialect import Reader
 
 Schema = TypeVar("Schema", bound=BaseModel)

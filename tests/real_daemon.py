@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from stoker import Stoker
 
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 
+Stream = Literal["stdout", "stderr"]
 PATIENCE = 1200.0  # seconds after which a test gives up; never waited for when all is well
 
 #: JVMs live for seconds here: neither to compile with care nor to collect garbage side by side is worth it.
@@ -46,7 +48,7 @@ context.stop()
 class Daemon:
     """A running daemon, its client and its files."""
 
-    def __init__(self, stage: TemporaryDaemon, client: Client, folder: Path) -> None:
+    def __init__(self, stage: TemporaryDaemon, client: Stoker, folder: Path) -> None:
         self.stage, self.client, self.folder = stage, client, folder
         self.app = folder / "squares.py"
         self.app.write_text(APP)
@@ -68,7 +70,7 @@ class Daemon:
     def submit(self, tasks: int, seconds: float, **more: Any) -> str:
         """Submit the app that sums squares; the job's id."""
         spec = {"app": str(self.app), "args": [str(tasks), str(seconds)], "executors": 2, "cpus": 1.0}
-        job_id: str = self.client.submit({**spec, "conf": QUICK_JAVA, **more})["id"]
+        job_id: str = self.client.submit_spec({**spec, "conf": QUICK_JAVA, **more})["id"]
         return job_id
 
     def wait(self, job_id: str, until: Callable[[Any], bool]) -> Any:
@@ -87,10 +89,11 @@ class Daemon:
             lambda j: j["state"] in over and all(t["ended_at"] is not None for t in j["tasks"]),
         )
 
-    def printed(self, job_id: str, executor: int | None = None, stream: str = "stdout") -> str:
+    def printed(
+        self, job_id: str, executor: int | None = None, stream: Literal["stdout", "stderr"] = "stdout"
+    ) -> str:
         """A log of the job."""
-        text: str = self.client.log(job_id, executor, stream, 0)["text"]
-        return text
+        return self.client.log(job_id, executor=executor, stream=stream)
 
 
 @contextmanager
@@ -102,7 +105,7 @@ def real_daemon(
     # What a machine carries depends on it; here as many run as have room on the VMs.
     with (
         TemporaryDaemon(folder, policy, cluster, {"jvms": 1000}, **sections) as stage,
-        Client(stage.url) as client,
+        Stoker(stage.url) as client,
     ):
         stage.await_ready(client)
         yield Daemon(stage, client, folder)

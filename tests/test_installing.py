@@ -38,7 +38,15 @@ OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 def prepare(folder: Path, fetches: str = "exit 0", compiles: str = "exit 0") -> None:
     """A checkout's folder with programs that stand for the real ones."""
-    for name in ("Makefile", "requirements.lock", "setup.cfg", "pyproject.toml", "deploy/install.py"):
+    sources = (
+        "Makefile",
+        "requirements.lock",
+        "setup.cfg",
+        "setup.py",
+        "pyproject.toml",
+        "deploy/install.py",
+    )
+    for name in sources:
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, folder / name)
     programs = {

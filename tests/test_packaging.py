@@ -26,6 +26,8 @@ from tests.daemon.ports import free_port
 from tests.waiting import until
 
 REPOSITORY = Path(__file__).parents[1]
+#: The client stands in a folder of its own, as it is a distribution, too.
+CLIENT = "stoker"
 PACKAGES = ("conf", "profiles", "environment", "agents", "framework", "audit", "daemon")
 #: What is only reached by a name that is no import: SQLAlchemy's driver.
 REACHED = {"psycopg"}
@@ -86,7 +88,7 @@ def imported() -> Iterator[tuple[str, str]]:
                 if isinstance(node, ast.ImportFrom) and node.level == 0:
                     modules = [node.module or ""]
                 for module in {module.partition(".")[0] for module in modules}:
-                    if module not in sys.stdlib_module_names and module not in {*PACKAGES, *BY_SPARK}:
+                    if module not in sys.stdlib_module_names and module not in {*PACKAGES, CLIENT, *BY_SPARK}:
                         owner = canonicalize_name(owners.get(module, [module])[0])
                         yield str(path.relative_to(REPOSITORY)), PARTS.get(owner, owner)
 
@@ -157,7 +159,8 @@ def test_the_wheel_has_every_file(wheel: Path, tracked: list[str]) -> None:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
         (about,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         text = archive.read(about).decode()
-    assert found == {name for name in tracked if name.startswith(tuple(f"{name}/" for name in PACKAGES))}
+    inside = {name.removeprefix("client/") for name in tracked}
+    assert found == {name for name in inside if name.partition("/")[0] in {*PACKAGES, CLIENT}}
     required = [Requirement(line) for line in re.findall(r"^Requires-Dist: (.+)$", text, re.MULTILINE)]
     assert {canonicalize_name(item.name) for item in required if item.marker is None} == SERVING
 

@@ -20,9 +20,9 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from agents.drl.network import KINDS, Flat, SharedWeights, flat_shapes, shared_shapes, weights_from
-from conf.bounded_read import read_regular
 from conf.schema import Strict
 from conf.schema.training import NetworkSpec, ObjectiveSpec, ObservationSpec, Part
+from conf.util.regular_file import read_regular
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Float32Array
 

@@ -23,6 +23,9 @@ class UnreachableError(StokerError):
 class ProblemError(StokerError):
     """The daemon answers with a problem (RFC 9457): status, title, detail and the fields that are wrong."""
 
+    #: What a user can do, behind the detail.
+    hint = ""
+
     def __init__(
         self,
         status: int,
@@ -34,7 +37,7 @@ class ProblemError(StokerError):
         """`errors` are the errors of single fields: `field`, `message`."""
         said = [f"{entry.get('field')}: {entry.get('message')}" for entry in errors]
         left = [text for text in said if text.partition(": ")[2] not in detail]
-        super().__init__(visible("\n".join([detail or title, *left])))
+        super().__init__(visible("\n".join([(detail or title) + self.hint, *left])))
         self.status = status
         self.title = title
         self.detail = detail
@@ -48,6 +51,8 @@ class NotFoundError(ProblemError):
 
 class UnauthorizedError(ProblemError):
     """The daemon wants a token, or another one."""
+
+    hint = "; give --token-file or STOKER_TOKEN_FILE"
 
 
 class JobFailedError(StokerError):

@@ -70,9 +70,14 @@ _FIRST, _SMALLEST, _LARGEST, _QUICK = 1 << 18, 1 << 14, 1 << 20, 0.5
 _TOO_SLOW, _BUSY = 408, (429, 503)
 #: Seconds for which an upload is tried again that the daemon has no time for.
 _PATIENCE = 60.0
-_HOPS = 4
-#: For what has to wait for its turn in the daemon.
+_HOPS, _REDIRECTED = 4, 307
+#: For what has to wait for its turn in the daemon, or is made when it is asked for.
 _TURN_SECONDS = 300.0
+_READY_SECONDS = 2.0
+#: For the test of a webhook.
+WEBHOOK_SECONDS = 70.0
+#: Seconds between two messages about an upload's progress.
+_TELL_SECONDS = 5.0
 #: A job's lists of files.
 FILE_LISTS = ("py_files", "files", "jars", "archives")
 SCHEME = "stoker-file"
@@ -87,49 +92,61 @@ def following(flow: Flow[Any], answer: Any = None, *, error: Exception | None = 
 
 
 def ask(method: str, path: str, **options: Any) -> Flow[Json]:
-    """Send a request, redirected to the leader when the daemon is a standby; return the answer's JSON.
+    """Send a request and return the JSON of the answer; see `send` and `read`."""
+    return read((yield from send(method, path, **options)))
 
-    ProblemError for a request that the daemon rejects, UnreachableError when none answers.
+
+def send(method: str, path: str, **options: Any) -> Flow[httpx.Response]:
+    """Send a request, redirected to the leader when the daemon is a standby; return the answer.
+
+    UnreachableError when none answers.
     """
-    for _ in range(_HOPS):
+    hops = _HOPS
+    while True:
         try:
-            response = yield Request(method, path, options)
+            response: httpx.Response = yield Request(method, path, options)
         except httpx.TimeoutException as error:
-            raise UnreachableError(f"{asked(error)} does not answer in time", sent=True) from None
+            raise UnreachableError(
+                f"the daemon at {asked(error)} does not answer in time", sent=True
+            ) from None
         except httpx.TransportError as error:
             raise UnreachableError(
-                f"no daemon answers at {asked(error)}: {str(error) or type(error).__name__}",
+                f"no daemon answers at {asked(error)}: {_hint(error)} ({str(error) or type(error).__name__})",
                 sent=not isinstance(error, httpx.ConnectError),
             ) from None
-        if response.status_code != 307:
-            break
+        hops -= 1
+        if response.status_code != _REDIRECTED or not hops:
+            return response
         path = response.headers.get("Location", "")
         if response.url.scheme == "https" and not path.startswith("https:"):
-            raise StokerError(f"{response.url} sends on to {path}, which is not https: not followed")
+            raise StokerError(f"{_place(response.url)} sends on to {path}, which is not https: not followed")
+
+
+def read(response: httpx.Response) -> Json:
+    """Return the JSON of an answer; ProblemError when the daemon rejects the request."""
     if response.is_success:
-        try:
-            return response.json()
-        except ValueError:
-            raise StokerError(f"{response.url.host} is no Stoker daemon: its answer is no JSON") from None
+        return _json(response)
     raise _problem(response)
 
 
-def submit(
-    app: str | os.PathLike[str],
-    options: Mapping[str, Any],
-    *,
-    upload: bool,
-    idempotency_key: str | None = None,
-) -> Flow[Json]:
-    """Submit a job, with the files of this machine unless they are the daemon's too; the job.
+def _json(response: httpx.Response) -> Json:
+    try:
+        return response.json()
+    except ValueError:
+        raise StokerError(f"{_place(response.url)} is no Stoker daemon: its answer is no JSON") from None
 
-    When the answer gets lost, the same submission is sent once more.
-    """
-    spec = yield from _spec(app, options, upload_file if upload else None)
-    key = {
-        "Idempotency-Key": idempotency_key or str(uuid.uuid4()),
-        "Stoker-Login": quote(login_name(), safe=""),
-    }
+
+def download(path: str) -> Flow[bytes]:
+    """Fetch a file of the daemon's, which it may have to make first; ProblemError when it is refused."""
+    response = yield from send("GET", path, timeout=_TURN_SECONDS)
+    if response.is_success:
+        return response.content
+    raise _problem(response)
+
+
+def submit(spec: Mapping[str, Any], idempotency_key: str | None = None) -> Flow[Json]:
+    """Submit a job in the API's form; the job. Sent once more when the answer gets lost."""
+    key = {"Idempotency-Key": idempotency_key or str(uuid.uuid4()), **_login()}
     try:
         return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
     except UnreachableError as error:
@@ -138,41 +155,54 @@ def submit(
     return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
 
 
-def dry_run(app: str | os.PathLike[str], options: Mapping[str, Any], *, upload: bool) -> Flow[Json]:
-    """Request the forecast of a job; local files are read, not sent."""
-    sends: dict[str, int] = {}
-
-    def look(path: Path) -> Flow[str]:
-        sha256, size = yield from _read_whole(path)
-        sends[sha256] = size
-        return f"{SCHEME}:{sha256}/{path.name}"
-
-    spec = yield from _spec(app, options, look if upload else None)
-    params = {"send": [f"{sha256}:{size}" for sha256, size in sends.items()]}
-    headers = {"Stoker-Login": quote(login_name(), safe="")}
-    return (
-        yield from ask(
-            "POST", "/v1/jobs/dry-run", json=spec, params=params, headers=headers, timeout=_TURN_SECONDS
-        )
-    )
+def dry_run(spec: Mapping[str, Any], sizes: Mapping[str, int]) -> Flow[Json]:
+    """Request the forecast of a job, as if files of these sizes had been sent: bytes by hash."""
+    params = {"send": [f"{sha256}:{size}" for sha256, size in sizes.items()]}
+    return ask("POST", "/v1/jobs/dry-run", json=spec, params=params, headers=_login(), timeout=_TURN_SECONDS)
 
 
-def _spec(
-    app: str | os.PathLike[str], options: Mapping[str, Any], send: Callable[[Path], Flow[str]] | None
+def _login() -> dict[str, str]:
+    return {"Stoker-Login": quote(login_name(), safe="")}
+
+
+def spec(
+    app: str | os.PathLike[str],
+    options: Mapping[str, Any],
+    *,
+    upload: bool,
+    sizes: dict[str, int] | None = None,
 ) -> Flow[dict[str, Any]]:
-    """A job as it is submitted; see `placed`."""
-    spec: dict[str, Any] = {"app": os.fspath(app), **options}
+    """A job in the API's form, once its files are sent, unless they are the daemon's too.
+
+    With `sizes` nothing is sent: the bytes that would be are entered there by their hash.
+    """
+    made: dict[str, Any] = {"app": os.fspath(app), **options}
     for name in ("args", *FILE_LISTS):
-        if name in spec:
-            spec[name] = [os.fspath(each) if name != "args" else each for each in _many(name, spec[name])]
-    spec["app"] = yield from placed(spec["app"], send)
+        if name in made:
+            made[name] = [os.fspath(each) if name != "args" else each for each in _many(name, made[name])]
+    place = None if not upload else upload_file if sizes is None else partial(measure, sizes)
+    return (yield from placed_files(made, place))
+
+
+def placed_files(spec: Mapping[str, Any], place: Callable[[Path], Flow[str]] | None) -> Flow[dict[str, Any]]:
+    """The job with references to its files; see `placed`."""
+    found = dict(spec)
+    if "app" in found:
+        found["app"] = yield from placed(found["app"], place)
     for name in FILE_LISTS:
-        if name in spec:
-            found = []
-            for text in spec[name]:
-                found.append((yield from placed(text, send, named=True)))
-            spec[name] = found
-    return spec
+        if name in found:
+            texts = []
+            for text in found[name]:
+                texts.append((yield from placed(text, place, named=True)))
+            found[name] = texts
+    return found
+
+
+def measure(sizes: dict[str, int], path: Path) -> Flow[str]:
+    """Return a file's reference in jobs, and enter its size; nothing is sent."""
+    sha256, size = yield from _read_whole(path)
+    sizes[sha256] = size
+    return f"{SCHEME}:{sha256}/{path.name}"
 
 
 def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, named: bool = False) -> Flow[str]:
@@ -191,11 +221,14 @@ def placed(text: str, send: Callable[[Path], Flow[str]] | None, *, named: bool =
     return found + mark + name
 
 
-def upload_file(path: Path) -> Flow[str]:
-    """Send a file, or its missing parts; return its reference in jobs. StokerError when it cannot be read."""
+def upload_file(path: Path, tell: Callable[[str], None] | None = None) -> Flow[str]:
+    """Send a file, or its missing parts; return its reference in jobs. StokerError when it cannot be read.
+
+    `tell` receives messages about the progress of a large file, and about a daemon that is away.
+    """
     sha256, size = yield from _read_whole(path)
     try:
-        yield from _send(path, sha256, size)
+        yield from _send(path, sha256, size, tell)
     except OSError as error:
         raise _unreadable(path, error) from None
     return f"{SCHEME}:{sha256}/{path.name}"
@@ -214,31 +247,6 @@ def _unreadable(path: Path, error: OSError) -> StokerError:
     return StokerError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-def jobs(
-    state: str | Sequence[str],
-    owner: str | Sequence[str],
-    queue: str | Sequence[str],
-    kind: str | Sequence[str],
-    group: str | None,
-    labels: Mapping[str, str] | None,
-    limit: int,
-    before: str | None,
-) -> Flow[Json]:
-    """Ask for a page of jobs: see `Stoker.jobs`."""
-    wanted = {"state": state, "owner": owner, "queue": queue, "type": kind}
-    named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
-    label = [f"{name}={value}" for name, value in (labels or {}).items()]
-    params = {**named, "label": label, **given(group=group, limit=limit, before=before)}
-    return ask("GET", "/v1/jobs", params=params)
-
-
-def set_shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Json]:
-    """Let a policy decide beside the acting one, or none any more."""
-    if name is None:
-        return ask("DELETE", "/v1/policy/shadow")
-    return ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
-
-
 def what_if(asked: Mapping[str, Any]) -> Flow[Json]:
     """Request a forecast of the queue: the daemon plays for `seconds`, and before that waits for its turn."""
     return ask(
@@ -247,9 +255,17 @@ def what_if(asked: Mapping[str, Any]) -> Flow[Json]:
 
 
 def health() -> Flow[Json]:
-    """Whether jobs can be scheduled; a daemon that is not ready says why with a 503."""
-    response = yield Request("GET", "/readyz")
-    return response.json()
+    """Whether jobs can be scheduled; a daemon that is not ready gives the reasons with a 503."""
+    return _json((yield from send("GET", "/readyz")))
+
+
+def ready() -> Flow[bool]:
+    """Whether a daemon answers soon, and can schedule jobs."""
+    try:
+        response = yield from send("GET", "/readyz", timeout=_READY_SECONDS)
+    except UnreachableError:
+        return False
+    return response.status_code == httpx.codes.OK
 
 
 def wait(job_id: str, timeout: float | None = None) -> Flow[Json]:
@@ -280,15 +296,18 @@ def log_part(job_id: str, executor: int | None, stream: str, offset: int, *, fol
         yield Pause(POLL_SECONDS)
 
 
-def patient(fetch: Callable[[], Flow[Result]]) -> Flow[Result]:
-    """Run the flow of `fetch`, and retry for a while when the daemon is away."""
+def patient(fetch: Callable[[], Flow[Result]], tell: Callable[[str], None] | None = None) -> Flow[Result]:
+    """Run the flow of `fetch`, and retry for a while when the daemon is away, which `tell` is told once."""
     give_up = time.monotonic() + AWAY_SECONDS
     while True:
         try:
             return (yield from fetch())
-        except UnreachableError:
+        except UnreachableError as error:
             if time.monotonic() > give_up:
                 raise
+            if tell is not None:
+                tell(f"{error}; trying again")
+                tell = None
         yield Pause(POLL_SECONDS)
 
 
@@ -310,9 +329,10 @@ def login_name() -> str:
         return ""
 
 
-def _send(path: Path, sha256: str, size: int) -> Flow[None]:
-    there = yield from _there(sha256)
-    step, give_up = _FIRST, time.monotonic() + _PATIENCE
+def _send(path: Path, sha256: str, size: int, tell: Callable[[str], None] | None) -> Flow[None]:
+    there = yield from uploaded(sha256)
+    step, told = _FIRST, time.monotonic()
+    give_up = told + _PATIENCE
     while not there["complete"]:
         offset = there["received"]
         data = yield Work(partial(_read, path, offset, step))
@@ -320,7 +340,7 @@ def _send(path: Path, sha256: str, size: int) -> Flow[None]:
             raise StokerError(f"{path}: changed while it was sent")
         began = time.monotonic()
         try:
-            there = yield from patient(partial(_put, sha256, size, offset, data))
+            there = yield from patient(partial(_put, sha256, size, offset, data), tell)
         except ProblemError as error:
             if error.status == _TOO_SLOW and step > _SMALLEST:
                 step //= 2
@@ -332,9 +352,13 @@ def _send(path: Path, sha256: str, size: int) -> Flow[None]:
         give_up = time.monotonic() + _PATIENCE
         if time.monotonic() - began < _QUICK:
             step = min(2 * step, _LARGEST)
+        if tell is not None and time.monotonic() > told + _TELL_SECONDS:
+            told = time.monotonic()
+            tell(f"{path.name}: {there['received'] >> 20} of {size >> 20} MiB sent")
 
 
-def _there(sha256: str) -> Flow[Json]:
+def uploaded(sha256: str) -> Flow[Json]:
+    """Upload status of a file: received (bytes), complete."""
     try:
         return (yield from ask("GET", f"/v1/files/{sha256}"))
     except NotFoundError:
@@ -349,7 +373,7 @@ def _put(sha256: str, size: int, offset: int, data: bytes) -> Flow[Json]:
     except ProblemError as error:
         if error.status != 409:
             raise
-    return (yield from _there(sha256))  # somebody else sends the same file, or an answer got lost
+    return (yield from uploaded(sha256))  # somebody else sends the same file, or an answer got lost
 
 
 def _measured(path: Path) -> tuple[str, int]:
@@ -379,7 +403,17 @@ def asked(error: httpx.TransportError) -> str:
         url = error.request.url
     except RuntimeError:
         return "the daemon's URL"
+    return _place(url)
+
+
+def _place(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def _hint(error: httpx.TransportError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "is its certificate signed by an authority known here? --ca FILE names another"
+    return "is `stoker up` running?"
 
 
 def _problem(response: httpx.Response) -> StokerError:
@@ -388,8 +422,8 @@ def _problem(response: httpx.Response) -> StokerError:
     except ValueError:
         body = None
     if not isinstance(body, dict) or not isinstance(body.get("detail", body.get("title")), str):
-        host = response.url.host
-        return StokerError(f"{host} answers with HTTP {response.status_code}: is it a Stoker daemon?")
+        place = _place(response.url)
+        return StokerError(f"{place} answers with HTTP {response.status_code}: is it a Stoker daemon?")
     kinds = {401: UnauthorizedError, 404: NotFoundError}
     kind = kinds.get(response.status_code, ProblemError)
     errors = [entry for entry in body.get("errors") or () if isinstance(entry, dict)]

@@ -1,7 +1,4 @@
-"""A log for a reader: Spark's own lines left out by level, and nothing that steers the reader's terminal.
-
-`daemon/cli/jobs/log_lines.py` is the same for the command `stoker`; a test compares both.
-"""
+"""A log for a reader: Spark's own lines left out by level, and nothing that steers the reader's terminal."""
 
 from __future__ import annotations
 

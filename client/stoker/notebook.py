@@ -117,13 +117,23 @@ def _connection(
         raise StokerError(
             f"pyspark {version} is installed here, which the daemon does not serve; served are {names}"
         )
+    return driver_settings(settings, served, {"spark.jars": settings.url + sparks[0]["jar"]}, token_file)
+
+
+def driver_settings(
+    settings: Settings,
+    served: Mapping[str, Any],
+    jar: Mapping[str, str],
+    token_file: str | os.PathLike[str] | None,
+) -> dict[str, str]:
+    """Properties for a driver: the daemon, `jar`, which connects to it, and a new secret for its traffic."""
     address = urlsplit(settings.url)
     scheme = "spark+stokers" if address.scheme == "https" else "spark+stoker"
     host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
     port = address.port or {"http": 80, "https": 443}[address.scheme]
     found = {
         "spark.master": f"{scheme}://{host}:{port}",
-        "spark.jars": settings.url + sparks[0]["jar"],
+        **jar,
         "spark.authenticate": "true",
         "spark.authenticate.secret": secrets.token_urlsafe(32),
         "spark.network.crypto.enabled": "true",

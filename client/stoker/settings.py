@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from stoker.bounded_read import read_token
 from stoker.errors import StokerError
 
 DEFAULT_URL = "http://127.0.0.1:8642"
@@ -39,10 +39,7 @@ class Settings:
         # To read whose certificates are trusted takes longer than many requests: only where there are some.
         verify: Any = True if encrypted or outside else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca is not None:
-            try:
-                verify = ssl.create_default_context(cafile=str(Path(self.ca).expanduser()))
-            except OSError as error:
-                raise StokerError(f"{self.ca}: is no readable file of certificates: {error}") from None
+            verify = _trusted(self.ca)
         return {
             "base_url": self.url,
             "headers": {"Authorization": f"Bearer {self.token}"} if self.token else {},
@@ -68,7 +65,7 @@ def settings(
     place = _checked((url or "").strip() or os.environ.get(URL, "").strip() or DEFAULT_URL)
     file = token_file or os.environ.get(TOKEN_FILE, "").strip()
     if token is None and file:
-        token = _read_token(Path(file).expanduser())
+        token = _token(Path(file))
     ca = ca or os.environ.get(CA, "").strip() or None
     return Settings(place, token, None if ca is None else os.fspath(ca), timeout)
 
@@ -84,32 +81,21 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _read_token(path: Path) -> str:
+def _token(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            token = file.read(_LONGEST_TOKEN + 1).decode("ascii").strip()
-    except OSError as error:
-        raise StokerError(f"{path}: the token cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        token = ""
-    if not token or len(token) > _LONGEST_TOKEN or not token.isprintable():
-        raise StokerError(f"{path}: should hold one line with the token")
-    if _open_to_all(path):
-        raise StokerError(f"{path}: every user of this machine may use the token in it; chmod 600 {path}")
+        token = read_token(path)
+    except ValueError as error:
+        raise StokerError(f"token file {error}") from None
+    if len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise StokerError(f"token file {path}: should hold one line with the token")
     return token
 
 
-def _open_to_all(path: Path) -> bool:
-    """Whether others than owner and group may use a file, and we could close it to them.
-
-    False for a pipe, and for a container's mount, which belongs to another user or cannot be changed.
-    """
-    if os.name != "posix":
-        return False
+def _trusted(ca: str) -> ssl.SSLContext:
     try:
-        status = path.stat()
-        fixed = os.statvfs(path).f_flag & os.ST_RDONLY
-    except OSError:
-        return False
-    ours = os.geteuid() in (0, status.st_uid) and not fixed
-    return stat.S_ISREG(status.st_mode) and ours and bool(status.st_mode & stat.S_IRWXO)
+        return ssl.create_default_context(cafile=str(Path(ca).expanduser()))
+    except (OSError, RuntimeError) as error:
+        why = (
+            "no certificates in PEM" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", error)
+        )
+        raise StokerError(f"{ca}: the certificates cannot be read: {why}") from None

@@ -4,9 +4,9 @@ import os
 import stat
 from pathlib import Path
 
-from conf.bounded_read import read_regular
 from conf.loader import ConfigError, parse
 from conf.schema.users import TokenEntry, UsersFile
+from conf.util.regular_file import read_regular
 from daemon.core.identity import UserRecord
 from daemon.core.tokens import TokenRecord
 

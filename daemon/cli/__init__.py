@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated
 
 import typer
+from stoker.errors import StokerError
 from typer.exceptions import TyperException
 
 from conf.util.printable import visible
@@ -73,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(what_was_wrong(error), error.exit_code)
     except CommandError as error:
         return _complain(str(error), error.exit_code)
+    except StokerError as error:
+        return _complain(str(error), BAD_INPUT)
     except ModuleNotFoundError as error:
         text = what_to_install(error)
         if text is None:

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
+from stoker.bounded_read import read_secret
 
 from agents.registry import PolicyError, create, is_ours
 from agents.trial import tried
-from conf.bounded_read import read_secret
 from conf.loader import ConfigError, find
 from conf.schema import Config, PolicyChoice, Telemetry, Webhook, promised
 from conf.schema.sharing import paths

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from conf.bounded_read import read_secret
+from stoker.bounded_read import read_secret
 
 #: The principal of the secret that is made here.
 PRINCIPAL = "stoker"

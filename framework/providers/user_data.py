@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from conf.bounded_read import read_bounded
+from stoker.bounded_read import read_bounded
+
 from conf.loader import ConfigError
 
 #: Bytes of user data that EC2 takes.

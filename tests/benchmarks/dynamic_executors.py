@@ -153,7 +153,7 @@ def _run(daemon: Daemon, way: str, spec: Mapping[str, Any], load: Load) -> Burst
     app.write_text(APP)
     size = {"cpus": 1.0, "memory": SMALLEST_MEMORY_MIB}
     submitted = {"app": str(app), "name": way, "args": load.arguments, **size, **spec}
-    job = daemon.ended(daemon.client.submit(submitted)["id"])
+    job = daemon.ended(daemon.client.submit_spec(submitted)["id"])
     assert job["state"] == "finished", (way, job["reason"])
     bursts = [line.split() for line in daemon.printed(job["id"]).splitlines()]
     assert [int(total) for _, total, _ in bursts] == load.totals, (way, bursts)

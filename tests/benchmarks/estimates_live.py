@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 import yaml
+from stoker import Stoker
 
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 from tests.benchmarks.sharing import JOB
 
 Json = dict[str, Any]
@@ -76,7 +76,7 @@ def main() -> int:
             more = {"profiles": str(profiles)} if profiles.exists() else {}
             with (
                 TemporaryDaemon(own, values.policy, str(cluster), {"jvms": 1000}, **more) as daemon,
-                Client(daemon.url) as client,
+                Stoker(daemon.url) as client,
             ):
                 daemon.await_ready(client)
                 return _submit(daemon, client, folder / "sleeps.py", drawn)
@@ -107,19 +107,19 @@ def _drawn(jobs: int, seconds: float, seed: int) -> Drawn:
     return found
 
 
-def _submit(daemon: TemporaryDaemon, client: Client, app: Path, drawn: Drawn) -> list[Json]:
+def _submit(daemon: TemporaryDaemon, client: Stoker, app: Path, drawn: Drawn) -> list[Json]:
     """The jobs as they are at the end."""
     began, ids = time.monotonic(), list[str]()
     for at, job in drawn:
         time.sleep(max(at - (time.monotonic() - began), 0.0))
         daemon.check_alive()
-        ids.append(client.submit({**JOB, "app": str(app), **job})["id"])
+        ids.append(client.submit_spec({**JOB, "app": str(app), **job})["id"])
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         if all(client.job(job_id)["finished_at"] is not None for job_id in ids[::-1]):
             break
         time.sleep(3.0)
-    return [client.job(job_id) for job_id in ids]
+    return [dict(client.job(job_id)) for job_id in ids]
 
 
 def _told(jobs: list[Json]) -> Json:

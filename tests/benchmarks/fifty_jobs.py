@@ -19,9 +19,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from stoker import Stoker
+
 from daemon.cli.jobs.follow import ENDED
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 from daemon.cli.shared.errors import CommandError
 
 APP = Path(__file__).parents[2] / "profiles/apps/wordcount.py"
@@ -41,7 +42,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="stoker-fifty-", ignore_cleanup_errors=True) as folder,
         TemporaryDaemon(Path(folder), "ff", "clusters/paper.yaml", mesos) as daemon,
-        Client(daemon.url) as client,
+        Stoker(daemon.url) as client,
     ):
         daemon.await_ready(client)
         found = _measure(daemon, client, values.jobs, values.executors)
@@ -49,7 +50,7 @@ def main() -> int:
     return 0 if found["states"] == {"finished": values.jobs} else 1
 
 
-def _measure(daemon: TemporaryDaemon, client: Client, jobs: int, executors: int) -> dict[str, object]:
+def _measure(daemon: TemporaryDaemon, client: Stoker, jobs: int, executors: int) -> dict[str, object]:
     spec = {
         "app": str(APP),
         "executors": executors,
@@ -59,7 +60,7 @@ def _measure(daemon: TemporaryDaemon, client: Client, jobs: int, executors: int)
     }
     load_before, began = os.getloadavg()[0], time.monotonic()
     for _ in range(jobs):
-        client.submit(spec)
+        client.submit_spec(spec)
     answers: list[float] = []
     commands: list[float] = []
     loads: list[float] = []
@@ -70,7 +71,7 @@ def _measure(daemon: TemporaryDaemon, client: Client, jobs: int, executors: int)
         loads.append(os.getloadavg()[0])
         wanting.append(float(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]))
         before = time.monotonic()
-        listed = client.jobs(None, jobs)["jobs"]
+        listed = client.jobs(limit=jobs)["jobs"]
         answers.append(time.monotonic() - before)
         states = [job["state"] for job in listed]
         if all(state in ENDED for state in states):

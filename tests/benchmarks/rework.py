@@ -23,9 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stoker import Stoker
+
 from daemon.cli.jobs.follow import ENDED
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 
 APPS = Path(__file__).parents[2] / "profiles/apps"
 PATIENCE = 600.0
@@ -45,7 +46,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="stoker-rework-", ignore_cleanup_errors=True) as folder,
         TemporaryDaemon(Path(folder), "ff", "clusters/testbed.yaml", {"jvms": 100}) as daemon,
-        Client(daemon.url) as client,
+        Stoker(daemon.url) as client,
     ):
         daemon.await_ready(client)
         for app in values.apps.split(","):
@@ -65,10 +66,10 @@ def main() -> int:
 
 
 def _run(
-    daemon: TemporaryDaemon, client: Client, app: str, size: float, way: str, after: float
+    daemon: TemporaryDaemon, client: Stoker, app: str, size: float, way: str, after: float
 ) -> Mapping[str, Any]:
     """Run it, and take an executor away once it has run for so many seconds."""
-    job_id = client.submit(
+    job_id = client.submit_spec(
         {
             "app": str(APPS / f"{app}.py"),
             "type": app,

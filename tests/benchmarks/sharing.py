@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from stoker import Stoker
+
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 
 #: Sleeps in one task: it holds its executor, and takes next to nothing of a core.
 APP = """
@@ -71,7 +72,7 @@ def main() -> int:
                 queues={"default": {"user_weights": weights}},
                 sharing={"order": "fair", "half_life": "2m"},
             ) as daemon,
-            Client(daemon.url) as client,
+            Stoker(daemon.url) as client,
         ):
             daemon.await_ready(client)
             held, count = _measure(daemon, client, app, weights, values.minutes * 60.0, values.seconds)
@@ -91,7 +92,7 @@ def main() -> int:
 
 def _measure(
     daemon: TemporaryDaemon,
-    client: Client,
+    client: Stoker,
     app: Path,
     weights: dict[str, float],
     seconds: float,
@@ -107,7 +108,7 @@ def _measure(
             for user, ids in jobs.items():
                 if number >= open_jobs[user]:
                     spec = {**JOB, "app": str(app), "args": [str(sleeps)], "owner": user}
-                    ids.append(client.submit(spec)["id"])
+                    ids.append(client.submit_spec(spec)["id"])
         time.sleep(2.0)
         for ids in jobs.values():
             for job_id in ids:

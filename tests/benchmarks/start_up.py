@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from stoker import Stoker
+
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 from framework.spark import SparkHome, local_spark_home, python_path
 from tests.daemon.ports import free_port
 
@@ -88,7 +89,7 @@ def all_ways(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
     with (
         standalone(new, folder) as master,
         TemporaryDaemon(folder, "ff", "clusters/paper.yaml", {"jvms": 1000}) as stage,
-        Client(stage.url) as client,
+        Stoker(stage.url) as client,
     ):
         stage.await_ready(client)
         settings = folder / "stoker.conf"
@@ -100,7 +101,7 @@ def all_ways(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
         def submitted(began: float, text: str) -> float:
             found = re.search(r"job-\d+", text)
             assert found is not None, text
-            return _first(lambda: str(client.log(found[0], None, "stdout", 0)["text"])) - began
+            return _first(lambda: str(client.log(found[0]))) - began
 
         def cluster_by_client() -> float:
             environ = os.environ | {"PYTHONPATH": str(_CLIENT)}

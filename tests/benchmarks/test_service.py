@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from pytest_benchmark.fixture import BenchmarkFixture
+from stoker import Stoker
 
 from conf.schema import JobSpec
 from conf.util.gc_pause import uncollected
-from daemon.cli.shared.client import Client
 from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
 from environment.model.cluster_model import Changes
@@ -67,7 +67,7 @@ class Daemon:
         command = [sys.executable, "-m", "tests.benchmarks.daemon_of_commands", str(self._config)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([*command, *self._command], stdout=log, stderr=log)
-        with Client(self.url) as client:
+        with Stoker(self.url) as client:
             wait(client.ready, self._log.read_text)
 
     def __exit__(self, *_: object) -> None:

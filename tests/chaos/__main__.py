@@ -19,7 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from daemon.cli.shared.client import Client
+from stoker import Stoker
+
 from daemon.store.job_store import Store
 from tests.chaos.scene import MESOS_TIMES, Scene, agents, mount, unmount
 from tests.chaos.trouble import Trouble
@@ -148,15 +149,15 @@ def day(folder: Path, faults: int, seed: int, pause: float, database: str) -> tu
 def drain(scene: Scene) -> list[str]:
     """Wait until all jobs are over and their tasks have ended; complaints about those that never are."""
 
-    def still(client: Client) -> list[str]:
-        jobs = client.jobs(None, 1000)["jobs"]
+    def still(client: Stoker) -> list[str]:
+        jobs = client.jobs(limit=1000)["jobs"]
         over = ("finished", "failed", "killed")
         return [f"{job['id']}: {job['state']}, {job['reason']}" for job in jobs if job["state"] not in over]
 
     scene.await_ready()
     deadline = time.monotonic() + DRAIN
     leader = scene.leader() or scene.daemons[0]  # the other one may only just begin to start
-    with Client(leader.url) as client:
+    with Stoker(leader.url) as client:
         while (waiting := still(client)) and time.monotonic() < deadline:
             time.sleep(0.2)
         while any(vm["used_cpus"] for vm in client.cluster()["vms"]) and time.monotonic() < deadline:

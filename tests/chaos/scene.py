@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 import yaml
+from stoker import Stoker, StokerError
 
-from daemon.cli.shared.client import Client
-from daemon.cli.shared.errors import CommandError
 from framework.embedded import AgentSpec
 from framework.host.process_tree import children
 from tests.chaos.skewed import SECONDS
@@ -116,7 +115,7 @@ class Daemon:
 
     def ready(self) -> bool:
         """Whether it leads and can schedule."""
-        with Client(self.url) as client:
+        with Stoker(self.url) as client:
             return client.ready()
 
 
@@ -182,15 +181,15 @@ class Scene:
         return "\n".join(text.splitlines()[-lines:])
 
     @contextlib.contextmanager
-    def client(self, turn: int = 0) -> Iterator[Client]:
+    def client(self, turn: int = 0) -> Iterator[Stoker]:
         """A client of one daemon or another; the caller copes with an absent one."""
-        with Client(self.daemons[turn % len(self.daemons)].url) as client:
+        with Stoker(self.daemons[turn % len(self.daemons)].url) as client:
             yield client
 
-    def tell(self, work: Callable[[Client], object]) -> bool:
+    def tell(self, work: Callable[[Stoker], object]) -> bool:
         """Ask a daemon for something; whether one could be asked."""
         for turn in range(len(self.daemons)):
-            with self.client(turn) as client, contextlib.suppress(CommandError):
+            with self.client(turn) as client, contextlib.suppress(StokerError):
                 work(client)
                 return True
         return False

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from daemon.cli.shared.client import Client
-from daemon.cli.shared.errors import CommandError
+from stoker import Stoker, StokerError
+
 from tests.chaos import hostile
 from tests.chaos.scene import SPARK, Scene
 
@@ -128,20 +128,20 @@ class Users(threading.Thread):
             if again != job.id:
                 self.complaints.append(f"{job.key} is {job.id} and {again}")
 
-    def _send(self, client: Client, job: Submission) -> str:
-        return str(client.submit(job.spec(str(self._scene.log)), job.key)["id"])
+    def _send(self, client: Stoker, job: Submission) -> str:
+        return str(client.submit_spec(job.spec(str(self._scene.log)), job.key)["id"])
 
     def _kill(self, job: Submission) -> None:
         self._insist(lambda client: str(client.kill(job.id)["id"]))
         job.killed = True
 
-    def _insist(self, ask: Callable[[Client], str]) -> str:
+    def _insist(self, ask: Callable[[Stoker], str]) -> str:
         """Ask until a daemon answers: it may be down, or go down before it answers; then ask the next."""
         for turn in itertools.count():
             try:
                 with self._scene.client(turn) as client:
                     return ask(client)
-            except CommandError as error:
+            except StokerError as error:
                 self.resent[type(error).__name__] += 1
                 time.sleep(0.2)
         raise AssertionError("there is always another turn")

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from stoker import (
     UnreachableError,
     flows,
 )
+from stoker.operations import Operation, Operations
 
 from conf.schema.users import UsersSection
 from conf.uploaded_file import UploadedFile
@@ -163,6 +165,10 @@ def test_the_cluster_and_who_decides(call: Call) -> None:
     assert call("bill", "job", since="2026-11-22")["lines"] == []
     assert call("comparison") == {"totals": [], "differences": []}
     assert call("health")["ready"]
+    assert call("ready")
+    assert call("webhooks") == {"webhooks": []}
+    with pytest.raises(NotFoundError):
+        call("try_webhook", "chat")
 
 
 def test_executors_events_and_what_would_come(call: Call, daemon: Daemon, app: Path) -> None:
@@ -217,20 +223,33 @@ _OTHERS = (
     "/v1/session",
     "/v1/timeline",
     "/v1/bill/today",
-    "/v1/webhooks",
 )
 
 
 def test_the_client_has_what_the_api_has() -> None:
-    """Each path that is there for programs stands in it, for both kinds of programs."""
+    """Each path that is there for programs stands in it."""
     folder = Path(stoker.__file__).parent
     described = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
     paths = {path for path in described["paths"] if path.startswith("/v1/") and not path.startswith(_OTHERS)}
     paths -= {path for path in paths if path.endswith(".jar")}
-    for name in ("client.py", "asynchronous.py"):
-        text = (folder / name).read_text() + (folder / "flows.py").read_text()
-        there = {re.sub(r"\{[^/]*\}", "{}", found) for found in re.findall(r'"(/v1/[^"]*)"', text)}
-        assert {re.sub(r"\{[^/]*\}", "{}", path) for path in paths} <= there
+    text = (folder / "operations.py").read_text() + (folder / "flows.py").read_text()
+    there = {re.sub(r"\{[^/]*\}", "{}", found) for found in re.findall(r'"(/v1/[^"]*)"', text)}
+    assert {re.sub(r"\{[^/]*\}", "{}", path) for path in paths} <= there
+
+
+def test_both_clients_have_each_operation_as_it_is_described() -> None:
+    """With its words and its parameters; that of the one blocks, that of the other is awaited."""
+    for name, operation in vars(Operations).items():
+        if isinstance(operation, Operation):
+            blocking, awaited = getattr(Stoker, name), getattr(AsyncStoker, name)
+            assert inspect.signature(blocking) == inspect.signature(awaited)
+            assert blocking.__doc__ == awaited.__doc__ != None  # noqa: E711
+            assert not inspect.iscoroutinefunction(blocking)
+            assert inspect.iscoroutinefunction(awaited)
+    assert str(inspect.signature(Stoker.job)) == "(self, job_id: 'str') -> 'JobDetail'"
+    with pytest.raises(AttributeError, match="no attribute 'Stokr'"):
+        stoker.Stokr  # type: ignore[attr-defined]  # noqa: B018
+    assert {"Stoker", "session"} <= set(dir(stoker))
 
 
 def test_queues(call: Call) -> None:
@@ -266,6 +285,9 @@ def test_errors_carry_the_problem(call: Call, app: Path) -> None:
 def test_nobody_answers(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is said at once; a wait gives a daemon that is away some time."""
     dead = Stoker("http://127.0.0.1:1")
+    assert not dead.ready()
+    with pytest.raises(UnreachableError, match="is `stoker up` running"):
+        dead.health()
     with pytest.raises(UnreachableError, match=r"no daemon answers at http://127\.0\.0\.1:1") as away:
         dead.jobs()
     assert not away.value.sent
@@ -314,11 +336,19 @@ def test_the_token_comes_from_a_file(cast: Cast, tmp_path: Path, monkeypatch: py
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Stoker("https://192.0.2.1:8642", token="t")
-    for content in (b"", b"two\nlines", b"\xff", b"x" * 5000):
+    one_line = "should hold one line with the token"
+    wrong = {
+        b"": "is empty",
+        b"\xff": "cannot be read: not text in UTF-8",
+        b"two\nlines": one_line,
+        b"\xc3\xa9": one_line,
+        b"x" * 5000: one_line,
+    }
+    for content, why in wrong.items():
         file.write_bytes(content)
-        with pytest.raises(StokerError, match="should hold one line with the token"):
+        with pytest.raises(StokerError, match=f"{file}: {why}"):
             Stoker(token_file=file)
-    with pytest.raises(StokerError, match="the token cannot be read: No such file"):
+    with pytest.raises(StokerError, match="none: cannot be read: No such file"):
         Stoker(token_file=tmp_path / "none")
 
 

@@ -81,7 +81,7 @@ def test_what_is_wrong_is_one_line(daemon: Daemon, app: Path, capsys: Capture) -
         (["submit", "--name", "a\x1b[2Jb", str(app)], "name: should be one line"),
         (["jobs", "--url", "http://127.0.0.1:1"], "no daemon answers at http://127.0.0.1:1"),
         (["jobs", "--url", "nonsense"], "should be like http://127.0.0.1:8642"),
-        (["jobs", "--token-file", "/none"], "/none: the token cannot be read"),
+        (["jobs", "--token-file", "/none"], "token file /none: cannot be read"),
     ):
         assert main(command) == 2
         told = capsys.readouterr().err

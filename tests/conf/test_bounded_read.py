@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 import stoker
+from stoker import Stoker
+from stoker.bounded_read import read_secret, read_token
 
-from conf.bounded_read import read_secret, read_token
 from conf.schema import Config
-from daemon.cli.shared.client import Client
 from daemon.http.server.listen_address import token_of
 from framework.embedded.credentials import read_credentials
 
 READERS: dict[str, Callable[[Path], object]] = {
     "daemon": lambda path: token_of(Config(token_file=str(path))),
-    "client": lambda path: Client("http://127.0.0.1:1", path),
+    "client": lambda path: Stoker("http://127.0.0.1:1", path),
     "credentials": read_credentials,
 }
 

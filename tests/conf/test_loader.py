@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from stoker.bounded_read import read_bounded
 
-from conf.bounded_read import read_bounded
 from conf.loader import SHIPPED, ConfigError, find, load, parse, plain_value
 from conf.schema import Cluster, Config, JobSpec
 from conf.schema.measuring_plan import MeasuringPlan

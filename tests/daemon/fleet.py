@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 import yaml
+from stoker import Stoker
 
 from daemon.cli.operate.orphans import descendants, end_all
-from daemon.cli.shared.client import Client
 from framework.embedded import AgentSpec
 from framework.host.process_tree import adopt_orphans
 from tests.chaos.scene import MESOS_TIMES, MINIATURE, REPOSITORY, SPARK
@@ -116,8 +116,8 @@ class Fleet:
             "app": str(SPARK / "home/driver.py"), "args": [str(seconds), "0"], "executors": 2, "cpus": 0.5,
             "env": {"CHAOS_LOG": str(self.started), "CHAOS_KEY": "key"},
         }  # fmt: skip
-        with Client(daemon.url) as client:
-            return str(client.submit(spec)["id"])
+        with Stoker(daemon.url) as client:
+            return str(client.submit_spec(spec)["id"])
 
     def wait(self, daemon: Daemon, job_id: str, *states: str) -> Any:
         """Wait until the job is in one of these states."""
@@ -127,7 +127,7 @@ class Fleet:
             return response is not None and response.json()["state"] in states
 
         until(there, lambda: (getattr(daemon.get(f"/v1/jobs/{job_id}"), "text", ""), daemon.log()))
-        with Client(daemon.url) as client:
+        with Stoker(daemon.url) as client:
             return client.job(job_id)
 
     def drivers(self) -> int:

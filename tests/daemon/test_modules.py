@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from stoker import Stoker
 
 from daemon.cli.operate.orphans import descendants
-from daemon.cli.shared.client import Client
 from framework.host.process_tree import adopt_orphans
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon
@@ -72,8 +72,8 @@ def decided_by(daemon: Daemon, folder: Path) -> str:
         "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,
         "env": {"CHAOS_LOG": str(folder / "started"), "CHAOS_KEY": "key"},
     }  # fmt: skip
-    with Client(daemon.url) as client:
-        job = client.submit(spec)["id"]
+    with Stoker(daemon.url) as client:
+        job = client.submit_spec(spec)["id"]
         until(lambda: client.job(job)["state"] in ("finished", "failed"), daemon.log)
         assert client.job(job)["state"] == "finished", client.job(job)
         return str(client.explain(job)["explanations"][-1]["policy"])

@@ -88,7 +88,7 @@ class Airflow:
 
     def job(self) -> Any:
         """The newest job."""
-        return self.daemon.client.jobs(None, 1)["jobs"][0]
+        return self.daemon.client.jobs(limit=1)["jobs"][0]
 
     def python(self) -> str:
         """A folder for PATH with the page's script, which needs no Spark."""

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
+from stoker import Stoker
 
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 from tests.doors.submitting import SparkSubmit
 from tests.real_daemon import PATIENCE, QUICK_JAVA
 
@@ -130,7 +130,7 @@ def test_a_driver_on_another_machine(tmp_path: Path) -> None:
     token = tmp_path / "token"
     with (
         _Reachable(tmp_path, "ff", "clusters/paper.yaml", ISOLATED) as stage,
-        Client(stage.url, token) as client,
+        Stoker(stage.url, token) as client,
     ):
         stage.await_ready(client)
         host = client.sparks()["driver_host"]
@@ -153,8 +153,9 @@ def test_a_driver_on_another_machine(tmp_path: Path) -> None:
                 assert f"FETCHED {3 << 20}\n" in said, said
                 job_id = said.partition("stoker: this is ")[2].split()[0]
                 ui = client.job(job_id)["ui"]
+                assert ui is not None
                 assert ui.startswith(f"http://{address}:")
                 assert httpx.get(ui, follow_redirects=True, timeout=300.0).status_code == 200
-                assert "Executor 0 joins app-" in client.log(job_id, 0, "stderr", 0)["text"]
+                assert "Executor 0 joins app-" in client.log(job_id, executor=0, stream="stderr")
         job = client.job(job_id)
         assert (job["state"], job["reason"]) == ("finished", "its driver stopped")

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_an_array_and_who_comes_after_it(house: Daemon) -> None:
     assert house.client.job(str(last["id"]))["reason"] == "waits until array-1 (parts) has ended"
     assert house.stoker("wait", "array-1", "-o", "json")["states"] == {"finished": 2}
     house.ended(str(last["id"]))
-    jobs = [house.client.job(f"job-{number}") for number in (1, 2, 3)]
+    jobs: list[Any] = [house.client.job(f"job-{number}") for number in (1, 2, 3)]
     assert jobs[0]["started_at"] >= jobs[0]["submitted_at"] + 5.0
     assert jobs[1]["started_at"] >= jobs[0]["finished_at"]
     assert jobs[2]["started_at"] >= jobs[1]["finished_at"]

@@ -30,7 +30,7 @@ def test_the_blocks_of_an_executor_move_before_it_goes(daemon: Daemon) -> None:
     app, go = folder / "shuffle.py", folder / "go-on"
     app.write_text(_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": 1, "cpus": 1.0, "driver": {"on": "cluster"}}
-    job_id = daemon.client.submit({**spec, "conf": QUICK_JAVA})["id"]
+    job_id = daemon.client.submit_spec({**spec, "conf": QUICK_JAVA})["id"]
     daemon.wait(job_id, lambda job: job["state"] == "running" and "KEYS 10" in daemon.printed(job_id))
     daemon.stoker("decommission", job_id, "0", "--reason", "a test", "-o", "json")
     job = daemon.wait(job_id, lambda job: _executors(job)[0]["ended_at"] is not None)

@@ -44,7 +44,7 @@ def test_a_bursty_application_grows_and_shrinks(daemon: Daemon, tmp_path: Path) 
     app, go = folder / "bursty.py", folder / "go"
     app.write_text(_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": {"max": 3, "initial": 0}, "cpus": 1.0}
-    job_id = daemon.client.submit({**spec, "conf": _SETTINGS})["id"]
+    job_id = daemon.client.submit_spec({**spec, "conf": _SETTINGS})["id"]
     job = daemon.client.job(job_id)
     assert (job["executors"], job["min_executors"]) == (3, 0)
 

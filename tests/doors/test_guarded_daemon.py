@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stoker import Stoker
 
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-from daemon.cli.shared.client import Client
 from tests.daemon.core.test_tls import certify
 from tests.doors.submitting import SparkSubmit
 from tests.real_daemon import APP, PATIENCE, QUICK_JAVA
@@ -37,7 +37,7 @@ def test_a_driver_with_a_token_trusts_the_daemons_certificate(tmp_path: Path) ->
     app.write_text(APP)
     with (
         _Guarded(tmp_path, token_file=str(token), tls={"cert": tls.cert, "key": tls.key}) as stage,
-        Client(stage.url, token, Path(tls.cert)) as client,
+        Stoker(stage.url, token, Path(tls.cert)) as client,
     ):
         stage.await_ready(client)
         command = [sys.executable, "-m", "daemon.cli", "spark-conf", "--jar", str(tmp_path / "stoker.jar")]
@@ -54,7 +54,7 @@ def test_a_driver_with_a_token_trusts_the_daemons_certificate(tmp_path: Path) ->
         submit = SparkSubmit("4.3", settings)
         done_well = submit("--properties-file", properties, app, "4", "0")
         assert "SUM 14\n" in done_well.text
-        (job,) = client.jobs(None, 10)["jobs"]
+        (job,) = client.jobs(limit=10)["jobs"]
         assert (job["state"], job["reason"]) == ("finished", "its driver stopped")
         assert "the-t0ken" not in done.stdout + done_well.text
         token.chmod(0o644)

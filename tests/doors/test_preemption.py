@@ -38,7 +38,7 @@ def test_executors_and_whole_jobs_give_way_and_all_end_right(tmp_path: Path) -> 
 
         def submit(name: str, **more: Any) -> str:
             spec = {"app": str(app), "args": [str(tmp_path / name)], "cpus": 1.0, "conf": QUICK_JAVA}
-            return str(daemon.client.submit({**spec, "name": name, **more})["id"])
+            return str(daemon.client.submit_spec({**spec, "name": name, **more})["id"])
 
         low = submit("low", executors=2, min_executors=1)
         daemon.wait(low, lambda job: job["state"] == "running" and job["reason"] == "its driver runs")

@@ -52,7 +52,7 @@ def test_a_notebook_has_its_executors_from_the_daemon(daemon: Daemon, tmp_path: 
                 raise AssertionError((notebook.stderr or sys.stdin).read()[:6000])
             assert said == "SUM 285\n"
             assert "a SparkContext is there already" in notebook.stdout.readline()
-            jobs = daemon.client.jobs(None, 1)["jobs"]
+            jobs = daemon.client.jobs(limit=1)["jobs"]
             assert (jobs[0]["name"], jobs[0]["type"], jobs[0]["state"]) == ("notebook", "squares", "running")
             job = daemon.client.job(jobs[0]["id"])
             assert [task["vm"] for task in job["tasks"]] == ["m1.large-1"]

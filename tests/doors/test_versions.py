@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
+from stoker import Stoker, StokerError
 
-from daemon.cli.shared.client import Client
-from daemon.cli.shared.errors import CommandError
 from tests.real_daemon import QUICK_JAVA, Daemon
 
 APP = """
@@ -39,7 +38,7 @@ def test_a_job_runs_on_the_spark_that_it_names(daemon: Daemon) -> None:
         (current, {}),
     ]
     spec = {"app": str(app), "executors": 1, "conf": QUICK_JAVA}
-    jobs = {daemon.client.submit({**spec, **more})["id"]: right for right, more in kinds}
+    jobs = {daemon.client.submit_spec({**spec, **more})["id"]: right for right, more in kinds}
     for job_id, (name, seen) in jobs.items():
         job = daemon.ended(job_id)
         assert job["state"] == "finished", (job["reason"], daemon.printed(job_id, stream="stderr")[-2000:])
@@ -48,6 +47,6 @@ def test_a_job_runs_on_the_spark_that_it_names(daemon: Daemon) -> None:
 
 def test_a_spark_that_is_not_served_is_refused_at_the_door(daemon: Daemon) -> None:
     """With those that are."""
-    with Client(daemon.stage.url) as client, pytest.raises(CommandError) as refused:
-        client.submit({"app": str(daemon.app), "spark": "4.9"})
+    with Stoker(daemon.stage.url) as client, pytest.raises(StokerError) as refused:
+        client.submit_spec({"app": str(daemon.app), "spark": "4.9"})
     assert "spark: 4.9 is not served here; served are 4.3 (the default), 3.5" in str(refused.value)

@@ -84,7 +84,7 @@ def test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm(daemon: Dae
     spec = {"app": str(app), "executors": 1, "driver": driver, "packages": ["org.example:nope:1.0"]}
     # Where Maven's own repository would be asked, nobody answers.
     spec["env"] = {"DEFAULT_ARTIFACT_REPOSITORY": "http://127.0.0.1:1/"}
-    job = daemon.ended(job_id := daemon.client.submit(spec)["id"])
+    job = daemon.ended(job_id := daemon.client.submit_spec(spec)["id"])
     assert job["state"] == "failed"
     assert "[unresolved dependency: org.example#nope;1.0: not found]" in job["reason"], job["reason"]
     agents = daemon.folder / "data/mesos/work/agents"
@@ -96,7 +96,7 @@ def test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm(daemon: Dae
         printed = "" if over else daemon.stoker(*arguments)
         assert over or shown[0] == "logs" or "unresolved dependency" in " ".join(printed.split()), printed
     assert "stoker history" in daemon.stoker("ui", job_id, code=2)
-    part = daemon.client.log(job_id, None, "stderr", 0)
+    part = daemon.client.log_part(job_id, stream="stderr")
     assert (part["source"], "unresolved dependency" in part["text"]) == ("kept", True)
-    part = daemon.client.log(job_id, 0, "stderr", 0)
+    part = daemon.client.log_part(job_id, executor=0, stream="stderr")
     assert (part["source"], "Executor 0 waits for the driver" in part["text"]) == ("kept", True), part

@@ -10,7 +10,7 @@ from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 Json = Mapping[str, Any]
 By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
@@ -38,7 +38,7 @@ _NOBODY = {
 
 @fetches(CsvOutput)
 def bill(
-    client: "Client",
+    client: "Stoker",
     by: Annotated[By, typer.Option("--by", help="By what it is divided.")] = "kind",
     since: Days = None,
     until: Days = None,
@@ -53,8 +53,7 @@ def bill(
 
     Example: stoker bill --by owner --since 2026-11-01 -o csv
     """
-    asked = {"by": by, "since": day("--since", since), "until": day("--until", until), "limit": limit}
-    answer = client.bill(**asked)
+    answer = client.bill(by, since=day("--since", since), until=day("--until", until), limit=limit)
     return Fetched(answer, lambda _: table(answer), rows=_rows(answer))
 
 

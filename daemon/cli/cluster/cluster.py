@@ -11,8 +11,7 @@ from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 #: Hidden: the one spelling is POLICY:KEY=VALUE.
 _Options = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", hidden=True)]
@@ -27,7 +26,7 @@ def _policy(context: typer.Context) -> None:
 
 
 @fetches(ListOutput)
-def cluster(client: "Client") -> Fetched:
+def cluster(client: "Stoker") -> Fetched:
     """Show the VMs, their prices and the executors on them.
 
     Example: stoker cluster -o wide
@@ -44,7 +43,7 @@ def cluster(client: "Client") -> Fetched:
 
 @policy.command("list")
 @fetches(ListOutput)
-def list_policies(client: "Client") -> Fetched:
+def list_policies(client: "Stoker") -> Fetched:
     """List the policies that there are; the one that decides is marked, options are in -o wide.
 
     Example: stoker policy list -o wide
@@ -61,7 +60,7 @@ def list_policies(client: "Client") -> Fetched:
 
 @policy.command("show")
 @fetches()
-def show_policy(client: "Client") -> Fetched:
+def show_policy(client: "Stoker") -> Fetched:
     """Show the policy that decides now.
 
     Example: stoker policy show
@@ -72,7 +71,7 @@ def show_policy(client: "Client") -> Fetched:
 @policy.command("set")
 @fetches()
 def set_policy(
-    client: "Client",
+    client: "Stoker",
     policy: Annotated[
         str, typer.Argument(metavar="POLICY", help="The policy: ff, greedy:beta=0.5, module:factory, ...")
     ],
@@ -88,7 +87,7 @@ def set_policy(
 @policy.command("shadow")
 @fetches()
 def shadow_policy(
-    client: "Client",
+    client: "Stoker",
     policy: Annotated[
         str | None, typer.Argument(metavar="POLICY", help="The policy to compare with: greedy:beta=0.5, ...")
     ] = None,
@@ -102,13 +101,13 @@ def shadow_policy(
     if (policy is None) != off:
         raise CommandError("give a POLICY, or --off")
     given = _options(options or [])
-    return _status(client.drop_shadow() if policy is None else client.set_shadow(policy, given))
+    return _status(client.set_shadow(policy, given))
 
 
 @policy.command("compare")
 @fetches()
 def compare_policies(
-    client: "Client",
+    client: "Stoker",
     limit: Annotated[
         int, typer.Option("--limit", min=0, max=1000, help="How many differences to list.")
     ] = 20,

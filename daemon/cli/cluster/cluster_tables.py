@@ -1,6 +1,6 @@
 """Tables of `stoker cluster`: the VMs, the executors on them, and the VMs that pools could still open."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -10,7 +10,7 @@ from daemon.cli.shared import render
 Json = dict[str, Any]
 
 
-def cluster(answer: Json, wide: bool) -> Iterator[RenderableType]:
+def cluster(answer: Mapping[str, Any], wide: bool) -> Iterator[RenderableType]:
     """The VMs with their used resources, the closed VMs of each pool, and the sums."""
     vms, pools = answer["vms"], answer["pools"]
     if not vms and not pools:

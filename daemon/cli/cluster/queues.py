@@ -1,6 +1,7 @@
 """The commands under `queue`: list the queues as a tree, show one, change one."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +12,7 @@ from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 queue = typer.Typer(help="Show queues, or change them while the daemon runs.", rich_markup_mode=None)
 
@@ -29,7 +29,7 @@ def _queue(context: typer.Context) -> None:
 
 @queue.command("list")
 @fetches(ListOutput)
-def list_queues(client: "Client") -> Fetched:
+def list_queues(client: "Stoker") -> Fetched:
     """List the queues as a tree: shares, use, waiting jobs; limits with -o wide.
 
     Example: stoker queue list -o wide
@@ -46,7 +46,7 @@ def list_queues(client: "Client") -> Fetched:
 
 @queue.command("show")
 @fetches()
-def show_queue(client: "Client", path: Path) -> Fetched:
+def show_queue(client: "Stoker", path: Path) -> Fetched:
     """Show a queue: its own settings, the settings in force, and its use.
 
     Example: stoker queue show prod.etl
@@ -57,7 +57,7 @@ def show_queue(client: "Client", path: Path) -> Fetched:
 @queue.command("set")
 @fetches()
 def set_queue(
-    client: "Client",
+    client: "Stoker",
     path: Path,
     settings: Annotated[
         list[str] | None,
@@ -75,13 +75,19 @@ def set_queue(
 
     Example: stoker queue set prod.etl weight=2 most.cpus=40
     """
-    answer, new = client.set_queue(path, _change(settings or []))
-    return _settings(answer, f"Queue {answer['path']} is new." if new else "")
+    from stoker import flows
+
+    change = _change(settings or [])
+    response = client.run(flows.send("PATCH", f"/v1/queues/{flows.part(path)}", json=change))
+    answer = flows.read(response)
+    return _settings(
+        answer, f"Queue {answer['path']} is new." if response.status_code == HTTPStatus.CREATED else ""
+    )
 
 
 @queue.command("remove")
 @fetches()
-def remove_queue(client: "Client", path: Path) -> Fetched:
+def remove_queue(client: "Stoker", path: Path) -> Fetched:
     """Remove a queue that has neither jobs that are not over nor queues below it.
 
     Example: stoker queue remove prod.etl

@@ -13,8 +13,7 @@ from daemon.cli.shared.options import Output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 Json = Mapping[str, Any]
 #: Jobs of one state that are asked for; of more, the sums say so. The head of the queue may be anywhere among
@@ -29,7 +28,7 @@ _RUNNING = ("placing", "starting", "running", "relaunching")
 
 @fetches()
 def top(
-    client: "Client",
+    client: "Stoker",
     interval: Annotated[
         float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="From look to look.")
     ] = 2.0,
@@ -54,11 +53,11 @@ def top(
     return None
 
 
-def _look(client: "Client", rows: int) -> Json:
+def _look(client: "Stoker", rows: int) -> Json:
     """How things are: sums over VMs and jobs, and the first jobs that run and wait."""
     cluster = client.cluster()
     vms = cluster["vms"]
-    pages = [client.jobs(state, _PAGE) for state in _RUNNING]
+    pages = [client.jobs(state=state, limit=_PAGE) for state in _RUNNING]
     running = [job for page in pages for job in page["jobs"]]
     waiting, more = _queue(client, rows)
     paid = [vm for vm in vms if vm["state"] in _PAID]
@@ -81,11 +80,11 @@ def _look(client: "Client", rows: int) -> Json:
     }
 
 
-def _queue(client: "Client", rows: int) -> tuple[list[Json], bool]:
+def _queue(client: "Stoker", rows: int) -> tuple[list[Json], bool]:
     """Waiting jobs, the head of the queue first and held jobs last; and whether more jobs follow."""
     found, behind = dict[str, Json](), None
     for _ in range(_PAGES):
-        page = client.jobs("queued", _PAGE, before=behind, order="oldest")
+        page = client.jobs(state="queued", limit=_PAGE, before=behind, order="oldest")
         found |= {job["id"]: job for job in page["jobs"]}
         behind = page["next"]
         places = {job["place"] for job in found.values()}

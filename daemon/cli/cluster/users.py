@@ -13,8 +13,7 @@ from daemon.cli.shared.fetching import Fetched, fetches
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 user = typer.Typer(help="Make, list and end users and their tokens.", rich_markup_mode=None)
 
@@ -30,7 +29,7 @@ def _user(context: typer.Context) -> None:
 @user.command("add")
 @fetches()
 def add_user(
-    client: "Client",
+    client: "Stoker",
     name: Name,
     role: Annotated[
         str | None,
@@ -62,14 +61,16 @@ def add_user(
 
     Example: stoker user add ann --role submit --queue prod
     """
+    from stoker.flows import given
+
     queues = None if queue is None else [one for one in queue if one]
-    answer = client.put_user(name, role=role, unix_user=unix_user, queues=queues)
+    answer = client.set_user(name, given(role=role, unix_user=unix_user, queues=queues))
     return Fetched(answer, lambda _: _tables([answer]))
 
 
 @user.command("list")
 @fetches()
-def list_users(client: "Client") -> Fetched:
+def list_users(client: "Stoker") -> Fetched:
     """List the users, their roles and tokens; no token itself, which nobody keeps.
 
     Example: stoker user list
@@ -81,7 +82,7 @@ def list_users(client: "Client") -> Fetched:
 @user.command("token")
 @fetches()
 def make_token(
-    connect: "Callable[[], AbstractContextManager[Client]]",
+    connect: "Callable[[], AbstractContextManager[Stoker]]",
     name: Name,
     expires: Annotated[
         str | None,
@@ -113,7 +114,7 @@ def make_token(
 @user.command("end")
 @fetches()
 def end(
-    client: "Client",
+    client: "Stoker",
     what: Annotated[
         str,
         typer.Argument(
@@ -134,12 +135,12 @@ def end(
 
 @user.command("whoami")
 @fetches()
-def whoami(client: "Client") -> Fetched:
+def whoami(client: "Stoker") -> Fetched:
     """Show the user that the daemon recognises, with role and rights.
 
     Example: stoker user whoami
     """
-    answer = client.me()
+    answer = client.whoami()
     name = answer["name"] or "nobody in particular"
     jobs = "own jobs" if answer["sees"] == "own" else "all jobs"
     return Fetched(answer, f"{name}, with the role {answer['role']}; sees {jobs}")

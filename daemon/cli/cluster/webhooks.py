@@ -11,8 +11,7 @@ from daemon.cli.shared.options import ListOutput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 webhook = typer.Typer(help="See how webhooks are told what happens, and test them.", rich_markup_mode=None)
 
@@ -25,7 +24,7 @@ def _webhook(context: typer.Context) -> None:
 
 @webhook.command("list")
 @fetches(ListOutput)
-def list_webhooks(client: "Client") -> Fetched:
+def list_webhooks(client: "Stoker") -> Fetched:
     """List the webhooks of the config: whether they take requests, and why not.
 
     Example: stoker webhook list -o wide
@@ -38,7 +37,7 @@ def list_webhooks(client: "Client") -> Fetched:
 @webhook.command("test")
 @fetches()
 def try_webhook(
-    client: "Client",
+    client: "Stoker",
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The webhook's name in the config.", show_default=False)
     ],

@@ -16,15 +16,14 @@ from daemon.cli.shared.options import Many, notice, option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 _TICK = 2.0
 
 
 @fetches()
 def what_if(
-    client: "Client",
+    client: "Stoker",
     policy: Annotated[
         str | None,
         option(
@@ -96,7 +95,7 @@ def what_if(
     if cases:
         asked["cases"] = [{}, *cases]
     with patience(seconds):
-        answer = client.what_if(asked)
+        answer = client.what_if(**asked)
 
     def tables(_: bool) -> "Iterable[RenderableType]":
         from daemon.cli.cluster import what_if_tables

@@ -1,6 +1,6 @@
 """Tables of forecasts of the queue."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,7 +17,7 @@ _FIGURES = ("draws", "billed", "jobs end in", "all over in", "late", "never")
 _JOB = ("job", "name", "starts in", "ends in", "costs", "")
 
 
-def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
+def ahead(answer: Mapping[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     """The forecast of each case under each policy; with `jobs`, also the start of each job."""
     waiting, found = answer["waiting"], answer["policies"]
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"

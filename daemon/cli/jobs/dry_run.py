@@ -10,8 +10,7 @@ from daemon.cli.shared.options import notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 Json = Mapping[str, Any]
 
@@ -19,17 +18,19 @@ Json = Mapping[str, Any]
 _SECONDS, _MOST_FILES = 4.0, 200
 
 
-def try_out(client: "Client", spec: Json, *, uploads: bool) -> Fetched:
+def try_out(client: "Stoker", spec: Json, *, uploads: bool) -> Fetched:
     """The forecast of a job, with or without files to upload; CommandError if it is rejected."""
+    from stoker import flows
+
     sends: dict[str, int] = {}
     if uploads:
         from daemon.cli.jobs.upload import name_files
 
-        spec, sends = name_files(spec)
+        spec, sends = name_files(client, spec)
         if len(sends) > _MOST_FILES:
             raise CommandError(f"--dry-run: looks at {_MOST_FILES} files at most, here are {len(sends)}")
     with patience(_SECONDS):
-        found = client.dry_run(spec, sends)
+        found = client.run(flows.dry_run(spec, sends))
     for warning in found["job"]["warnings"]:
         notice(warning)
     return Fetched(found, lambda _: _shown(found, len(sends)))

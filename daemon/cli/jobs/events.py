@@ -15,12 +15,12 @@ from daemon.cli.shared.fetching import fetches
 from daemon.cli.shared.options import Output, notice, option
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 
 @fetches()
 def events(
-    client: "Client",
+    client: "Stoker",
     job_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="Only events of this job.", show_default=False)
     ] = None,

@@ -3,23 +3,20 @@
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from daemon.cli.shared.client import Client, UnreachableError
+from stoker import Stoker, UnreachableError, flows
 
 Json = Any
 Fetched = Any
+Stream = Literal["stdout", "stderr"]
 
-ENDED = frozenset({"finished", "failed", "killed"})
-
-POLL_SECONDS = 0.5
-#: Chosen: a daemon that is being restarted comes back within this.
-AWAY_SECONDS = 120.0
+ENDED, POLL_SECONDS, AWAY_SECONDS = flows.ENDED, flows.POLL_SECONDS, flows.AWAY_SECONDS
 #: Events that are fetched at once.
 _PAGE = 1000
 
 
-def changes(client: Client, job_id: str, notice: Callable[[str], None]) -> Iterator[Json]:
+def changes(client: Stoker, job_id: str, notice: Callable[[str], None]) -> Iterator[Json]:
     """Yield the job whenever its state, its reason or its executors changed; ends when the job has.
 
     A daemon that goes away in between is waited for; `notice` is told.
@@ -37,10 +34,10 @@ def changes(client: Client, job_id: str, notice: Callable[[str], None]) -> Itera
 
 
 def log(
-    client: Client,
+    client: Stoker,
     job_id: str,
     executor: int | None,
-    stream: str,
+    stream: Stream,
     follow: bool,
     notice: Callable[[str], None],
 ) -> Iterator[Json]:
@@ -52,7 +49,7 @@ def log(
         waiting(client, job_id, notice)
     offset, noted = 0, ""
     while True:
-        fetch = partial(client.log, job_id, executor, stream, offset)
+        fetch = partial(client.log_part, job_id, executor=executor, stream=stream, offset=offset)
         part = patient(fetch, notice) if follow else fetch()
         offset = part["next_offset"]
         if part["note"] not in ("", noted) and (part["complete"] or not follow):
@@ -67,7 +64,7 @@ def log(
 
 
 def events(
-    client: Client, job_id: str | None, since: float | None, follow: bool, notice: Callable[[str], None]
+    client: Stoker, job_id: str | None, since: float | None, follow: bool, notice: Callable[[str], None]
 ) -> Iterator[Json]:
     """Yield the events of a job or of all jobs, since a time or the latest; with `follow`, new ones too.
 
@@ -90,7 +87,7 @@ def events(
         time.sleep(POLL_SECONDS)
 
 
-def waiting(client: Client, job_id: str, notice: Callable[[str], None]) -> None:
+def waiting(client: Stoker, job_id: str, notice: Callable[[str], None]) -> None:
     """Wait until a job is placed, or over; `notice` is told why it waits, whenever the reason is another."""
     told = ""
     while True:

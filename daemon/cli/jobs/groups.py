@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from stoker.errors import NotFoundError
+
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches, show
 from daemon.cli.shared.options import JobIds, Output, notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 _JOB, _ARRAY = re.compile(r"job-[1-9]\d*"), re.compile(r"array-([1-9]\d*)")
 
@@ -29,28 +30,22 @@ def member(array_id: str, index: int) -> str | None:
     return f"job-{int(match[1]) + index}" if match else None
 
 
-def named(client: "Client", name: str) -> str:
+def named(client: "Stoker", name: str) -> str:
     """The name, where it is an id, a group's or an array's; of a job that is called so, its id."""
-    from daemon.cli.shared.client import RefusedError
-
     if not is_group(name):
         return name
     try:
         client.group(name)
-    except RefusedError as error:
-        if error.status != 404:
-            raise
+    except NotFoundError:
         try:
             return str(client.job(name)["id"])
-        except RefusedError as other:
-            if other.status != 404:
-                raise
+        except NotFoundError:
             raise CommandError(f"there is no job, group or array {name}") from None
     return name
 
 
 @fetches()
-def wait(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
+def wait(client: "Stoker", job_ids: JobIds, output: Output = "table") -> int:
     """Wait until all these jobs, and all jobs of these groups, have ended; exit 1 unless they finished.
 
     Example: stoker wait job-7 job-8 nightly
@@ -58,7 +53,7 @@ def wait(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
     return max([wait_for(client, named(client, name), output) for name in job_ids])
 
 
-def wait_for(client: "Client", name: str, output: str) -> int:
+def wait_for(client: "Stoker", name: str, output: str) -> int:
     """Wait, say how it has ended, and return the exit code."""
     return show(ending(_ended(client, name)), output)
 
@@ -74,7 +69,7 @@ def ending(found: Any) -> Fetched:
     return Fetched(found, line, exit_code=0 if found["state"] == "finished" else 1)
 
 
-def _ended(client: "Client", name: str) -> Any:
+def _ended(client: "Stoker", name: str) -> Any:
     """The job, or the group, once it is over."""
     from daemon.cli.jobs import follow
 

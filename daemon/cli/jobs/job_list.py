@@ -20,8 +20,7 @@ from environment.model.messages.states import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 Json = Any
 Field = Literal[
@@ -36,7 +35,7 @@ _KEYS = {"memory": "memory_mib", **{name: f"{name}_at" for name in ("submitted",
 
 @fetches(ListOutput)
 def jobs(
-    client: "Client",
+    client: "Stoker",
     state: Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")] = None,
     owner: Annotated[
         str | None,
@@ -118,7 +117,7 @@ def ordered(found: list[Json], by: Field | None, reverse: bool) -> list[Json]:
     return known + [job for job in found if job[key] is None]
 
 
-def _all(client: "Client", page: int, wanted: Mapping[str, Json]) -> Iterator[Json]:
+def _all(client: "Stoker", page: int, wanted: Mapping[str, Json]) -> Iterator[Json]:
     """All jobs that the API finds, the newest first, as far as they are read."""
     before = None
     while True:
@@ -152,11 +151,11 @@ def moment(text: str, now: datetime) -> float:
         raise CommandError(f"--since: {right}, found {text!r}") from None
 
 
-def _unknown(client: "Client", queue: str | None, type_: str | None) -> Iterator[str]:
+def _unknown(client: "Stoker", queue: str | None, type_: str | None) -> Iterator[str]:
     """Messages about an unknown --queue or --type, with the known ones; costs a page of jobs."""
     if queue is None and type_ is None:
         return
-    last = client.jobs(None, _PAGE)["jobs"]
+    last = client.jobs(limit=_PAGE)["jobs"]
     queues = {job["queue"] for job in last} | {each["path"] for each in client.queues()["queues"]}
     types = {job["type"] for job in last}
     for flag, given, known in (("queue", queue, queues), ("type", type_, types)):

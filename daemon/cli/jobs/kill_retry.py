@@ -5,23 +5,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from stoker.errors import StokerError
 
 from conf.uploaded_file import uploaded
 from conf.util.secret_masking import MASK
 from daemon.cli.jobs.groups import is_group, named
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import BAD_INPUT, CommandError
 from daemon.cli.shared.fetching import Fetched, fetches, show
 from daemon.cli.shared.options import JobId, JobIds, Many, Output, notice, option
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 #: What was said of when the job begins, and of the array that it was in, is over.
 _ONCE = ("after", "start_at", "count", "at_most")
 
 
 @fetches()
-def kill(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
+def kill(client: "Stoker", job_ids: JobIds, output: Output = "table") -> int:
     """End jobs; of a group or an array, all of its jobs.
 
     Example: stoker jobs --user ann --state queued -o name | xargs stoker kill
@@ -30,15 +31,15 @@ def kill(client: "Client", job_ids: JobIds, output: Output = "table") -> int:
     for job_id in job_ids:
         try:
             show(_kill(client, named(client, job_id)), output)
-        except CommandError as error:
+        except (CommandError, StokerError) as error:
             if len(job_ids) == 1:
                 raise
             notice(f"{job_id}: {error}")
-            code = error.exit_code
+            code = BAD_INPUT
     return code
 
 
-def _kill(client: "Client", job_id: str) -> Fetched:
+def _kill(client: "Stoker", job_id: str) -> Fetched:
     from daemon.cli.jobs.follow import ENDED
 
     answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
@@ -50,7 +51,7 @@ def _kill(client: "Client", job_id: str) -> Fetched:
 
 @fetches()
 def retry(
-    client: "Client",
+    client: "Stoker",
     job_id: JobId,
     executors: Annotated[int | None, option("--executors", "How many executors.", "N")] = None,
     cpus: Annotated[float | None, option("--cpus", "Cpus of one executor.", "CPUS")] = None,
@@ -90,7 +91,7 @@ def retry(
     spec = _again(job, {key: value for key, value in flags.items() if value is not None})
     spec["conf"] = {**spec.get("conf", {}), **_settings(conf or [])}
     _check_uploads(client, job_id, spec)
-    made = client.submit(spec)
+    made = client.submit_spec(spec)
 
     def line(_: bool) -> Iterator[str]:
         from daemon.cli.shared import job_tables
@@ -116,12 +117,14 @@ def _again(job: Any, flags: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if value is not None and key not in _ONCE} | flags
 
 
-def _check_uploads(client: "Client", job_id: str, spec: Any) -> None:
+def _check_uploads(client: "Stoker", job_id: str, spec: Any) -> None:
+    from stoker import flows
+
     for name in ("app", "py_files", "files", "jars", "archives"):
         references = spec.get(name) or ()
         for reference in [references] if isinstance(references, str) else references:
             file = uploaded(reference)
-            if file is not None and not client.upload(file.sha256)["complete"]:
+            if file is not None and not client.run(flows.uploaded(file.sha256))["complete"]:
                 gone = f"{file.name} was uploaded for it and is kept no longer"
                 raise CommandError(f"{job_id}: {gone}: submit it anew")
 
@@ -138,7 +141,7 @@ def _settings(texts: list[str]) -> dict[str, str]:
 
 @fetches()
 def decommission(
-    client: "Client",
+    client: "Stoker",
     job_id: JobId,
     executors: Annotated[
         list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")

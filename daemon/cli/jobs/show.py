@@ -6,22 +6,21 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from stoker.log_lines import Level, LogText
 
 from conf.util.printable import visible_json
 from daemon.cli.jobs.groups import is_group, member, named
-from daemon.cli.jobs.log_lines import Level, LogText
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 from daemon.cli.shared.options import JobId, JobIds, ListOutput, Output, notice
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 
 @fetches(ListOutput)
-def job(client: "Client", job_id: JobId) -> Fetched:
+def job(client: "Stoker", job_id: JobId) -> Fetched:
     """Show a job and its executors; of a group or array, the states of its jobs.
 
     Example: stoker job job-7 -o yaml
@@ -33,7 +32,7 @@ def job(client: "Client", job_id: JobId) -> Fetched:
     def tables(_: bool) -> "Iterable[RenderableType]":
         from daemon.cli.shared import job_tables
 
-        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, client.url))
+        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, client.settings.url))
 
     return Fetched(answer, tables, [answer["id"]])
 
@@ -45,7 +44,7 @@ def _reached(answer: Any, url: str) -> Any:
 
 @fetches()
 def logs(
-    client: "Client",
+    client: "Stoker",
     job_ids: JobIds,
     executor: Annotated[
         int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
@@ -86,7 +85,7 @@ def logs(
         _log(client, job_id, executor, stderr, follow, output, level, raw)
 
 
-def _whose(client: "Client", job_id: str, index: int | None) -> str:
+def _whose(client: "Stoker", job_id: str, index: int | None) -> str:
     """The id of the job of which the log is asked for."""
     if index is not None:
         if (found := member(job_id, index)) is None:
@@ -98,7 +97,7 @@ def _whose(client: "Client", job_id: str, index: int | None) -> str:
 
 
 def _log(
-    client: "Client",
+    client: "Stoker",
     job_id: str,
     executor: int | None,
     stderr: bool | None,
@@ -134,7 +133,7 @@ def _log(
 
 
 @fetches()
-def explain(client: "Client", job_id: JobId) -> Fetched:
+def explain(client: "Stoker", job_id: JobId) -> Fetched:
     """Say why a job's executors are where they are, why it waits, or how it failed.
 
     Example: stoker explain job-7
@@ -150,7 +149,7 @@ def explain(client: "Client", job_id: JobId) -> Fetched:
 
 
 @fetches()
-def describe(client: "Client", job_id: JobId) -> Fetched:
+def describe(client: "Stoker", job_id: JobId) -> Fetched:
     """Show the output of `job`, `explain` and `events` for a job at once.
 
     Example: stoker describe job-7
@@ -167,7 +166,7 @@ def describe(client: "Client", job_id: JobId) -> Fetched:
         from daemon.cli.jobs.events import line
         from daemon.cli.shared import job_tables
 
-        yield from job_tables.job(_reached(found, client.url))
+        yield from job_tables.job(_reached(found, client.settings.url))
         yield ""
         yield from explanation_tables.explanation(why)
         yield ""

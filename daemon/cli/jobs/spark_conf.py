@@ -1,27 +1,23 @@
 """The command `spark-conf`: the settings by which any Spark gets its executors from a daemon."""
 
-import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
-from daemon.cli.shared.options import Ca, TokenFile
+from daemon.cli.shared.options import TokenFile
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+    from stoker import Stoker
 
 
 @fetches()
 def spark_conf(
-    client: "Client",
+    client: "Stoker",
     version: Annotated[
         str | None,
         typer.Option(
@@ -39,7 +35,6 @@ def spark_conf(
         ),
     ] = None,
     token_file: TokenFile = None,
-    ca: Ca = None,
 ) -> Fetched:
     """Print settings for spark-submit --properties-file, pyspark, spark-shell, notebooks, ...
 
@@ -48,31 +43,17 @@ def spark_conf(
 
     Example: stoker spark-conf
     """
+    from stoker import flows
+    from stoker.notebook import driver_settings
+
     served = client.sparks()
     found = _of(served, version)
-    place = {"spark.jars": client.url + found["jar"]}
-    content = client.download(found["jar"])  # which is made now, if it never was
+    place = {"spark.jars": client.settings.url + found["jar"]}
+    content = client.run(flows.download(found["jar"]))  # which is made now, if it never was
     if jar is not None:
         _write(jar, content)
         place = {"spark.driver.extraClassPath": str(jar.absolute())}
-    address = urlsplit(client.url)
-    scheme = "spark+stokers" if address.scheme == "https" else "spark+stoker"
-    port = address.port or {"http": 80, "https": 443}[address.scheme]
-    host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
-    settings = {
-        "spark.master": f"{scheme}://{host}:{port}",
-        **place,
-        "spark.authenticate": "true",
-        "spark.authenticate.secret": secrets.token_urlsafe(32),
-        "spark.network.crypto.enabled": "true",
-        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
-    }
-    if address.hostname in _LOOPBACK:
-        settings["spark.driver.host"] = served["driver_host"]
-    if token_file is not None:
-        settings["spark.stoker.token.file"] = str(token_file.expanduser().absolute())
-    if ca is not None:
-        settings["spark.stoker.ca"] = str(ca.expanduser().absolute())
+    settings = driver_settings(client.settings, served, place, token_file)
     width = max(map(len, settings))
     return Fetched(settings, "\n".join(f"{name:<{width}}  {value}" for name, value in settings.items()))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote
 
 import typer
+from stoker.errors import StokerError
 
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches, show
@@ -23,7 +24,7 @@ from daemon.cli.shared.options import JobId, Output
 from daemon.core.url_paths import ambiguous
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 #: Seconds between two looks whether the job still runs.
 _LOOK = 2.0
@@ -39,7 +40,7 @@ _HEADERS = {
 
 @fetches()
 def ui(
-    client: "Client",
+    client: "Stoker",
     job_id: JobId,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On this machine; 0: any.")] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
@@ -55,10 +56,10 @@ def ui(
     job_id = job["id"]
     if job["state"] in ENDED:
         raise CommandError(f"{job_id} is {job['state']}: `stoker history {job_id}` shows what it was")
-    if not job.get("ui"):
+    if not (ui := job["ui"]):
         raise CommandError(f"{job_id} is {job['state']}: its driver does not run yet")
     try:
-        forwarder = Forwarder(client, job["ui"], port)
+        forwarder = Forwarder(client, ui, port)
     except OSError as error:
         raise CommandError(f"--port {port}: cannot be had: {error.strerror}") from None
     with forwarder:
@@ -77,8 +78,10 @@ def ui(
 class Forwarder:
     """A loopback server that forwards one path of a daemon's API, for as long as its `with` lasts."""
 
-    def __init__(self, client: "Client", top: str, port: int = 0) -> None:
+    def __init__(self, client: "Stoker", top: str, port: int = 0) -> None:
         """`top` is the path, with a slash at its end. OSError when the port cannot be had."""
+        from stoker import flows
+
         key, cookie = secrets.token_urlsafe(24), f"stoker-ui-{secrets.token_hex(4)}"
 
         def below(target: str) -> bool:
@@ -104,15 +107,17 @@ class Forwarder:
 
             def _forward(self) -> None:
                 try:
-                    status, kind, location, body = client.page(self.path)
-                except CommandError as error:
+                    found = client.run(flows.send("GET", self.path))
+                except StokerError as error:
                     self._answer(502, f"{error}\n".encode())
                     return
+                location = found.headers.get("Location", "")
                 if location and not below(location):
                     self._answer(502, b"the UI sends its visitors elsewhere\n")
                     return
                 more = {"Location": location} if location else {}
-                self._answer(status, body, Content_Type=kind, **more)
+                kind = found.headers.get("Content-Type", "application/octet-stream")
+                self._answer(found.status_code, found.content, Content_Type=kind, **more)
 
             def _answer(self, status: int, body: bytes, **headers: str) -> None:
                 self.send_response(status)

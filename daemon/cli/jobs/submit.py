@@ -12,12 +12,12 @@ from daemon.cli.shared.fetching import Fetched, fetches, show
 from daemon.cli.shared.options import Many, Output, notice, option
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 
 @fetches()
 def submit(
-    client: "Client",
+    client: "Stoker",
     target: Annotated[
         str, typer.Argument(metavar="JOBFILE|APP", help="A job file (.yaml), a .py or a .jar.")
     ],
@@ -185,14 +185,14 @@ def submit(
         raise CommandError("--dry-run submits nothing: there is no end for --wait to wait for")
     from daemon.cli.jobs.upload import is_here, upload_files
 
-    uploads = upload or (upload is None and not is_here(client.url))
+    uploads = upload or (upload is None and not is_here(client.settings.url))
     if dry_run:
         from daemon.cli.jobs.dry_run import try_out
 
         return try_out(client, spec, uploads=uploads)
     if uploads:
         spec = upload_files(client, spec, notice)
-    job = client.submit(spec, idempotency_key)
+    job = client.submit_spec(spec, idempotency_key=idempotency_key)
     for warning in job["warnings"]:
         notice(warning)
     if not wait:
@@ -277,7 +277,7 @@ def _submitted(job: Any) -> Fetched:
     return Fetched(job, line)
 
 
-def _wait(client: "Client", submitted: Any) -> Any:
+def _wait(client: "Stoker", submitted: Any) -> Any:
     """Print the changes of the job on stderr until it has ended."""
     from daemon.cli.jobs import follow
     from daemon.cli.shared import job_tables, render

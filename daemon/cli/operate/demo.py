@@ -19,8 +19,10 @@ from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import DEFAULT_URL
 
 if TYPE_CHECKING:
+    from stoker import Stoker
+
+    from daemon.cli.jobs.follow import Stream
     from daemon.cli.operate.temporary_daemon import TemporaryDaemon
-    from daemon.cli.shared.client import Client
 
 Json = dict[str, Any]
 
@@ -69,14 +71,15 @@ def demo(
 
 
 def _play(folder: Path, policy: str, timeout: float, kept: bool, stay: bool) -> int:
+    from stoker import Stoker
+
     from daemon.cli.operate import demo_tables
     from daemon.cli.operate.temporary_daemon import TemporaryDaemon
     from daemon.cli.shared import render
-    from daemon.cli.shared.client import Client
 
     screen = render.console()
     at = {"listen": DEFAULT_URL.removeprefix("http://")} if stay else {}
-    with TemporaryDaemon(folder, policy, CLUSTER, _MESOS, **at) as daemon, Client(daemon.url) as client:
+    with TemporaryDaemon(folder, policy, CLUSTER, _MESOS, **at) as daemon, Stoker(daemon.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
             daemon.await_ready(client)
         pools, began = client.cluster()["pools"], time.monotonic()
@@ -95,16 +98,16 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool, stay: bool) -> 
     return code
 
 
-def _submit(client: "Client", app: str, executors: int) -> str:
+def _submit(client: "Stoker", app: str, executors: int) -> str:
     import profiles.apps
 
     path = Path(profiles.apps.__file__).with_name(f"{app}.py")
     spec = {"app": str(path), "type": app, "executors": executors, "cpus": 1.0, "memory": 1024}
-    job_id: str = client.submit(spec)["id"]
+    job_id: str = client.submit_spec(spec)["id"]
     return job_id
 
 
-def _watch(daemon: "TemporaryDaemon", client: "Client", job_ids: list[str], give_up: float) -> list[Json]:
+def _watch(daemon: "TemporaryDaemon", client: "Stoker", job_ids: list[str], give_up: float) -> list[Json]:
     """Show the jobs until all have ended or it takes too long; the jobs as they are then."""
     from daemon.cli.jobs import follow
     from daemon.cli.operate import demo_tables
@@ -112,14 +115,14 @@ def _watch(daemon: "TemporaryDaemon", client: "Client", job_ids: list[str], give
     with demo_tables.screen() as update:
         while True:
             daemon.check_alive()
-            jobs = [client.job(job_id) for job_id in job_ids]
+            jobs: list[Json] = [dict(client.job(job_id)) for job_id in job_ids]
             update(jobs)
             if all(job["state"] in follow.ENDED for job in jobs) or time.monotonic() > give_up:
                 return jobs
             time.sleep(follow.POLL_SECONDS)
 
 
-def _all_closed(client: "Client") -> bool:
+def _all_closed(client: "Stoker") -> bool:
     """Wait until no VM is open any more, for a while; whether that is so."""
     give_up = time.monotonic() + _CLOSING_SECONDS
     while client.cluster()["vms"]:
@@ -129,13 +132,13 @@ def _all_closed(client: "Client") -> bool:
     return True
 
 
-def _lookups(client: "Client", jobs: list[Json]) -> tuple[dict[str, list[Json]], dict[str, str]]:
+def _lookups(client: "Stoker", jobs: list[Json]) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """For each job: the decisions about it, and the last line that its app printed."""
-    decisions = {job["id"]: client.explain(job["id"])["explanations"] for job in jobs}
+    decisions: dict[str, list[Any]] = {job["id"]: client.explain(job["id"])["explanations"] for job in jobs}
     return decisions, {job["id"]: _tail(client, job["id"], "stdout", 1) for job in jobs}
 
 
-def _tail(client: "Client", job_id: str, stream: str, lines: int) -> str:
+def _tail(client: "Stoker", job_id: str, stream: "Stream", lines: int) -> str:
     from daemon.cli.jobs import follow
 
     parts = follow.log(client, job_id, None, stream, False, lambda _: None)
@@ -143,7 +146,7 @@ def _tail(client: "Client", job_id: str, stream: str, lines: int) -> str:
     return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
 
 
-def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
+def _verdict(client: "Stoker", jobs: list[Json], timeout: float) -> int:
     """Print on stderr why each unfinished job failed; 0 when all jobs finished."""
     from daemon.cli.jobs.follow import ENDED
 

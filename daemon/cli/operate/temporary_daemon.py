@@ -24,7 +24,7 @@ from daemon.substrate.embedded_mesos import find_embedded, until
 from framework.host.process_tree import adopt_orphans, identity
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 _READY_SECONDS = 90.0
 _KILL_JOBS_SECONDS = 10.0
@@ -99,7 +99,7 @@ class TemporaryDaemon:
         print("Stopping the daemon and the embedded Mesos ...", file=sys.stderr, flush=True)
         self._stop()
 
-    def await_ready(self, client: "Client") -> None:
+    def await_ready(self, client: "Stoker") -> None:
         """Wait until the daemon can schedule; CommandError when it ends before or takes too long."""
         if not until(lambda: self.ended or client.ready(), _READY_SECONDS):
             raise CommandError(f"the daemon was not ready after {_READY_SECONDS:.0f} s\n{self.log_tail()}", 1)
@@ -160,13 +160,14 @@ def end_left(folder: Path) -> None:
 
 def _kill_jobs(url: str) -> None:
     """Kill the active jobs, so that drivers and executors end in the way Spark and Mesos expect."""
-    from daemon.cli.jobs.follow import ENDED
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker, StokerError
 
-    with contextlib.suppress(CommandError), Client(url) as client:
+    from daemon.cli.jobs.follow import ENDED
+
+    with contextlib.suppress(StokerError), Stoker(url) as client:
 
         def active() -> list[str]:
-            return [job["id"] for job in client.jobs(None, 1000)["jobs"] if job["state"] not in ENDED]
+            return [job["id"] for job in client.jobs(limit=1000)["jobs"] if job["state"] not in ENDED]
 
         for job_id in active():
             client.kill(job_id)

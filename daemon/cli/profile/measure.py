@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stoker import Stoker
+
 from conf.loader import find, load
 from conf.schema import Cluster
 from conf.schema.measuring_plan import MeasuringPlan
 from daemon.cli.jobs import follow
 from daemon.cli.operate.temporary_daemon import TemporaryDaemon, end_left
-from daemon.cli.shared.client import Client
 from daemon.cli.shared.errors import CommandError
 from daemon.maintenance.recorded_runs import History
 from daemon.store.job_store import Store
@@ -44,7 +45,7 @@ _SETTLE_SECONDS = 20.0
 class Bench:
     """A daemon to measure with: its client, its event logs, its VMs by name, and their isolation."""
 
-    client: Client
+    client: Stoker
     history: History
     vms: Mapping[str, Json]
     isolation: str
@@ -70,7 +71,7 @@ def own_bench(
     place.mkdir(parents=True)
     with (
         TemporaryDaemon(place, policy, cluster, mesos, policies_allowed, **sections) as stage,
-        Client(stage.url) as client,
+        Stoker(stage.url) as client,
     ):
         stage.await_ready(client)
         embedded = find_embedded(stage.data_dir)
@@ -80,7 +81,7 @@ def own_bench(
 
 
 @contextlib.contextmanager
-def running_bench(client: Client, data_dir: Path) -> Iterator[Bench]:
+def running_bench(client: Stoker, data_dir: Path) -> Iterator[Bench]:
     """A daemon that runs, with its data folder; afterwards the policy decides that did before."""
     if not (data_dir / "stoker.db").is_file():
         raise CommandError(f"--data-dir {data_dir}: holds no job store (stoker.db) of a daemon")
@@ -94,7 +95,7 @@ def running_bench(client: Client, data_dir: Path) -> Iterator[Bench]:
 
 @contextlib.contextmanager
 def _bench(
-    client: Client, data_dir: Path, isolation: str, check_alive: Callable[[], None]
+    client: Stoker, data_dir: Path, isolation: str, check_alive: Callable[[], None]
 ) -> Iterator[Bench]:
     # The VMs register within a second or so of the daemon being ready.
     until(lambda: bool(client.cluster()["vms"]), _SETTLE_SECONDS)
@@ -164,7 +165,7 @@ def measure_one(bench: Bench, run: PlannedRun, timeout: float, conf: Mapping[str
     """Run a job, and its copies beside it, on the VMs that the plan wants."""
     bench.client.set_policy(EVEN, {"vms": run.vms})
     spec = spec_of(run.app, run.input_mib, run.executors, run.cpus, run.memory_mib, run.name, run.args)
-    job_ids = [bench.client.submit({**spec, "conf": dict(conf)})["id"] for _ in range(1 + run.beside)]
+    job_ids = [bench.client.submit_spec({**spec, "conf": dict(conf)})["id"] for _ in range(1 + run.beside)]
     await_end(bench, job_ids, timeout)
     return [bench.history.run(job_id, job_ids, run.name, copy) for copy, job_id in enumerate(job_ids)]
 

@@ -18,9 +18,10 @@ from daemon.cli.shared.options import RESULTS, Ca, Output, TokenFile, connect, p
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from stoker import Stoker
+
     from conf.schema.measuring_plan import MeasuringPlan
     from daemon.cli.profile.measure import Bench
-    from daemon.cli.shared.client import Client
 
 profile = typer.Typer(
     help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
@@ -85,7 +86,7 @@ def _bench(
     folder: Path,
     cluster: str,
     plan: "MeasuringPlan",
-    connecting: "contextlib.AbstractContextManager[Client] | None",
+    connecting: "contextlib.AbstractContextManager[Stoker] | None",
     data_dir: Path | None,
 ) -> "Iterator[Bench]":
     from daemon.cli.profile import measure

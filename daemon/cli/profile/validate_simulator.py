@@ -87,7 +87,7 @@ def for_real(
             time.sleep(min(left, _POLL_SECONDS))
         spec = spec_of(job.type, job.input_mib, job.executors, job.cpus, job.memory_mib, job.name, args)
         spec |= {"owner": job.owner, "queue": job.queue}
-        ids.append(bench.client.submit(spec)["id"])
+        ids.append(bench.client.submit_spec(spec)["id"])
     progress(len(workload), len(workload), "waiting for the last")
     await_end(bench, ids, plan.timeout * len(ids))
     named = zip(ids, workload.jobs, strict=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
+from stoker import UnreachableError
 
 from daemon.cli.shared import render
-from daemon.cli.shared.client import UnreachableError
 
 Picture = Callable[[], Sequence[RenderableType]]
 

@@ -15,7 +15,7 @@ import typer
 from conf.util.printable import visible, visible_json
 
 if TYPE_CHECKING:
-    from daemon.cli.shared.client import Client
+    from stoker import Stoker
 
 #: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
 RESULTS = Path("stoker-results")
@@ -108,11 +108,16 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     return grouped
 
 
-def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractContextManager[Client]":
+def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractContextManager[Stoker]":
     """A client for a daemon; httpx is imported here, because `--help` must not wait for it."""
-    from daemon.cli.shared.client import Client
+    import warnings
 
-    return Client(url, token_file, ca)
+    from stoker import Stoker
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: notice(str(message))
+        return Stoker(url, token_file, ca)
 
 
 def print_json(value: Any) -> None:

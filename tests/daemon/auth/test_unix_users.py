@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stoker import ProblemError, Stoker
 
 from conf.schema import Config
 from conf.schema.users import UsersSection
 from daemon.cli.operate.orphans import descendants, end_all
-from daemon.cli.shared.client import Client, RefusedError
 from daemon.core.identity import UserRecord
 from daemon.core.tokens import make_token
 from daemon.disk.run_as import RunAs, own_rights
@@ -126,18 +126,18 @@ def test_a_job_runs_as_its_owners_unix_user(folder: Path) -> None:
         for name, (token, _) in tokens.items():
             (folder / name).touch(0o600)
             (folder / name).write_text(token)
-            clients[name] = stack.enter_context(Client(daemon.url, folder / name))
+            clients[name] = stack.enter_context(Stoker(daemon.url, folder / name))
         stack.callback(daemon.end, signal.SIGTERM)
         daemon.up()
         until(daemon.leads, daemon.log)
-        with pytest.raises(RefusedError, match="no job runs as root"):
-            clients["root"].submit(spec)
+        with pytest.raises(ProblemError, match="no job runs as root"):
+            clients["root"].submit_spec(spec)
         asked: tuple[tuple[str, dict[str, str]], ...] = (("ann", {}), ("bob", {}), ("oper", {"owner": "ann"}))
-        jobs = [clients[who].submit({**spec, **more})["id"] for who, more in asked]
+        jobs = [clients[who].submit_spec({**spec, **more})["id"] for who, more in asked]
         oper = clients["oper"]
         until(
             lambda: all(oper.job(job)["state"] == "finished" for job in jobs),
-            lambda: (oper.jobs(None, 5), daemon.log()),
+            lambda: (oper.jobs(limit=5), daemon.log()),
         )
     usual = next(name for name in ("stoker-jobs", "nobody", "root") if _is_there(name))
     for number, name in enumerate((account.name, usual, account.name), 1):

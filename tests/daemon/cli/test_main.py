@@ -77,9 +77,9 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["simulate", "--seeds", "x"], "--seeds: should be a whole number, found 'x'"),
         (["submit", "--cpus", "x", "a.py"], "--cpus: should be a number, found 'x'"),
         (["jobs", "-o", "xml"], "-o / --output: should be one of table, wide, json, yaml, name, found 'xml'"),
-        (["jobs", "--url", "127.0.0.1:8642"], "--url: should be like http://127.0.0.1:8642"),
-        (["jobs", "--url", "http://localhost:99999"], "--url: should be like"),
-        (["jobs", "--token-file", "/nowhere"], "--token-file /nowhere: cannot be read: No such file"),
+        (["jobs", "--url", "127.0.0.1:8642"], "the daemon's URL should be like http://127.0.0.1:8642"),
+        (["jobs", "--url", "http://localhost:99999"], "the daemon's URL should be like"),
+        (["jobs", "--token-file", "/nowhere"], "token file /nowhere: cannot be read: No such file"),
         (
             ["history", "job-1", "--url", "http://stoker:8642"],
             "--url http://stoker:8642: this reads event logs where",
@@ -139,7 +139,7 @@ def test_token_file_must_hold_a_token(tmp_path: Path, capsys: pytest.CaptureFixt
     for content in (b"", b"two\nlines", b"\xff\xfe"):
         (tmp_path / "token").write_bytes(content)
         assert main(["jobs", "--token-file", str(tmp_path / "token")]) == 2
-        assert "--token-file" in capsys.readouterr().err
+        assert f"token file {tmp_path / 'token'}: " in capsys.readouterr().err
 
 
 def test_a_reader_that_left_is_no_error() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from stoker import Stoker, StokerError
 
 from conf.loader import ConfigError
 from conf.schema import Config, Http, Tls
-from daemon.cli.shared.client import Client
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.options import connect
 from daemon.core.tls import Certificate
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
@@ -95,12 +95,12 @@ def test_the_client_asks_over_https(
     """
     with served(scheduler, Certificate(tls), Http()) as (host, port):
         url = f"https://{host}:{port}"
-        with Client(url, token, Path(tls.cert)) as client:
+        with Stoker(url, token, Path(tls.cert)) as client:
             assert client.policy()["name"] == "ff"
-        with Client(url, token) as client, pytest.raises(CommandError, match="--ca FILE names another"):
+        with Stoker(url, token) as client, pytest.raises(StokerError, match="--ca FILE names another"):
             client.policy()
         assert talk((host, port), b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") == b""
-        with Client(url, token, Path(tls.cert)) as client:
+        with Stoker(url, token, Path(tls.cert)) as client:
             assert client.policy()["name"] == "ff"
     assert capsys.readouterr().err == ""
 
@@ -163,15 +163,16 @@ def test_leaders_are_named_with_their_scheme(tls: Tls) -> None:
 
 def test_the_token_is_not_sent_on_in_the_clear(monkeypatch: pytest.MonkeyPatch, token: Path) -> None:
     """From https to http no client follows."""
-    with Client("https://127.0.0.1:1", token) as client:
+    with Stoker("https://127.0.0.1:1", token) as client:
         asked = []
 
         def answer(method: str, path: str, **_: object) -> httpx.Response:
             asked.append(path)
-            return httpx.Response(307, headers={"Location": "http://127.0.0.1:2/v1/policy"})
+            request = httpx.Request(method, f"https://127.0.0.1:1{path}")
+            return httpx.Response(307, headers={"Location": "http://127.0.0.1:2/v1/policy"}, request=request)
 
         monkeypatch.setattr(client._http, "request", answer)
-        with pytest.raises(CommandError, match="not https: not followed"):
+        with pytest.raises(StokerError, match="not https: not followed"):
             client.policy()
     assert asked == ["/v1/policy"]
 
@@ -184,7 +185,7 @@ def test_a_token_in_the_clear_is_warned_of(
     url: str, warns: bool, token: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On networks, not on loopback."""
-    with Client(url, token):
+    with connect(url, token, None):
         assert ("can be read on the network" in capsys.readouterr().err) is warns
-    with Client(url):
+    with connect(url, None, None):
         assert capsys.readouterr().err == ""

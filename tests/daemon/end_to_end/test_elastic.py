@@ -16,9 +16,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from stoker import Stoker
 
 from daemon.cli import main
-from daemon.cli.shared.client import Client
 from framework.embedded import AgentSpec
 from framework.mesos.bounded_http import NOBODY
 from framework.providers.embedded import EmbeddedMesosProvider
@@ -78,7 +78,7 @@ def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp
     third = elastic.add()
     job = elastic.wait(third, job_id, "finished", "failed")
     assert (job["state"], elastic.drivers()) == ("finished", 1)
-    with Client(third.url) as client:
+    with Stoker(third.url) as client:
         placed = client.explain(job_id)["explanations"][0]
     assert [vm["details"] for vm in placed["choices"][0]["candidates"]] == [{"ready in s": 4.0}] * 3
     third.end(signal.SIGKILL)
@@ -91,7 +91,7 @@ def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp
 
 def cluster(daemon: Daemon) -> tuple[list[tuple[str, str]], int]:
     """The VMs that it shows with their states, and how many of the pool it says are open."""
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
         told = client.cluster()
     (pool,) = told["pools"]
     return [(vm["name"], vm["state"]) for vm in told["vms"]], pool["open"]
@@ -156,7 +156,7 @@ def test_the_commands_for_operators(
             assert main([*words, *more]) == 0
             printed[words[0]] = capsys.readouterr().out
             if words[0] == "submit":  # whoever types the next command is no sooner
-                with Client(os.environ["STOKER_URL"]) as client:
+                with Stoker(os.environ["STOKER_URL"]) as client:
                     until(lambda: "to boot" in client.job("job-1")["reason"], (tmp_path / "log").read_text)
         assert main(["kill", "job-1"]) == 0
     assert "5 VMs, 4 of them in pools" in printed["config"]
@@ -173,7 +173,7 @@ def up(words: list[str], log: Path) -> Iterator[None]:
     with log.open("ab") as file:
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         daemon = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
-    with Client(os.environ["STOKER_URL"]) as client:
+    with Stoker(os.environ["STOKER_URL"]) as client:
         until(client.ready, log.read_text)
     try:
         yield

@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 import pytest
+from stoker import StokerError
 
 from daemon.cli.jobs.upload import upload_files
-from daemon.cli.shared.errors import CommandError
 from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
@@ -88,6 +88,7 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
 def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
     """Pages of Spark's own UI come through the API, with links that lead through it again."""
     ui = daemon.client.job(job_id)["ui"]
+    assert ui is not None
     with httpx.Client(base_url=daemon.stage.url, follow_redirects=True, timeout=300.0) as client:
         page = client.get(ui)
         assert page.status_code == 200, page.text
@@ -107,7 +108,9 @@ def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
     app.write_text(PATIENT_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": 1, "cpus": 1.0, "conf": QUICK_JAVA}
     jobs = {
-        place: daemon.client.submit({**spec, "name": place, "driver": {"on": place, "memory": 1024}})["id"]
+        place: daemon.client.submit_spec({**spec, "name": place, "driver": {"on": place, "memory": 1024}})[
+            "id"
+        ]
         for place in ("host", "cluster")
     }
     for name, job_id in jobs.items():
@@ -194,7 +197,7 @@ def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
     """A driver that exits with another code than 0 fails its job, and its last error is the job's reason."""
     app = daemon.folder / "broken.py"
     app.write_text("raise ValueError('no rows')")
-    job_id = daemon.client.submit({"app": str(app), "executors": 1, "cpus": 0.5, "memory": 1024})["id"]
+    job_id = daemon.client.submit_spec({"app": str(app), "executors": 1, "cpus": 0.5, "memory": 1024})["id"]
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"]) == ("failed", 1)
     assert job["reason"] == "ValueError: no rows (its driver exited with code 1)"
@@ -236,10 +239,10 @@ def test_what_cannot_run_is_refused_when_it_is_submitted(
     daemon: Daemon, change: dict[str, Any], complaint: str
 ) -> None:
     """Bad jobs get a 4xx that names the field or the limit, and are not kept."""
-    before = len(daemon.client.jobs(None, 1000)["jobs"])
+    before = len(daemon.client.jobs(limit=1000)["jobs"])
     with pytest.raises(Exception, match=complaint):
         daemon.submit(1, 0.0, **change)
-    assert len(daemon.client.jobs(None, 1000)["jobs"]) == before
+    assert len(daemon.client.jobs(limit=1000)["jobs"]) == before
 
 
 def test_what_is_no_jar_is_refused_when_it_is_submitted(daemon: Daemon) -> None:
@@ -247,16 +250,16 @@ def test_what_is_no_jar_is_refused_when_it_is_submitted(daemon: Daemon) -> None:
     jar = daemon.folder / "no.jar"
     jar.write_text("no jar")
     for spec in ({"app": str(jar), "main_class": "Main"}, {"app": str(daemon.app), "jars": [str(jar)]}):
-        with pytest.raises(CommandError, match=r"no\.jar: no jar, as it is not in the format of zip files"):
-            daemon.client.submit(spec)
-        with pytest.raises(CommandError, match=r"^no\.jar: no jar, as it is not in the format of zip files"):
-            daemon.client.submit(upload_files(daemon.client, spec, lambda _: None))
+        with pytest.raises(StokerError, match=r"no\.jar: no jar, as it is not in the format of zip files"):
+            daemon.client.submit_spec(spec)
+        with pytest.raises(StokerError, match=r"^no\.jar: no jar, as it is not in the format of zip files"):
+            daemon.client.submit_spec(upload_files(daemon.client, spec, lambda _: None))
 
 
 def test_a_submission_repeated_with_its_key_is_one_job(daemon: Daemon) -> None:
     """An idempotency key given twice names one job."""
     spec = {"app": str(daemon.app), "args": ["1", "0"], "executors": 1, "cpus": 1.0, "memory": 1024}
-    ids = {daemon.client.submit(spec, "once")["id"] for _ in range(3)}
+    ids = {daemon.client.submit_spec(spec, "once")["id"] for _ in range(3)}
     assert len(ids) == 1
     daemon.client.kill(ids.pop())
 

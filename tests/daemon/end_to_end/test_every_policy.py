@@ -1,7 +1,8 @@
 """Every policy in a real daemon, switched on by its name, decides about jobs that then run."""
 
+from stoker import Stoker
+
 from agents.registry import POLICIES
-from daemon.cli.shared.client import Client
 from tests.daemon.fleet import Starter
 from tests.waiting import until
 
@@ -15,7 +16,7 @@ def test_every_policy_places_a_job_that_runs(fleet: Starter) -> None:
     daemon = group.add()
     until(daemon.leads, daemon.log)
     jobs = {}
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
         for name in POLICIES:
             client.set_policy(name, {})
             jobs[name] = job_id = group.submit(daemon, 0.2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from stoker import Stoker
 
-from daemon.cli.shared.client import Client
 from tests.chaos.scene import SPARK
 from tests.daemon.conftest import ZooKeeper
 from tests.daemon.fleet import Daemon, agents
@@ -38,8 +38,8 @@ def test_kills_are_answered_and_the_daemon_ends_while_its_master_hangs(
             until(daemon.leads, daemon.log)
             (framework,) = mesos.get("/frameworks")["frameworks"]
             assert framework["webui_url"] == daemon.url
-            with Client(daemon.url) as client:
-                job_id = str(client.submit(spec)["id"])
+            with Stoker(daemon.url) as client:
+                job_id = str(client.submit_spec(spec)["id"])
                 until(lambda: client.job(job_id)["state"] == "running", daemon.log)
                 mesos.hang()
                 assert client.kill(job_id)["state"] == "killed"
@@ -54,7 +54,7 @@ def test_kills_are_answered_and_the_daemon_ends_while_its_master_hangs(
             mesos.go_on()
             daemon.up()
             until(daemon.leads, daemon.log)
-            with Client(daemon.url) as client:
+            with Stoker(daemon.url) as client:
                 until(lambda: all(t["ended_at"] for t in client.job(job_id)["tasks"]), daemon.log)
         finally:
             mesos.go_on()
@@ -80,8 +80,8 @@ def test_a_job_is_launched_by_the_next_leader_while_the_last_one_hangs(
             daemon.up()
             until(daemon.leads, daemon.log)
             one.hang()
-            with Client(daemon.url) as client:
-                job_id = str(client.submit(spec)["id"])
+            with Stoker(daemon.url) as client:
+                job_id = str(client.submit_spec(spec)["id"])
                 assert client.job(job_id)["tasks"] == []
                 announcer.withdraw(znode)
                 elected = time.monotonic()

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from daemon.cli.shared.client import Client
+from stoker import Stoker
+
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.daemon.fleet import Starter
@@ -40,7 +41,7 @@ def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
     jobs = [group.submit(daemon, 0.2) for _ in range(3)]
     for job_id in jobs:
         assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
         status = client.policy()
         assert status["faults"] >= 3
         assert status["busy"] > 0
@@ -51,7 +52,7 @@ def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
         assert (totals["acting"], totals["shadow"], totals["compared"]) == ("ff", "rr", 3)
         assert totals["priced"] == 3
         client.set_policy(f"{__name__}:overcommits", {})
-        client.drop_shadow()
+        client.set_shadow(None)
         jobs = [group.submit(daemon, 0.2) for _ in range(12)]
         for each in ("rr", "ff", f"{__name__}:overcommits", "rr"):
             client.set_policy(each, {})
@@ -70,7 +71,7 @@ def test_a_policy_that_waits_for_ever_starves_nobody(fleet: Starter) -> None:
     for job_id in jobs:
         assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
     fault = f"it waits although nothing runs and {jobs[0]} fits: a better moment will come"
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
         assert client.policy()["faults"] == len(jobs)
         (why,) = [d for d in client.explain(jobs[0])["explanations"] if d["decision"] == "place"]
         assert why["policy"] == "ff"

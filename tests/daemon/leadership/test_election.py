@@ -17,11 +17,10 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from stoker import Stoker, StokerError
 
 from conf.schema import JobSpec
 from daemon.cli.operate.orphans import descendants
-from daemon.cli.shared.client import Client
-from daemon.cli.shared.errors import CommandError
 from daemon.leadership.election import FileElection, LeaseElection
 from daemon.store.job_store import DeposedError, Store, StoreBusyError
 from daemon.store.rows import terms
@@ -102,7 +101,7 @@ def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, los
     if lost_drivers == "requeue":
         job = group.wait(second, job_id, "running")
         assert [task["number"] for task in job["tasks"] if task["ended_at"] is None] == [2, 3]
-        with Client(second.url) as client:
+        with Stoker(second.url) as client:
             client.kill(job_id)
     until(lambda: not [p for p in descendants() if b"home/driver.py" in command_of(p)], first.log)
 
@@ -373,9 +372,9 @@ def test_zookeeper_finds_the_leader(fleet: Starter, zookeeper: ZooKeeper, tmp_pa
     until(lambda: "no longer leading" in second.log(), second.log)
     until(lambda: submit_to(second).status_code == 503, second.log)
     assert submit_to(second).headers["retry-after"] == "1"
-    with Client(second.url) as client, pytest.raises(CommandError, match="no daemon leads now"):
+    with Stoker(second.url) as client, pytest.raises(StokerError, match="no daemon leads now"):
         client.kill(job_id)
-    with Client(second.url) as client:
+    with Stoker(second.url) as client:
         assert client.job(job_id)["state"] == "finished", "what the store holds is answered"
     zookeeper.start()
     until(second.leads, second.log)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from stoker import Stoker
 
 from conf.util.backoff import Backoff
 from daemon.cli.operate.orphans import descendants, end_all
-from daemon.cli.shared.client import Client
 from daemon.substrate import embedded_supervisor
 from daemon.substrate.embedded_mesos import EmbeddedError, EmbeddedMesos, find_embedded, start_embedded
 from daemon.substrate.embedded_supervisor import EmbeddedWatch
@@ -52,12 +52,12 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
         "app": str(SPARK / "home/driver.py"), "args": ["1.0", "0"], "executors": 2, "cpus": 0.5,
         "env": {"CHAOS_LOG": str(started), "CHAOS_KEY": "key"},
     }  # fmt: skip
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
 
         def job() -> Any:
             return client.job(job_id)
 
-        job_id = str(client.submit(spec | {"args": ["5.0", "0"]})["id"])
+        job_id = str(client.submit_spec(spec | {"args": ["5.0", "0"]})["id"])
         until(lambda: sum(e["state"] == "running" for e in job()["tasks"]) == 2, daemon.log)
         old = find_embedded(daemon.folder / "data")
         assert old is not None
@@ -157,9 +157,9 @@ def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daem
         return ready is not None and "it has not answered" in ready.json()["checks"]["embedded mesos"]
 
     until(told, daemon.log)
-    with Client(daemon.url) as client:
+    with Stoker(daemon.url) as client:
         spec = {"app": str(SPARK / "home/driver.py"), "executors": 2, "cpus": 0.5}
-        assert client.kill(str(client.submit(spec)["id"]))["state"] == "killed"
+        assert client.kill(str(client.submit_spec(spec)["id"]))["state"] == "killed"
     asked = time.monotonic()
     daemon.end(signal.SIGTERM)
     print(f"ended {time.monotonic() - asked:.1f} s after SIGTERM")

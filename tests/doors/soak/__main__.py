@@ -23,7 +23,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from daemon.cli.shared.client import Client
+from stoker import Stoker
+
 from daemon.store.job_store import Store
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from tests.chaos.scene import MESOS_TIMES, Scene, agents
@@ -57,7 +58,7 @@ def main() -> int:
         try:
             daemon.start()
             scene.await_ready()
-            with Client(daemon.url) as client:
+            with Stoker(daemon.url) as client:
                 settings = settings_folder(folder / "settings", client, options.executors)
             for number in range(1, options.rounds + 1):
                 found = Round(scene, settings, options, number).run(made)
@@ -140,8 +141,8 @@ class Round:
 
     def _jobs(self) -> list[Mapping[str, Any]]:
         """The jobs of this round, with their tasks."""
-        with Client(self._daemon.url) as client:
-            jobs = client.jobs(None, 1000)["jobs"]
+        with Stoker(self._daemon.url) as client:
+            jobs = client.jobs(limit=1000)["jobs"]
             return [client.job(job["id"]) for job in jobs if job["name"].startswith(self._prefix)]
 
     def _settled(self) -> list[str]:
@@ -158,7 +159,7 @@ class Round:
             for job in self._jobs()
             if job["state"] not in _OVER
         ]
-        with Client(self._daemon.url) as client:
+        with Stoker(self._daemon.url) as client:
             found += [f"{vm['name']} is used" for vm in client.cluster()["vms"] if vm["used_cpus"]]
         found += [f"Mesos has {task['id']}: {task['state']}" for task in self._tasks()]
         return found + [f"still running: {process}" for process in self._scene.left()]

@@ -11,7 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from daemon.cli.shared.client import Client
+from stoker import Stoker
+
 from framework.host.process_tree import children
 from framework.spark import local_spark_home, python_path
 
@@ -35,10 +36,20 @@ SETTINGS = {
 _SCRIPT = Path(__file__).with_name("notebook.py")
 
 
-def settings_folder(folder: Path, client: Client, most: int) -> Path:
+def settings_folder(folder: Path, client: Stoker, most: int) -> Path:
     """A configuration for Sparks with executors placed by that daemon, at most so many for each."""
     folder.mkdir()
-    command = [sys.executable, "-P", "-m", "daemon.cli", "spark-conf", "-o", "json", "--url", client.url]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "daemon.cli",
+        "spark-conf",
+        "-o",
+        "json",
+        "--url",
+        client.settings.url,
+    ]
     command += ["--jar", str(folder / "stoker-backend.jar")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     settings = json.loads(done.stdout) | SETTINGS | {"spark.dynamicAllocation.maxExecutors": str(most)}

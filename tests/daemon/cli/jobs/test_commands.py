@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stoker import flows
 
 from conf.uploaded_file import UploadedFile
 from daemon.cli import main
 from daemon.cli.jobs import upload
-from daemon.cli.shared.client import Client
 from daemon.core.cluster_status import PoolStatus
 from daemon.core.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
@@ -141,13 +141,13 @@ def test_files_are_sent_where_that_is_wanted(
     app_sha256 = hashlib.sha256(Path(app).read_bytes()).hexdigest()
     (uploads._folder / f"{app_sha256}.part").write_bytes(Path(app).read_bytes())
     sent: list[int] = []
-    put = Client.put_part
+    put = flows._put
 
-    def noted(client: Client, *part: Any) -> Any:
-        sent.append(len(part[3]))
-        return put(client, *part)
+    def noted(sha256: str, size: int, offset: int, data: bytes) -> Any:
+        sent.append(len(data))
+        return put(sha256, size, offset, data)
 
-    monkeypatch.setattr(Client, "put_part", noted)
+    monkeypatch.setattr(flows, "_put", noted)
     assert daemon.run("submit", "--upload", *flags, app, "in") == 0
     monkeypatch.setattr(upload, "is_here", lambda _: False)
     assert daemon.run("submit", *flags, app, "in") == 0

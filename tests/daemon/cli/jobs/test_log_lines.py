@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stoker import characters
-from stoker import log_lines as of_client
+from stoker import characters, log_lines
 from stoker.errors import JobFailedError
 
 from conf.util.printable import visible
-from daemon.cli.jobs import log_lines
 from tests.daemon.cli.conftest import Daemon
 from tests.test_packaging import REPOSITORY
 from tests.waiting import PATIENCE
@@ -107,14 +105,13 @@ def test_tables_and_messages_are_escaped_as_well(daemon: Daemon, tmp_path: Path,
         ("info", [*range(1, 8), 9]),
     ],
 )
-@pytest.mark.parametrize("module", [log_lines, of_client])
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_sparks_own_lines_are_left_out_by_level(module: Any, level: Any, kept: list[int], size: int) -> None:
+def test_sparks_own_lines_are_left_out_by_level(level: Any, kept: list[int], size: int) -> None:
     """Spark's lines below the level are dropped, however the log is split.
 
     Lines of the application stay, also those that look like a level.
     """
-    shown = module.LogText(level)
+    shown = log_lines.LogText(level)
     parts = [LOG[at : at + size] for at in range(0, len(LOG), size)]
     found = "".join([*map(shown.add, parts), shown.end()])
     lines = LOG.split("\n")
@@ -123,9 +120,8 @@ def test_sparks_own_lines_are_left_out_by_level(module: Any, level: Any, kept: l
 
 def test_the_end_of_a_line_of_windows_is_none_of_a_terminal_s_business() -> None:
     """It is one line end, also where a part ends between its characters; another return is escaped."""
-    for module in (log_lines, of_client):
-        shown = module.LogText(escape=True)
-        assert "".join([shown.add("a\r"), shown.add("\nb\rc"), shown.add("\r"), shown.end()]) == "a\nb\\rc\\r"
+    shown = log_lines.LogText(escape=True)
+    assert "".join([shown.add("a\r"), shown.add("\nb\rc"), shown.add("\r"), shown.end()]) == "a\nb\\rc\\r"
 
 
 def test_levels_go_with_text(daemon: Daemon, capsys: Capture) -> None:

@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from stoker import StokerError
+from stoker.flows import Flow, Request
 
 from daemon.cli.jobs.spark_ui import Forwarder
-from daemon.cli.shared.errors import CommandError
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]
@@ -25,15 +26,18 @@ class Api:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def page(self, path: str) -> tuple[int, str, str, bytes]:
-        """The response at a path: status, content type, location and body."""
-        self.asked.append(path)
-        name = path.removeprefix(TOP)
+    def run(self, flow: Flow[httpx.Response]) -> httpx.Response:
+        """The response to the flow's only request, by the name of the page."""
+        step = next(flow)
+        assert isinstance(step, Request)
+        self.asked.append(step.path)
+        name = step.path.removeprefix(TOP)
         if name == "gone":
-            raise CommandError("no daemon answers")
+            raise StokerError("no daemon answers")
         if name in ("", "away"):
-            return 302, "text/plain", f"{TOP}jobs/" if not name else "http://elsewhere.example/", b""
-        return (404 if name == "nothing" else 200), "text/html", "", f"<p>{name}</p>".encode()
+            place = "http://elsewhere.example/" if name else f"{TOP}jobs/"
+            return httpx.Response(302, headers={"Location": place})
+        return httpx.Response(404 if name == "nothing" else 200, html=f"<p>{name}</p>")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ class Cluster:
         """How that went: each third policy fails in three of four decisions."""
         return {"placed": 2, "waited": 2, "faults": 3 if len(self.policies) % 3 == 0 else 0}
 
-    def submit(self, spec: Any) -> Any:
+    def submit_spec(self, spec: Any) -> Any:
         """Note the job."""
         self.submitted.append(spec)
         return {"id": f"job-{len(self.submitted)}"}

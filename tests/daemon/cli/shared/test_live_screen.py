@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from stoker import Stoker, UnreachableError
 
 from daemon.cli.cluster import top
 from daemon.cli.jobs import follow
 from daemon.cli.shared import live_screen, render
-from daemon.cli.shared.client import Client, UnreachableError
 from daemon.http.routes.jobs.waiting_reasons import ToldReason, told_of
 from daemon.store.rows.event_recorder import HistoryEvent
 from tests.daemon.cli.conftest import Daemon
@@ -41,8 +41,8 @@ def happen(daemon: Daemon, *texts: str, job_id: str | None = "job-1", at: float 
 
 def submitted(daemon: Daemon) -> str:
     """A job that waits."""
-    with Client(daemon.url) as client:
-        job_id: str = client.submit({"app": "count.py"})["id"]
+    with Stoker(daemon.url) as client:
+        job_id: str = client.submit_spec({"app": "count.py"})["id"]
     return job_id
 
 
@@ -73,15 +73,15 @@ def test_following_ends_with_the_job_and_leaves_nothing_out(
     monkeypatch.setattr(follow, "_PAGE", 100)
     job_id = submitted(daemon)
     happen(daemon, *map(str, range(3000)))
-    real, calls = Client.events, [0]
+    real, calls = Stoker.events, [0]
 
-    def flaky(self: Client, **asked: Any) -> Any:
+    def flaky(self: Stoker, **asked: Any) -> Any:
         calls[0] += 1
         if calls[0] in (2, 3):
             raise UnreachableError("no daemon answers", sent=False)
         return real(self, **asked)
 
-    monkeypatch.setattr(Client, "events", flaky)
+    monkeypatch.setattr(Stoker, "events", flaky)
 
     def end() -> None:
         daemon.cast.put(job_id, "finished", "all done", finished_at=9.0)

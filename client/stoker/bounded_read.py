@@ -1,8 +1,10 @@
 """Reads files and pipes named by a user, of bounded length and in bounded time.
 
 A token file that everybody may read is rejected; callers check other secrets with `open_to_all` where it
-matters.
+matters. The daemon reads with this module, too.
 """
+
+from __future__ import annotations
 
 import os
 import select
@@ -14,6 +16,9 @@ from pathlib import Path
 PATIENCE = 10.0
 #: Chosen: bytes; a file of secrets beyond that is none.
 _LONGEST_SECRET = 1 << 20
+#: Elsewhere no program waits for a pipe, and nobody has owner and group.
+_POSIX = os.name == "posix"
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
@@ -23,12 +28,13 @@ def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
     UTF-8.
     """
     parts, left, until = [], most + 1, time.monotonic() + patience
-    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    opened = os.open(path, os.O_RDONLY | (os.O_NONBLOCK | os.O_CLOEXEC if _POSIX else _BINARY))
     try:
-        waiting = select.poll()
-        waiting.register(opened, select.POLLIN)
+        waiting = select.poll() if _POSIX else None
+        if waiting is not None:
+            waiting.register(opened, select.POLLIN)
         while left > 0:
-            if not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+            if waiting is not None and not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
                 raise TimeoutError(None, f"no end within {patience:g} s")
             part = os.read(opened, min(left, 1 << 16))
             if not part:
@@ -40,21 +46,6 @@ def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
     if left == 0:
         raise ValueError(f"too long: more than {most} bytes")
     return b"".join(parts).decode("utf-8-sig")
-
-
-def read_regular(path: Path, most: int) -> bytes:
-    """Read a regular file of so many bytes at most; never wait for, or read, any other kind of file.
-
-    OSError or ValueError give the reason: no such file, no regular one (a FIFO, a device), too long.
-    """
-    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise ValueError("not a regular file")
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ValueError(f"too long: more than {most} bytes")
-    return data
 
 
 def read_secret(path: Path) -> str:
@@ -88,6 +79,8 @@ def open_to_all(path: Path) -> bool:
     Pipes are skipped, and so are files on mounts that cannot be changed or that belong to another user, such
     as secrets of containers: nothing could be done about them.
     """
+    if not _POSIX:
+        return False
     try:
         status = path.stat()
         fixed = os.statvfs(path).f_flag & os.ST_RDONLY
