@@ -33,7 +33,7 @@ _STEPS: Sequence[tuple[str, str]] = (
     (r"could not be started", "Mend what the reason names; `stoker doctor` checks the daemon's host."),
     (
         r"max_runtime",
-        "Raise max_runtime, or give it more executors; `stoker explain {id}` shows how it was placed.",
+        "Raise max_runtime, or give it more executors; `stoker job {id}` shows how it was placed.",
     ),
     (
         r"was not heard of|System\.exit",
@@ -45,7 +45,7 @@ _STEPS: Sequence[tuple[str, str]] = (
     ),
     (
         r"lost \d+ executors|executor \d+",
-        "See why executors ended: `stoker explain {id}` has their VMs, `stoker logs {id} --executor N` what "
+        "See why executors ended: `stoker job {id}` has their VMs, `stoker logs {id} --executor N` what "
         "they printed.",
     ),
     (
@@ -56,10 +56,10 @@ _STEPS: Sequence[tuple[str, str]] = (
     (r"queue|limit|quota|budget", "Ask for less, or have an operator raise the limit: `stoker queue list`."),
     (
         r"launches of it in a row|came to nothing|agent|offers",
-        "Ask an operator to look at the agents: `stoker cluster`, `stoker explain {id}`.",
+        "Ask an operator to look at the agents: `stoker cluster`, `stoker job {id}`.",
     ),
 )
-_OTHERWISE = "`stoker explain {id}` and `stoker logs {id}` say more."
+_OTHERWISE = "`stoker job {id}` and `stoker logs {id}` say more."
 
 
 def next_step(job_id: str, state: str, reason: str) -> str:

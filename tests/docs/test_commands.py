@@ -49,7 +49,7 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
             "tests/agents/experiments/elastic/test_report.py::test_a_scene_is_played_by_all_its_setups_alike"
         ),
         **dict.fromkeys(
-            ("stoker config", "stoker up", "stoker submit", "stoker cluster", "stoker explain"),
+            ("stoker config", "stoker up", "stoker submit", "stoker cluster", "stoker job"),
             "tests/daemon/end_to_end/test_elastic.py::test_the_commands_for_operators",
         ),
     },
@@ -62,7 +62,7 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
                 "export",
                 "umask",
                 "stoker submit",
-                "stoker explain",
+                "stoker job",
                 "stoker kill",
             ),
             "tests/daemon/queues/test_three_teams.py::test_its_commands_print_what_is_shown",
@@ -88,7 +88,7 @@ PAGES_ELSEWHERE: dict[str, dict[str, str]] = {
         ),
         **dict.fromkeys(("stoker submit", "stoker jobs"), "tests/client/test_submit_page.py::test_commands"),
         **dict.fromkeys(
-            ("stoker job ", "stoker logs", "stoker explain"),
+            ("stoker job ", "stoker logs"),
             "tests/doors/test_what_a_job_brings.py::test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm",
         ),
         **dict.fromkeys(
@@ -213,7 +213,7 @@ def test_commands_work_and_write_over_nothing_that_is_published(
                 ]
             assert main([*words[1:], *more]) == 0, (page.name, line, capsys.readouterr())
             tried.add(words[1])
-    assert tried >= {"submit", "jobs", "explain", "logs", "bill", "policy", "simulate", "workload", "train"}
+    assert tried >= {"submit", "jobs", "job", "logs", "bill", "policy", "simulate", "workload", "train"}
     assert tried >= {"evaluate", "profile", "config"}
     assert published() == before
     assert {path: path.read_bytes() for path in copied} == copied

@@ -1,4 +1,4 @@
-"""Tables of `stoker explain`: each decision about a job, and the VMs as the policy saw them."""
+"""Tables of `stoker job --why`: each decision about a job, and the VMs as the policy saw them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -34,7 +34,12 @@ def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[Renderab
     yield from _starts(found)
     if not found["explanations"]:
         yield "No policy has decided about it yet."
-    for decision in found["explanations"]:
+    yield from decisions(found["explanations"])
+
+
+def decisions(found: Sequence[Json]) -> Iterator[RenderableType]:
+    """The decisions about a job, each after an empty line."""
+    for decision in found:
         yield ""
         yield Text(
             render.plain(

@@ -1,14 +1,15 @@
-"""The commands that show one job: job, logs, explain, describe. The list of jobs is in `job_list`."""
+"""The commands that show one job: `job` and `logs`; `explain` and `describe` are older names of `job`."""
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from stoker.log_lines import Level, LogText
 
 from conf.util.printable import visible_json
+from daemon.cli.jobs.events import line as event_line
 from daemon.cli.jobs.groups import is_group, member, named
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
@@ -18,23 +19,78 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from stoker import Stoker
 
+#: So many of a job's events are shown with all else of it: the last ones.
+_EVENTS = 10
+
 
 @fetches(ListOutput)
-def job(client: "Stoker", job_id: JobId) -> Fetched:
-    """Show a job and its executors; of a group or array, the states of its jobs.
+def job(
+    client: "Stoker",
+    job_id: JobId,
+    why: Annotated[
+        bool, typer.Option("--why", help="Only why: each decision, with the VMs as the policy saw them.")
+    ] = False,
+    events: Annotated[bool, typer.Option("--events", help="Only its events, oldest first.")] = False,
+) -> Fetched:
+    """Show why, when and where a job runs, and what it costs; of a group or array, the states of its jobs.
 
-    Example: stoker job job-7 -o yaml
+    That is its state, times, cost and executors, the decisions about it, and its last events. JSON and YAML
+    have the job, or the parts that --why and --events name, as the API has them.
+
+    Example: stoker job job-7
     """
+    if why or events:
+        return _parts(client, job_id, why=why, events=events)
     job_id = named(client, job_id)
     whole = is_group(job_id)
-    answer = client.group(job_id) if whole else client.job(job_id)
+    answer: Any = client.group(job_id) if whole else client.job(job_id)
 
     def tables(_: bool) -> "Iterable[RenderableType]":
         from daemon.cli.shared import job_tables
 
-        return [job_tables.group(answer)] if whole else job_tables.job(_reached(answer, client.settings.url))
+        return [job_tables.group(answer)] if whole else _everything(client, answer)
 
     return Fetched(answer, tables, [answer["id"]])
+
+
+def _everything(client: "Stoker", job: Any) -> "Iterator[RenderableType]":
+    from daemon.cli.jobs import explanation_tables
+    from daemon.cli.shared import job_tables, render
+
+    decisions = client.explain(job["id"])["explanations"]
+    happened = _events(client, job["id"])
+    yield from job_tables.job(_reached(job, client.settings.url))
+    yield from explanation_tables.decisions(decisions)
+    yield ""
+    if (earlier := len(happened) - _EVENTS) > 0:
+        yield f"... {render.count(earlier, 'earlier event')}: `stoker job {job['id']} --events`"
+    yield from map(event_line, happened[-_EVENTS:])
+
+
+def _parts(client: "Stoker", job_id: str, *, why: bool, events: bool) -> Fetched:
+    """The reasons of a job, its events, or both; each alone as the API has it."""
+    explanation: Any = client.explain(job_id) if why else None
+    job_id = explanation["id"] if why else client.job(job_id)["id"]
+    happened = _events(client, job_id) if events else []
+
+    def tables(_: bool) -> "Iterator[RenderableType]":
+        from daemon.cli.jobs import explanation_tables
+
+        if why:
+            attempts = client.job(job_id)["attempts"]
+            yield from explanation_tables.explanation(explanation, attempts)
+        if why and events:
+            yield ""
+        yield from map(event_line, happened)
+
+    parts = {"explanation": explanation, "events": happened}
+    return Fetched(parts if why and events else explanation if why else happened, tables, [job_id])
+
+
+def _events(client: "Stoker", job_id: str) -> list[Any]:
+    from daemon.cli.jobs import follow
+
+    return list(follow.events(client, job_id, None, False, notice))
 
 
 def _reached(answer: Any, url: str) -> Any:
@@ -134,42 +190,17 @@ def _log(
 
 @fetches()
 def explain(client: "Stoker", job_id: JobId) -> Fetched:
-    """Say why a job's executors are where they are, why it waits, or how it failed.
-
-    Example: stoker explain job-7
-    """
-    answer = client.explain(job_id)
-
-    def tables(_: bool) -> "Iterable[RenderableType]":
-        from daemon.cli.jobs import explanation_tables
-
-        return explanation_tables.explanation(answer, client.job(job_id)["attempts"])
-
-    return Fetched(answer, tables)
+    """Do as `stoker job --why`."""
+    return _parts(client, job_id, why=True, events=False)
 
 
 @fetches()
 def describe(client: "Stoker", job_id: JobId) -> Fetched:
-    """Show the output of `job`, `explain` and `events` for a job at once.
-
-    Example: stoker describe job-7
-    """
-    from daemon.cli.jobs import follow as watch
-
+    """Do as `stoker job`; JSON has the job, its explanation and its events."""
     found = client.job(job_id)
-    job_id = found["id"]
-    why = client.explain(job_id)
-    happened = list(watch.events(client, job_id, None, False, notice))
-
-    def tables(_: bool) -> "Iterable[RenderableType]":
-        from daemon.cli.jobs import explanation_tables
-        from daemon.cli.jobs.events import line
-        from daemon.cli.shared import job_tables
-
-        yield from job_tables.job(_reached(found, client.settings.url))
-        yield ""
-        yield from explanation_tables.explanation(why)
-        yield ""
-        yield from map(line, happened)
-
-    return Fetched({"job": found, "explanation": why, "events": happened}, tables)
+    answer = {
+        "job": found,
+        "explanation": client.explain(found["id"]),
+        "events": _events(client, found["id"]),
+    }
+    return Fetched(answer, lambda _: _everything(client, found))

@@ -9,10 +9,8 @@ TITLES: dict[str, dict[str, str]] = {
     "Jobs": {
         "submit": "Submit a Spark job, by file or flags.",
         "jobs": "List jobs, newest first.",
-        "job": "Show a job and its executors.",
-        "explain": "Show why a job waits, runs or failed.",
-        "describe": "Show a job, its reasons and its events.",
-        "events": "List events, oldest first.",
+        "job": "Show a job's reasons, times, executors and cost.",
+        "events": "List events of jobs and VMs.",
         "logs": "Print logs of drivers and executors.",
         "wait": "Wait until jobs end.",
         "kill": "End jobs, groups or arrays.",

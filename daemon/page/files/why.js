@@ -13,7 +13,7 @@ export function decisions(found) {
   const waits = found.state === "queued" && (!all.length || all.some((one) => one.decision === "wait"));
   const head = h("div.head", null, h("h2", null, waits ? "Why it waits" : "Why there"), all.length ? h("span.chip", null, String(all.length)) : null);
   if (!all.length) return [head, h("p.empty", null, waits ? "No policy has considered it yet; the reason stands above." : "No policy decided anything about it.")];
-  return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
+  return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0, found.id)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker job ${found.id}`) : null)];
 }
 
 function decision(one, open, id) {
@@ -23,7 +23,7 @@ function decision(one, open, id) {
     h("summary", null, h("span.mono.faint", null, clock(one.at)), h("b", null, one.policy), h("span", null, one.reason)),
     one.faults.map((fault) => h("p.warn", null, fault)),
     found.slice(0, CHOICES).map(([choices, names]) => choice(choices, names)),
-    others ? h("p.soft", null, `${others} other executors: stoker explain ${id}`) : null);
+    others ? h("p.soft", null, `${others} other executors: stoker job ${id} --why`) : null);
 }
 
 /** Executors that went to one VM for one reason are told of once, with what the first of them found. */

@@ -157,7 +157,7 @@ def test_a_job_that_fits_waits_for_no_more_ends_than_allowed(folders: dict[str, 
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, str]) -> None:
-    """Though no job ends: the guard behind it places it, and `stoker explain` shows the reason."""
+    """Though no job ends: the guard behind it places it, and `stoker job` shows the reason."""
     view = make_view(make_vms(3), executors=[1, 0, 0])
     policy = create("reinforce", {"model": folders["waits"], "patience": 60.0})
     for at in (10.0, 69.0):

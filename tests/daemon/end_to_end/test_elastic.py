@@ -139,7 +139,7 @@ def test_the_commands_for_operators(
     commands = [
         shlex.split(line) for line in re.findall(r"^\$ \.venv/bin/stoker (.*)$", section, re.MULTILINE)
     ]
-    assert [words[0] for words in commands] == ["config", "up", "submit", "cluster", "explain"]
+    assert [words[0] for words in commands] == ["config", "up", "submit", "cluster", "job"]
     listen = f"127.0.0.1:{free_port()}"
     settings = [f"listen={listen}", f"data_dir={tmp_path / 'data'}", "mesos.port=0", f"spark={MINIATURE}"]
     small = [part for setting in settings for part in ("--set", setting)]
@@ -163,7 +163,7 @@ def test_the_commands_for_operators(
     rows = [line.split() for line in printed["cluster"].splitlines()]
     assert ["2", "of", "general", "closed"] in [row[:4] for row in rows]
     assert {row[1] for row in rows if row[:1] in (["general-1"], ["general-2"])} <= {"opening", "booting"}
-    assert "waits for general-1 and general-2 to boot (due at" in printed["explain"]
+    assert "waits for general-1 and general-2 to boot (due at" in printed["job"]
 
 
 @contextlib.contextmanager

@@ -118,7 +118,7 @@ def hold(words: list[str], shown: str, printed: Callable[[list[str]], str]) -> N
         last = alike(printed(words))
         return not shown or (last.startswith(before) if more else last == before)
 
-    if words[0] in ("explain", "queue"):
+    if words[0] in ("job", "queue"):
         until(as_shown, lambda: (words, last))
     elif not as_shown():
         assert last == before, words

@@ -76,7 +76,7 @@ def test_a_driver_that_was_killed_quotes_no_banner() -> None:
         ("it ran for longer than its max_runtime, 60 s", "max_runtime"),
         ("never began: it comes after job-3, which failed", "comes after"),
         ("its driver (http://h:1) was not heard of for 30 s", "log of the driver"),
-        ("something new", "stoker explain job-7"),
+        ("something new", "stoker job job-7"),
     ],
 )
 def test_each_reason_has_a_next_step(reason: str, says: str) -> None:

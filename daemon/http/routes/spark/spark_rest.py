@@ -121,7 +121,7 @@ def add_spark_rest(
         submission_id = f"driver-{time.strftime('%Y%m%d%H%M%S')}-{secrets.randbelow(10**39):039d}"
         submitted = SubmittedSpec(spec, _key(submission_id), submitter=submitter)
         record, _ = submit_one(leadership.leader(), submitted)
-        told = f"{record.job.id}: `stoker explain {record.job.id}` says where it runs, or why it waits"
+        told = f"{record.job.id}: `stoker job {record.job.id}` says where it runs, or why it waits"
         if set_aside:
             told += f"; without effect: {_without_effect(set_aside)}"
         made = answer(

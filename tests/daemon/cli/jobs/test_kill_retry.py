@@ -1,6 +1,7 @@
 """Job commands, also for several jobs: kill, wait, logs, retry and describe."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from daemon.cli import main
 from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.rows.event_recorder import HistoryEvent
 from tests.daemon.cli.conftest import Daemon
 
 Capture = pytest.CaptureFixture[str]
@@ -87,15 +89,55 @@ def test_a_job_that_cannot_be_the_same_is_refused(
     assert two.cast.store.job("job-4") is None
 
 
-def test_all_of_a_job_in_one_reading(two: Daemon, capsys: Capture) -> None:
-    """`describe` prints a job's facts, the reason of its state and its events."""
+def test_one_command_shows_why_when_where_and_what_it_costs(two: Daemon, capsys: Capture) -> None:
+    """`job` prints a job's facts, executors, decisions and last events; JSON is the API's answer."""
     two.cast.place("job-1")
-    assert two.run("describe", "job-1") == 0
-    said = capsys.readouterr().out
-    assert "3 executors of 1 cpu" in said
-    assert "Executor 0 on m1.large-1: the first with room" in said
-    assert two.run("describe", "job-1", "-o", "json") == 0
-    assert sorted(json.loads(capsys.readouterr().out)) == ["events", "explanation", "job"]
+
+    def printed(*words: str) -> str:
+        assert two.run(*words) == 0
+        return capsys.readouterr().out
+
+    said = printed("job", "job-1")
+    for part in (
+        "3 executors of 1 cpu",
+        "submitted ",
+        "cost ",
+        "m1.large-1",
+        "ff decided to place",
+        "Executor 0 on m1.large-1: the first with room",
+        "job-1    submitted: ",
+    ):
+        assert part in said
+    assert json.loads(printed("job", "job-1", "-o", "json"))["id"] == "job-1"
+    happened = [HistoryEvent(10.0 + number, "job-1", "decided", f"round {number}") for number in range(20)]
+    two.cast.store.put("x", "y", happened)
+    shown = printed("job", "job-1").splitlines()
+    assert shown[-1].endswith("job-1    decided: round 19")
+    assert "... 11 earlier events: `stoker job job-1 --events`" in shown
+
+
+def test_parts_of_a_job_have_older_names(two: Daemon, capsys: Capture) -> None:
+    """`explain` is `job --why`, `events ID` is `job ID --events`; help lists `events` alone of them."""
+    two.cast.place("job-1")
+
+    def printed(*words: str) -> str:
+        assert two.run(*words) == 0
+        return capsys.readouterr().out
+
+    assert printed("job", "job-1", "--why") == printed("explain", "job-1")
+    assert printed("job", "job-1", "--events") == printed("events", "job-1")
+    assert printed("describe", "job-1") == printed("job", "job-1")
+    why = json.loads(printed("job", "job-1", "--why", "-o", "json"))
+    assert why == json.loads(printed("explain", "job-1", "-o", "json"))
+    happened = json.loads(printed("job", "job-1", "--events", "-o", "json"))
+    assert [event["kind"] for event in happened] == ["submitted"]
+    both = json.loads(printed("job", "job-1", "--why", "--events", "-o", "json"))
+    assert both == {"explanation": why, "events": happened}
+    assert printed("job", "job-1", "--why", "-o", "name") == "job-1\n"
+    assert sorted(json.loads(printed("describe", "job-1", "-o", "json"))) == ["events", "explanation", "job"]
+    listed = printed("--help")
+    assert re.search("^  job ", listed, re.MULTILINE)
+    assert not re.search("^  (explain|describe) ", listed, re.MULTILINE)
 
 
 def test_a_failure_is_explained(two: Daemon, capsys: Capture) -> None:

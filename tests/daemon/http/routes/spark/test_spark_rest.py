@@ -140,7 +140,7 @@ def test_a_submission_is_a_job(door: Door, store: Store) -> None:
     answer = response.json()
     assert (response.status_code, answer["action"]) == (200, "CreateSubmissionResponse")
     assert answer["serverSparkVersion"] == "3.5.9"
-    assert answer["message"].startswith("job-1: `stoker explain job-1`")
+    assert answer["message"].startswith("job-1: `stoker job job-1`")
     assert answer["message"].endswith("without effect: spark.ui.port (Stoker serves the pages of drivers)")
     assert answer["unknownFields"] == ["novelty"]
     assert response.headers["location"] == "/v1/jobs/job-1"
