@@ -15,7 +15,7 @@ from daemon.disk.run_as import RunAs
 from daemon.disk.uploads import Uploads
 from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
-from framework.spark.conf_check import check_resources
+from framework.spark.conf_check import check_first_heap, check_resources
 from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.treatments import by_current_names
 
@@ -82,12 +82,13 @@ class LaunchCheck:
         if driver_of(spec, self.config).on == "host":
             self.homes.here(spec.spark)
         application = application_of(spec)
-        application.heap_mib(spec.memory)
+        check_first_heap(application.conf, "executor", application.heap_mib(spec.memory))
         application.check()
         check_resources(application.conf, spec.resources)
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself
-        application.heap_mib(driver_of(spec, self.config).memory, "driver")
+        heap = application.heap_mib(driver_of(spec, self.config).memory, "driver")
+        check_first_heap(application.conf, "driver", heap)
         if spec.main_class and spec.app.endswith(".py"):
             raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
         self._check_uploaded(spec, submitter, sends)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from framework.spark.executor_resources import executor_resources
-from framework.spark.property_values import number, seconds
+from framework.spark.property_values import number, seconds, size_bytes
 from framework.spark.treatments import treatment
 
 #: Options of Java that Spark looks through, and where it wants a heap to be given.
@@ -17,6 +17,8 @@ _JAVA_OPTIONS = {
     "spark.executor.defaultJavaOptions": "spark.executor.memory",
     "spark.executor.extraJavaOptions": "spark.executor.memory",
 }
+#: The heap with which a JVM begins.
+_FIRST_HEAP = re.compile(r"-(?:Xms|XX:InitialHeapSize=)([0-9]{1,15}[kKmMgGtT]?)")
 #: Parts of a heap.
 _FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
 #: How long Spark waits for an executor, and how often it hears one: the default, and what a number alone is.
@@ -51,6 +53,17 @@ def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> 
                 f"conf: executors have {amount:g} of {name} by Spark's settings, and take "
                 f"{resources.get(name, 0.0):g} from their VMs: say resources: {{{name}: {amount:g}}}"
             )
+
+
+def check_first_heap(conf: Mapping[str, str], whose: str, heap_mib: int) -> None:
+    """Raise ValueError where the JVM of an executor or driver would begin with more than its heap, and end."""
+    for key in (f"spark.{whose}.defaultJavaOptions", f"spark.{whose}.extraJavaOptions"):
+        for size in _FIRST_HEAP.findall(conf.get(key, "")):
+            if size_bytes(key, size) > heap_mib << 20:
+                raise ValueError(
+                    f"conf: {key} has the heap begin with {size}, and it has {heap_mib} MiB at most: give it "
+                    "more memory, or say less there"
+                )
 
 
 def trimmed(value: str) -> str:
@@ -93,7 +106,7 @@ def _check_heartbeat(conf: Mapping[str, str]) -> None:
 
 def _check_java_options(key: str, options: str, instead: str) -> None:
     """Reject at once the Java options that Spark rejects when the job has its executors, with its reason."""
-    if "Xmx" in options:
+    if "Xmx" in options or "MaxHeapSize" in options:
         raise ValueError(
             f"conf: {key} is not allowed to specify max heap memory settings (was {options!r}). Use "
             f"{instead} instead: a job file's memory, or its driver's, which includes Spark's overhead"
