@@ -27,7 +27,6 @@ from environment.policy import (
     TimedPolicy,
     bounds_waits,
 )
-from environment.policy_faults import FOREIGN, placed
 from environment.simulation.compiled_play import MANY, play_compiled
 from environment.simulation.durations.endless_jobs import kept_off
 from environment.simulation.durations.fitted_model import Pace
@@ -37,6 +36,7 @@ from environment.simulation.results.decision_trace import (
     KeptDecisions,
     StuckError,
     TracedDecision,
+    teach,
 )
 from environment.simulation.results.outcomes import result_of
 from environment.simulation.results.results import Result
@@ -188,7 +188,7 @@ def _run(
         count()
         for ended in world.pass_time(until):
             if observe is not None:
-                _learn(observe, ended)
+                teach(observe, ended)
 
     while True:
         while not (queue := world.queue()) and (next_request := world.next_request()) is not None:
@@ -212,13 +212,6 @@ def _run(
             verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults
         )
     world.finish()
-
-
-def _learn(observe: Callable[[EndedJob], None], ended: EndedJob) -> None:
-    try:
-        observe(ended)
-    except FOREIGN as error:
-        raise StuckError(f"it does not learn from {ended.job.id}: {placed(error)}") from error
 
 
 def _unstick(

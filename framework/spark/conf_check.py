@@ -56,7 +56,7 @@ def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> 
 
 
 def check_first_heap(conf: Mapping[str, str], whose: str, heap_mib: int) -> None:
-    """Raise ValueError where the JVM of an executor or driver would begin with more than its heap, and end."""
+    """Raise ValueError where the JVM of an executor or driver would begin with more than its heap."""
     for key in (f"spark.{whose}.defaultJavaOptions", f"spark.{whose}.extraJavaOptions"):
         for size in _FIRST_HEAP.findall(conf.get(key, "")):
             if size_bytes(key, size) > heap_mib << 20:

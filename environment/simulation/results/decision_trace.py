@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from environment.types import Decision, Wait
+from environment.policy_faults import FOREIGN, placed
+from environment.types import Decision, EndedJob, Wait
 
 
 class StuckError(RuntimeError):
@@ -14,6 +15,14 @@ class StuckError(RuntimeError):
 
 class EndlessError(StuckError):
     """A simulation exceeded its limit of events; the text names its clock's time and the running jobs."""
+
+
+def teach(observe: Callable[[EndedJob], None], ended: EndedJob) -> None:
+    """Tell a policy that a job is over; StuckError where it fails."""
+    try:
+        observe(ended)
+    except FOREIGN as error:
+        raise StuckError(f"it does not learn from {ended.job.id}: {placed(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)
