@@ -99,12 +99,17 @@ def _read(name: str) -> "Sharing":
 
 def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing: "Sharing | None") -> None:
     """Print each policy's shares of the cluster by queue or user: means over seeds."""
+    from agents.experiments.comparison import undrawn
     from daemon.cli.research.simulation_tables import known
     from daemon.cli.shared import render
 
+    same = undrawn(runs)
     order = ", ".join(sharing.order) if sharing else "fifo, whatever the queue"
     render.show(f"\nOrder: {order}; the same for all policies.")
-    for policy, found in fairness_of(runs, by, sharing).items():
+    for policy, every in fairness_of(runs, by, sharing).items():
+        found = (
+            every[:1] if policy in same else every
+        )  # the same run again has no spread, and no further jobs
         render.show(f"\n{policy} (knows {known(policy)}): {_in_short(found)}")
         parties = _together([party for each in found for party in each.parties])
         cells = [_row(party) for party in parties[:_SHOWN]]

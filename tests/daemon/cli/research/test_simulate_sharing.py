@@ -31,6 +31,23 @@ def test_queues_and_users_are_shown_where_asked_for(
     assert "Jain" not in capsys.readouterr().out
 
 
+def test_seeds_by_which_nothing_is_drawn_give_shares_no_spread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A workload that is a file is one run: its deadlines are not counted once more for each seed."""
+    own = tmp_path / "own.csv"
+    own.write_text(
+        "submitted_at,type,cpus,memory_mib,executors,duration,name,deadline\n"
+        "0,sort,1,1024,2,120,a,900\n10,sort,1,1024,2,100,b,\n"
+    )
+    assert (
+        main(["simulate", "--workload", str(own), "--policy", "ff", "--seeds", "3", "--order", "fair"]) == 0
+    )
+    told = capsys.readouterr().out
+    assert "±" not in told
+    assert "1 of 1 deadlines met" in told
+
+
 def test_all_of_it_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
     """By run: the index, and for each party its shares, slowdown, waits, deadlines and cost."""
     assert main([*TEAMS, "--policy", "ff", "--order", "priority,fair", "-o", "json"]) == 0
