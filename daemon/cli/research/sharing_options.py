@@ -107,9 +107,7 @@ def show(runs: "Sequence[SimulatedRun]", by: 'Literal["queue", "user"]', sharing
     order = ", ".join(sharing.order) if sharing else "fifo, whatever the queue"
     render.show(f"\nOrder: {order}; the same for all policies.")
     for policy, every in fairness_of(runs, by, sharing).items():
-        found = (
-            every[:1] if policy in same else every
-        )  # the same run again has no spread, and no further jobs
+        found = every[:1] if policy in same else every  # more are that run again
         render.show(f"\n{policy} (knows {known(policy)}): {_in_short(found)}")
         parties = _together([party for each in found for party in each.parties])
         cells = [_row(party) for party in parties[:_SHOWN]]
