@@ -12,6 +12,7 @@ from agents.experiments.comparison import (
     durations_of,
     knowledge,
     statistics_of,
+    undrawn,
 )
 from agents.experiments.islam2022.runs import PATTERNS, play, scenes
 from environment.simulation.durations.beliefs import Belief
@@ -73,18 +74,19 @@ def report_baselines(
 
 
 def table(runs: Sequence[SimulatedRun]) -> str:
-    """A Markdown table: a row for each policy, mean ± standard deviation."""
-    found = statistics_of(runs)
+    """A Markdown table: a row for each policy, mean ± standard deviation over seeds, where these differ."""
+    found, same, seeds = statistics_of(runs), undrawn(runs), len({run.seed for run in runs})
     head = (
         "| policy | knows | " + " | ".join(_TITLES.values()) + " |\n|---|---|" + "---:|" * len(_TITLES) + "\n"
     )
     rows = (
         f"| `{policy}` | {knowledge(policy)} | "
-        + " | ".join(_cell(metric, of[metric]) for metric in _TITLES)
+        + " | ".join(_cell(metric, of[metric], seeds > 1 and policy not in same) for metric in _TITLES)
         + " |\n"
         for policy, of in found.items()
     )
-    return head + "".join(rows) + f"\n{durations_of(runs)}\n"
+    told = f"All {seeds} seeds are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
+    return head + "".join(rows) + f"\n{told if same else ''}{durations_of(runs)}\n"
 
 
 def _worth(runs: Sequence[SimulatedRun]) -> str:
@@ -144,11 +146,11 @@ def draw(found: dict[str, dict[str, Statistic]], title: str, path: Path) -> None
     figure.savefig(path, dpi=110)
 
 
-def _cell(metric: str, value: Statistic) -> str:
+def _cell(metric: str, value: Statistic, several: bool) -> str:
     digits = {"cost": 3, "cost_over_bound": 2}.get(metric, 1 if value.mean < 100 else 0)
     if metric in ("violations", "decision_p50_us"):
         return f"{value.mean:.0f}"
-    return f"{value.mean:.{digits}f} ± {value.spread:.{digits}f}"
+    return f"{value.mean:.{digits}f}" + (f" ± {value.spread:.{digits}f}" if several else "")
 
 
 def _findings(found: dict[str, dict[str, Statistic]]) -> str:

@@ -104,7 +104,7 @@ def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[
     if same := undrawn(runs):
         yield (
             f"All {seeds} seeds are the same run with {', '.join(same)}: nothing of the workload is drawn, "
-            "so there is no spread (--vary durations,arrivals draws)."
+            "so there is no spread (`stoker simulate --vary durations,arrivals` draws)."
         )
     jobs = max((run.result.jobs for run in runs), key=len)
     unknown = {visible(kind): count for kind, count in sorted(jobs.types.items()) if kind not in profiled}

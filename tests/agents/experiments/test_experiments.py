@@ -55,8 +55,20 @@ def test_tables_and_pictures_are_made(tmp_path: Path) -> None:
     assert len(text.splitlines()) == 6
     assert text.endswith("\nDurations: truth profile; belief spread.\n")
     assert "| `rr` |" in text
+    assert "±" in text
     draw(statistics_of(runs), "five jobs", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_run_with_every_seed_has_no_spread_in_a_table(tmp_path: Path) -> None:
+    """A workload that is a file; nor has a single seed."""
+    own = tmp_path / "own.csv"
+    own.write_text("submitted_at,type,cpus,memory_mib,executors,duration\n0,sort,1,1024,2,120\n")
+    runs = list(compare([Contender("ff"), Contender("rr")], [str(own)], seeds=(0, 1)))
+    assert "±" not in table(runs)
+    assert "\nAll 2 seeds are the same run with `ff`, `rr`.\n" in table(runs)
+    drawn = list(compare([Contender("ff")], ["normal"], seeds=(0,), jobs=5))
+    assert "±" not in table(drawn)
 
 
 def test_what_policies_know_is_told_by_their_labels() -> None:
