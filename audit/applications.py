@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from audit.executor_memory import memory_of
-from audit.executor_use import CoreUse, TaskArrays, uses
+from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses
 from profiles.event_lines import Event, EventLines, EventLogError, short_name
 
 _MIB = float(1 << 20)
@@ -51,6 +51,8 @@ class Executor:
     #: The largest heap and memory outside of it that were seen; None where the log has none.
     peak_mib: float | None
     use: CoreUse
+    #: What dynamic allocation would not have held.
+    idle: Idle = NEVER
 
     @property
     def seconds(self) -> float:
@@ -313,8 +315,8 @@ class _Reading:
                 f"{other_clock} executors have times outside of the application's: taken from their tasks"
             )
         held = [span.cores or float(tasks.most_at_once(n)) * task_cpus for n, span in enumerate(spans)]
-        used = uses(tasks, when, held, task_cpus)
-        for span, (added, removed), cores, use in zip(spans, when, held, used, strict=True):
+        used, idle = uses(tasks, when, held, task_cpus), idles(tasks, when)
+        for span, (added, removed), cores, use, out in zip(spans, when, held, used, idle, strict=True):
             yield Executor(
                 id=span.id,
                 host=span.host,
@@ -326,6 +328,7 @@ class _Reading:
                 lost=span.lost,
                 peak_mib=span.peak,
                 use=use,
+                idle=out,
             )
 
     def _stages(self, task_cpus: float) -> Iterable[Stage]:

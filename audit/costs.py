@@ -7,12 +7,14 @@ from functools import cached_property
 
 from audit.applications import LoggedApplication
 from audit.executor_use import CAUSES, CoreUse
+from audit.names import type_of
 from audit.prices import Prices
 from conf.units import SECONDS_PER_HOUR
 
 #: By what costs can be summed, and the key of an application under it.
 KEYS: dict[str, Callable[[LoggedApplication], str]] = {
     "application": lambda each: each.name,
+    "type": lambda each: type_of(each.name),
     "user": lambda each: each.user or "(unknown)",
     "queue": lambda each: each.queue or "(none)",
     "day": lambda each: datetime.fromtimestamp(each.started_at, UTC).date().isoformat(),

@@ -44,6 +44,22 @@ CAUSES = {
 }
 
 
+class Idle(NamedTuple):
+    """Seconds for which an executor was idle beyond `IDLE_TIMEOUT`: dynamic allocation ends it then."""
+
+    #: After its last task; of one that never had a task, all the time.
+    after: float = 0.0
+    #: Before its first task, and between two.
+    between: float = 0.0
+    #: Number of the times before and between: as often it would have to start again.
+    times: int = 0
+
+
+NEVER = Idle()
+#: Seconds after which Spark removes an idle executor (`spark.dynamicAllocation.executorIdleTimeout`).
+IDLE_TIMEOUT = 60.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskArrays:
     """The tasks of an application, [T]: number of the executor, seconds of launch and end, and success."""
@@ -106,6 +122,20 @@ def uses(
         _use(tasks.of_executor(number), span, cores[number], task_cpus, begins, ends)
         for number, span in enumerate(spans)
     ]
+
+
+def idles(tasks: TaskArrays, spans: Sequence[tuple[float, float]]) -> list[Idle]:
+    """For how long each executor was idle between its `spans`, seconds, beyond the time-out."""
+    return [_idle(tasks.of_executor(number), *span) for number, span in enumerate(spans)]
+
+
+def _idle(own: TaskArrays, added: float, removed: float) -> Idle:
+    begins, ends = _union(np.clip(own.launched, added, removed), np.clip(own.finished, added, removed))
+    if not len(begins):
+        return Idle(after=max(0.0, removed - added - IDLE_TIMEOUT))
+    gaps = begins - np.concatenate(([added], ends[:-1])) - IDLE_TIMEOUT
+    long = gaps[gaps > 0]
+    return Idle(max(0.0, removed - float(ends[-1]) - IDLE_TIMEOUT), float(long.sum()), len(long))
 
 
 def _union(launched: FloatArray, finished: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,27 +4,34 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from audit.costs import KEYS, ApplicationCost, Costs, Line
 from audit.executor_use import CAUSES
 from audit.prices import Prices
 from audit.read_logs import ReadLogs
 
+if TYPE_CHECKING:
+    from audit.savings.changes import Change
+    from audit.savings.plays import Interval, Played
+    from audit.savings.predict import Savings
+
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What event logs cost, all of it: what was read, the prices, and the costs."""
+    """An audit: what was read, the prices, the costs, and what they could be."""
 
     read: ReadLogs
     prices: Prices
     costs: Costs
+    #: None where nobody asked for it.
+    savings: "Savings | None" = None
 
 
 def to_json(
-    audit: AuditResult, by: Sequence[str] = ("application", "user", "queue", "day")
+    audit: AuditResult, by: Sequence[str] = ("application", "type", "user", "queue", "day")
 ) -> dict[str, Any]:
     """The audit as JSON: dollars, seconds, core-seconds and MiB."""
     read, costs = audit.read, audit.costs
@@ -41,6 +48,7 @@ def to_json(
         "total": _line(costs.total),
         "by": {key: [_line(line) for line in costs.by(key)] for key in by},
         "each": [_application(each) for each in costs.each],
+        **({} if audit.savings is None else {"savings": _savings(audit.savings)}),
     }
 
 
@@ -56,6 +64,83 @@ def write_csv(costs: Costs, by: str, out: TextIO) -> None:
         writer.writerow(
             [line.key, line.count, *dollars, *(round(each, 3) for each in rest), line.failed_tasks]
         )
+
+
+def write_changes_csv(savings: "Savings", out: TextIO) -> None:
+    """The changes that save, the largest first, as a table for spreadsheets."""
+    writer = csv.writer(out, lineterminator="\n")
+    rows = [_change(each) for each in savings.changes]
+    writer.writerow(_COLUMNS)
+    writer.writerows([row[column] for column in _COLUMNS] for row in rows)
+
+
+#: Columns of changes in CSV, and their keys in JSON.
+_COLUMNS = (
+    *("change", "subject", "dollars", "low", "high", "share", "held_out_error"),
+    *("runs", "slower", "needs", "type"),
+)
+
+
+def _savings(savings: "Savings") -> dict[str, Any]:
+    return {
+        "applications": len(savings.runs),
+        "dollars": round(savings.logged, _DIGITS),
+        "replayed_dollars": round(savings.replayed, _DIGITS),
+        "held_out_error": _rounded(savings.error),
+        "checked_runs": savings.checked,
+        "types": [
+            {
+                "name": each.name,
+                "runs": len(each.runs),
+                "dollars": round(each.dollars, _DIGITS),
+                "held_out_error": _rounded(each.error),
+                "sigma": round(each.sigma, 4),
+            }
+            for each in savings.types.values()
+        ],
+        "scenarios": [_scenario(each) for each in savings.played],
+        "changes": [_change(each) for each in savings.changes],
+    }
+
+
+def _scenario(played: "Played") -> dict[str, Any]:
+    of = played.scenario
+    return {
+        "name": of.name,
+        "needs": of.needs,
+        "policy": of.policy,
+        "keep": of.keep,
+        "sizes": of.sizes,
+        "dollars": round(played.dollars, _DIGITS),
+        "saving": _interval(played.saving),
+        "completion_ratio": round(played.slower, 4),
+        "idle_share": round(played.idle_share, 4),
+        "refused": list(played.refused),
+        "failed": played.failed,
+    }
+
+
+def _change(change: "Change") -> dict[str, Any]:
+    return {
+        "change": change.kind,
+        "subject": change.subject,
+        **_interval(change.saving),
+        "share": round(change.share, 4),
+        "held_out_error": _rounded(change.error),
+        "runs": change.runs,
+        "slower": round(change.slower, 4),
+        "needs": change.needs,
+        "type": change.command,
+    }
+
+
+def _interval(of: "Interval") -> dict[str, float]:
+    values = {"dollars": of.middle, "low": of.low, "high": of.high}
+    return {name: round(value, _DIGITS) for name, value in values.items()}
+
+
+def _rounded(error: float | None) -> float | None:
+    return None if error is None else round(error, 4)
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -81,7 +166,7 @@ def _application(cost: ApplicationCost) -> dict[str, Any]:
         "log": of.log,
         "id": of.id,
         "attempt": of.attempt,
-        **{key: name(of) for key, name in KEYS.items() if key not in ("log", "day")},
+        **{key: name(of) for key, name in KEYS.items() if key not in ("log", "day", "type")},
         "started_at": datetime.fromtimestamp(of.started_at, UTC).isoformat(),
         "seconds": round(of.seconds, 3),
         "spark": of.spark_version,

@@ -32,7 +32,8 @@ class JobProfile(Strict):
     """
 
     bound_by: Literal["cpu", "network", "memory"]
-    prefers: Literal["spread", "consolidate"]
+    #: None where no placement is known to be better.
+    prefers: Literal["spread", "consolidate"] | None = None
     #: Seconds that one core takes for all of it.
     work: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     #: The share of the work that more cores do not speed up (Amdahl).

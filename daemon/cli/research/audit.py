@@ -3,20 +3,24 @@
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from daemon.cli.cluster.bill import day
-from daemon.cli.shared.errors import CommandError
+from daemon.cli.shared.errors import CommandError, writing
 from daemon.cli.shared.options import print_json
 from daemon.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
+    from audit.savings.plays import Played
+    from audit.savings.predict import Savings
     from audit.write import AuditResult
 
-By = Literal["application", "user", "queue", "day", "log"]
+By = Literal["application", "type", "user", "queue", "day", "log", "change"]
 _MIB = 1 << 20
 
 
@@ -39,26 +43,99 @@ def audit(
             "--vm", metavar="TYPE", help="The VM type of executors, where no host of the price list tells it."
         ),
     ] = "",
-    by: Annotated[By, typer.Option("--by", help="By what costs are summed.")] = "application",
+    by: Annotated[
+        By,
+        typer.Option(
+            "--by",
+            help="By what costs are summed; type: by name without date and time; change: what saves.",
+        ),
+    ] = "application",
     since: Annotated[
         str | None,
         typer.Option(
             "--since", metavar="DAY", help="Leave out what ended before: 2026-11-22, yesterday, 30d."
         ),
     ] = None,
+    savings: Annotated[
+        bool,
+        typer.Option("--savings/--no-savings", help="Whether to compute what they could cost."),
+    ] = True,
+    policy: Annotated[
+        str,
+        typer.Option("--policy", metavar="NAMES", help="Policies under which they are played again."),
+    ] = "ff,greedy",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="NAME",
+            help="The VMs on which they are played: a name or a .yaml file; else pools of the logs' types.",
+            show_default=False,
+        ),
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            "--scenario",
+            metavar="NAME",
+            help="The scenario whose VMs --write-cluster writes; else the one that saves most.",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a report with pictures.", show_default=False),
+    ] = None,
+    write_profiles: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-profiles", metavar="FILE", help="Write the fitted profiles (.yaml).", show_default=False
+        ),
+    ] = None,
+    write_workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-workload",
+            metavar="FILE",
+            help="Write the applications as a workload (.csv or .parquet).",
+            show_default=False,
+        ),
+    ] = None,
+    write_cluster: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-cluster", metavar="FILE", help="Write the VMs of a scenario (.yaml).", show_default=False
+        ),
+    ] = None,
     output: Annotated[
         Literal["table", "json", "csv"],
-        typer.Option("-o", "--output", help="For people, everything as JSON, or the costs for spreadsheets."),
+        typer.Option("-o", "--output", help="For people, everything as JSON, or a table for spreadsheets."),
     ] = "table",
 ) -> None:
-    """Show the cost of Spark applications by their event logs; no cluster and no daemon is needed.
+    """Show what Spark applications cost, and what they could cost, by their event logs; needs no daemon.
 
-    Example: stoker audit /var/log/spark --prices ec2-us-east-1 --vm m5.2xlarge
+    Example: stoker audit /var/log/spark --prices ec2-us-east-1 --vm m5.2xlarge --html report.html
     """
     after = day("--since", since)
+    files = Files(write_profiles, write_workload, write_cluster, scenario)
+    wanted = savings and (output != "csv" or by == "change" or html is not None)
     with errors():
         found = audited(logs, prices, vm, None if after is None else _midnight(after))
-    if output == "json":
+        if wanted or files.any:
+            found = replace(found, savings=_saved(found, policy, cluster))
+            files.write(found.savings)
+        if html is not None:
+            from audit.report.html import report
+
+            with writing(html):
+                html.write_text(report(found), encoding="utf-8")
+    if output == "csv" and by == "change":
+        from audit.write import write_changes_csv
+
+        if found.savings is None:
+            raise CommandError("--by change: shows savings; leave --no-savings out")
+        write_changes_csv(found.savings, sys.stdout)
+    elif output == "json":
         from audit.write import to_json
 
         print_json(to_json(found))
@@ -69,7 +146,65 @@ def audit(
     else:
         from daemon.cli.research.audit_tables import show
 
-        show(found, by)
+        show(found, "application" if by == "change" else by)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files for `simulate`, `train` and a daemon that an audit writes where they are named."""
+
+    profiles: Path | None
+    workload: Path | None
+    cluster: Path | None
+    #: Of which scenario the cluster is.
+    scenario: str | None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return any(path is not None for path in (self.profiles, self.workload, self.cluster))
+
+    def write(self, savings: "Savings | None") -> None:
+        """Write them; CommandError for a scenario that is not there, or a place that cannot be written."""
+        from audit.savings import files
+
+        if savings is None or not (self.any or self.scenario):
+            return
+        if not savings.runs:
+            raise CommandError("no application had an executor with cores for a while: nothing can be played")
+        played = self._played(savings)
+        if self.profiles is not None:
+            with writing(self.profiles):
+                files.write_profiles(savings.types, self.profiles)
+        if self.workload is not None:
+            with writing(self.workload):
+                files.write_jobs(savings.runs, self.workload)
+        if self.cluster is not None:
+            with writing(self.cluster):
+                files.write_cluster(played.scenario, self.cluster)
+
+    def _played(self, savings: "Savings") -> "Played":
+        by_name = {each.scenario.name: each for each in savings.played}
+        if self.scenario is None:
+            return max(savings.played, key=lambda each: (not each.failed, each.saving.middle))
+        if self.scenario not in by_name:
+            raise CommandError(f"--scenario {self.scenario}: should be one of {'; '.join(by_name)}")
+        return by_name[self.scenario]
+
+
+def _saved(found: "AuditResult", policy: str, cluster: str | None) -> "Savings":
+    """Play the applications in the simulator, with progress."""
+    from audit.savings.predict import predict
+    from conf.loader import load
+    from conf.schema.cluster import Cluster
+    from environment.clusters.cluster_files import cluster_file
+
+    names = [name for each in policy.split(",") if (name := each.strip())]
+    if not names:
+        raise CommandError("--policy: names no policy; `stoker policy list` shows them")
+    given = None if cluster is None else (cluster, load(cluster_file(cluster), Cluster))
+    with progress_bar() as progress:
+        return predict(found.costs, found.prices, names, given, progress)
 
 
 def audited(logs: list[str], prices: str, vm: str, since: float | None) -> "AuditResult":
@@ -102,11 +237,13 @@ def _midnight(of: str) -> float:
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
     """Convert errors in the input into a CommandError of one line."""
+    from agents.registry import PolicyError
     from audit.log_files import LogsError
     from audit.prices import PriceError
     from conf.loader import ConfigError
+    from profiles.workloads.workload_files import WorkloadError
 
     try:
         yield
-    except (LogsError, PriceError, ConfigError) as error:
+    except (LogsError, PriceError, ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(" ".join(str(error).split())) from None

@@ -1,12 +1,18 @@
 """Tables of `stoker audit` for the terminal."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from audit.executor_use import CAUSES
 from audit.write import AuditResult
 from daemon.cli.shared import render
 
+if TYPE_CHECKING:
+    from audit.savings.plays import Interval
+    from audit.savings.predict import Savings
+
+#: So many changes are shown.
+MOST = 10
 #: So many lines of a table, and so many files that were not read, are shown; the rest is counted.
 _LINES, _UNREAD = 20, 5
 _MIB = 1 << 20
@@ -49,11 +55,56 @@ def _tables(audit: AuditResult, by: str) -> Iterator[Any]:
     if len(lines) > _LINES:
         yield f"and {len(lines) - _LINES} more; -o csv has all"
     yield ""
+    if audit.savings is not None:
+        yield from _savings(audit.savings)
+        yield ""
     yield from _cautions(audit)
     yield (
         f"read {read.log_bytes / _MIB:,.0f} MiB of {render.count(len(read.applications), 'log')} in "
         f"{render.duration(read.seconds)}"
     )
+
+
+def _savings(savings: "Savings") -> Iterator[Any]:
+    """The scenarios, the changes that save most, and what to type for these."""
+    if not savings.runs:
+        yield "no application had an executor with cores for a while: nothing was played"
+        return
+    rows = [
+        (
+            each.scenario.name,
+            "-" if each.failed else money(each.dollars),
+            each.failed or between(each.saving),
+            "-" if each.failed else f"{each.slower:.2f}",
+            "-" if each.failed else _percent(each.idle_share),
+        )
+        for each in savings.played
+    ]
+    columns = ["the same, played on", "dollars", "saving, 90 %", "time", "idle"]
+    yield render.fitted(columns, rows, right=("dollars", "time", "idle"), cut=(columns[0],), spare=("idle",))
+    error = "no duration could be checked: every application ran once"
+    if savings.error is not None:
+        error = (
+            f"durations of {savings.checked} runs, predicted by the other half of the runs: off by "
+            f"{_percent(savings.error)} (median of types)"
+        )
+    yield f"{error}; replayed as they ran: {money(savings.replayed)} of {money(savings.logged)}"
+    if not savings.changes:
+        yield "no change saves 2 % or more"
+        return
+    yield ""
+    shown = [
+        (each.subject, each.kind, between(each.saving), _percent(each.share), _percent(each.error))
+        for each in savings.changes[:MOST]
+    ]
+    columns = ["change", "how", "saving, 90 %", "share", "error"]
+    yield render.fitted(columns, shown, right=("share", "error"), cut=(columns[0],), spare=("error",))
+    yield "they overlap: no sum is meant. What to type for each: --html FILE, -o json, -o csv --by change"
+
+
+def between(saving: "Interval") -> str:
+    """A saving in dollars, with its interval."""
+    return f"{money(saving.middle)} ({money(saving.low)} to {money(saving.high)})"
 
 
 def _cautions(audit: AuditResult) -> Iterator[str]:
@@ -78,7 +129,7 @@ def _cautions(audit: AuditResult) -> Iterator[str]:
 
 def money(dollars: float) -> str:
     """Dollars, with more digits where there are few."""
-    return f"{dollars:,.2f} $" if abs(dollars) >= 1 or not dollars else f"{dollars:.4f} $"
+    return f"{dollars:,.2f} $" if abs(dollars) >= 1 or not round(dollars, 4) else f"{dollars:.4f} $"
 
 
 def _percent(share: float | None) -> str:

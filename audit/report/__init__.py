@@ -1,0 +1,1 @@
+"""Writes an audit as one HTML file: `pictures` computes its SVG, `html` fills the template."""

@@ -1,0 +1,203 @@
+"""What applications could cost: hand-counted changes, held-out errors, scenarios, and files of them."""
+
+import csv
+import io
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from audit.costs import costs_of
+from audit.names import type_of
+from audit.prices import Prices, load_prices
+from audit.read_logs import read_logs
+from audit.savings.changes import Change
+from audit.savings.job_runs import JobRun, job_runs
+from audit.savings.predict import Savings, predict
+from audit.savings.types import job_types, predicted
+from conf.loader import load
+from conf.schema.cluster import Cluster
+from conf.schema.prices import PriceList, VmPrice
+from daemon.cli import main
+from profiles.job_profile import load_profiles
+from profiles.workloads.workload_files import read_workload
+from tests.audit.made_logs import ETL, app_end, app_start, written
+from tests.audit.made_month import month
+
+#: A VM that one executor of made_month takes half of.
+HALF = PriceList(types={"big": VmPrice(cpus=8, memory=16384, price_per_hour=1.0)})
+
+
+@cache
+def savings() -> Savings:
+    """Of ten days."""
+    with TemporaryDirectory() as folder:
+        read = read_logs([str(month(Path(folder)))])
+    prices = Prices(HALF, "big")
+    return predict(costs_of(read.applications, prices), prices)
+
+
+def runs(of: str) -> list[JobRun]:
+    """The runs of a type."""
+    return list(savings().types[of].runs)
+
+
+def change(kind: str, subject: str) -> Change:
+    """The change of that kind; there is one."""
+    (found,) = [each for each in savings().changes if (each.kind, each.subject) == (kind, subject)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("etl-2026-11-01", "etl"),
+        ("etl 2026-11-01T10:11:12Z", "etl"),
+        ("load_9f8e7d6c5b4a", "load"),
+        ("tpch q12", "tpch q12"),
+        ("2026-11-01", "2026-11-01"),
+        ("a\n\x1b[31mb", "a [31mb"),
+        ("\u200b", "unnamed"),
+    ],
+)
+def test_runs_of_the_same_application(name: str, kind: str) -> None:
+    """Are told by their name without date, time and id."""
+    assert type_of(name) == kind
+
+
+def test_seconds_on_other_cores() -> None:
+    """Half of the cores doubles what is wide; neither the longest task nor the driver's time changes."""
+    etl, skewed = runs("etl")[0], runs("skewed")[0]
+    assert (etl.executors, etl.cpus) == (8, 4)
+    work = etl.groups.seconds.sum()
+    assert etl.seconds_on(32) == pytest.approx(etl.seconds)
+    assert etl.seconds_on(16) == pytest.approx(etl.seconds + work)
+    assert etl.seconds_on(64) == pytest.approx(etl.seconds)  # 32 tasks cannot use more
+    assert skewed.seconds_on(8) == pytest.approx(skewed.seconds)
+
+
+def test_held_out_errors() -> None:
+    """Each half of the runs is predicted by the other, as far as runs differ: by a twentieth here."""
+    found = savings()
+    assert found.checked == 50
+    assert found.error is not None
+    assert 0.005 < found.error < 0.1
+    for each in found.types.values():
+        assert each.profile.spread == pytest.approx(each.sigma, abs=1e-4)
+    (lonely,) = job_types(runs("etl")[:1]).values()
+    assert lonely.error is None
+    assert lonely.sigma == 0.25
+
+
+def test_the_input_is_followed_where_runs_show_it() -> None:
+    """A run of the largest input is predicted by runs of less, along the line that they show."""
+    seen, run = runs("etl")[1:], max(runs("etl"), key=lambda each: each.seconds)
+    seen = [each for each in seen if each is not run]
+    assert predicted(seen, run) == pytest.approx(run.seconds, rel=0.05)
+
+
+def test_changes_counted_by_hand() -> None:
+    """Of each application, the change that fits its fault; dollars are within the interval."""
+    dynamic = change("dynamic allocation", "etl")
+    # 8 executors of half a dollar an hour are idle for 1000 s less a minute; a start of 5 s each comes back.
+    by_hand = 10 * 8 * 0.5 * (1010 - 10 - 60 - 5) / 3600
+    assert dynamic.saving.middle == pytest.approx(by_hand, rel=0.02)
+    assert (dynamic.runs, dynamic.saving.low) == (10, 0)
+    fewer = change("fewer executors", "skewed")
+    assert fewer.saving.middle == pytest.approx(0.75 * savings().types["skewed"].dollars, rel=0.05)
+    assert fewer.slower == pytest.approx(1.0, abs=0.5)
+    assert "--conf spark.executor.instances=1 " in fewer.command
+    skew = change("skew", "skewed")
+    assert "stage 0 (join at skewed.py:12): its longest task took" in skew.needs
+    assert all(each.error is not None for each in savings().changes)
+    for each in savings().changes:
+        assert each.saving.low <= each.saving.middle <= each.saving.high, each
+
+
+def test_less_memory(tmp_path: Path) -> None:
+    """Where memory is what is paid for, its reserve is 30 % above the most that was used."""
+    prices = Prices(PriceList(types={"wide": VmPrice(cpus=64, memory=16384, price_per_hour=1.0)}), "wide")
+    read = read_logs([str(month(tmp_path, 2))])
+    found = predict(costs_of(read.applications, prices), prices)
+    (memory,) = [each for each in found.changes if (each.kind, each.subject) == ("less memory", "report")]
+    assert memory.command == "--conf spark.executor.memory=1280m"
+    assert memory.share == pytest.approx(1 - (1280 + 384) / (4096 + 410), rel=0.01)
+
+
+def test_scenarios() -> None:
+    """All applications are played on each; a VM that two share costs less than one that idles."""
+    played = {each.scenario.name: each for each in savings().played}
+    names = ["Karpenter-like", "shared VMs, ff", "shared VMs, greedy", "shared VMs, greedy, half the size"]
+    assert list(played) == [*names, "spot VMs, greedy", "fixed cluster"]
+    for each in played.values():
+        assert (each.failed, each.refused) == ("", ())
+        assert each.saving.low < each.saving.middle < each.saving.high
+        assert each.dollars + each.saving.middle == pytest.approx(savings().logged)
+    assert played["spot VMs, greedy"].dollars < 0.6 * played["shared VMs, greedy"].dollars
+    assert played["fixed cluster"].idle_share > 0.9
+    assert "spot VMs, greedy" in [each.subject for each in savings().changes if each.kind == "cluster"]
+
+
+def test_files_are_what_simulate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Profiles, workload and cluster of an audit, and the command that a change prints."""
+    logs = month(tmp_path / "logs", 3)
+    names = {"profiles": "types.yaml", "workload": "jobs.csv", "cluster": "vms.yaml"}
+    paths = {what: tmp_path / name for what, name in names.items()}
+    written_to = [word for what, path in paths.items() for word in (f"--write-{what}", str(path))]
+    command = ["audit", str(logs), "--scenario", "spot VMs, greedy", *written_to, "-o", "json"]
+    assert main(command) == 0
+    told = json.loads(capsys.readouterr().out)["savings"]
+    assert len(read_workload(paths["workload"])) == told["applications"] == 15
+    assert load_profiles(str(paths["profiles"])).keys() == {"etl", "skewed", "report"}
+    assert [pool.spot is None for pool in load(paths["cluster"], Cluster).pools] == [True, False]
+    arguments = ["--workload", str(paths["workload"]), "--profiles", str(paths["profiles"])]
+    arguments += ["--cluster", str(paths["cluster"]), "--policy", "greedy", "--keep", "break_even"]
+    assert main(["simulate", *arguments, "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    (scenario,) = [each for each in told["scenarios"] if each["name"] == "spot VMs, greedy"]
+    # The audit scales it to the logs' cost, which whole numbers of executors miss by a hundredth.
+    assert run["bill"] == pytest.approx(scenario["dollars"], rel=0.02)
+
+
+def test_changes_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same as in JSON."""
+    logs = month(tmp_path, 2)
+    assert main(["audit", str(logs), "-o", "csv", "--by", "change"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert main(["audit", str(logs), "-o", "json", "--cluster", "elastic", "--policy", "best_fit"]) == 0
+    told = json.loads(capsys.readouterr().out)["savings"]
+    assert [each["name"] for each in told["scenarios"]][1] == "shared VMs, best_fit"
+    assert rows[0]["type"]
+    own = [row for row in rows if row["change"] != "cluster"]
+    same = [each for each in told["changes"] if each["change"] != "cluster"]
+    assert [float(row["dollars"]) for row in own] == [each["dollars"] for each in same]
+
+
+def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is one line with what to do."""
+    log = str(written(tmp_path / "logs", ETL))
+    for arguments, text in (
+        (["--policy", "magic"], "policy magic"),
+        (["--policy", ","], "names no policy"),
+        (["--cluster", "moon"], "no such cluster"),
+        (["--scenario", "moon", "--write-cluster", "x.yaml"], "should be one of Karpenter-like; shared VMs"),
+        (["--write-workload", str(tmp_path / "jobs.txt")], "should end in .csv or .parquet"),
+        (["--write-profiles", str(tmp_path / "no/such.yaml")], "No such file"),
+        (["--no-savings", "-o", "csv", "--by", "change"], "leave --no-savings out"),
+    ):
+        assert main(["audit", log, *arguments]) == 2, arguments
+        error = capsys.readouterr().err
+        assert text in error
+        assert len([line for line in error.splitlines() if line.startswith("stoker: ")]) == 1
+
+
+def test_nothing_to_play(tmp_path: Path) -> None:
+    """An application without executors is no job; others still are."""
+    written(tmp_path, [app_start(app="idle"), app_end(9)], "idle")
+    written(tmp_path, ETL)
+    prices = load_prices("ec2-us-east-1")
+    costs = costs_of(read_logs([str(tmp_path)]).applications, prices)
+    assert [run.type for run in job_runs(costs.each, prices)] == ["etl"]
+    assert predict(costs_of([], prices), prices).changes == ()
