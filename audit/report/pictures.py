@@ -18,7 +18,7 @@ _LEFT, _RIGHT = 250.0, 90.0
 _ROW = 26.0
 #: Applications that are drawn, the rest as one; changes and steps over time.
 _BARS, _CHANGES, _STEPS = 12, 10, 240
-_SHORT = 38
+_SHORT = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def intervals(savings: Savings) -> Intervals | None:
 
     saved = tuple(
         Saved(
-            f"{each.subject}: {each.kind}",
-            _shortened(each.subject, f": {each.kind}"),
+            each.title,
+            _shortened(each.subject, each.title.removeprefix(each.subject)),
             number * _ROW,
             at(each.saving.middle),
             at(each.saving.low),

@@ -11,6 +11,7 @@ from audit.applications import Executor
 from audit.prices import Prices
 from audit.savings.job_runs import JobRun
 from audit.savings.plays import NINETY, Interval, Played
+from audit.savings.scenarios import Scenario
 from audit.savings.types import JobType
 
 Kind = Literal["dynamic allocation", "fewer executors", "less memory", "skew", "cluster"]
@@ -23,7 +24,7 @@ _OVERHEAD, _LEAST_OVERHEAD = 0.10, 384
 #: Numbers of executors that are tried, as shares of the present one; how much longer it may take.
 _SHARES = (0.25, 0.5, 0.75)
 _LONGEST = 1.5
-#: Error of durations at other sizes than those that ran, which no log shows: that of docs/results/fidelity.md.
+#: Error of durations at other sizes than those that ran, which no log shows: as in docs/results/fidelity.md.
 _OTHER_SIZE = 0.081
 #: A task of that many times its stage's mean is skewed; it is taken to come down to twice the mean.
 _SKEWED, _EVEN = 4.0, 2.0
@@ -51,6 +52,11 @@ class Change:
     command: str
     #: How many times longer an application takes then.
     slower: float = 1.0
+
+    @property
+    def title(self) -> str:
+        """The change in few words."""
+        return self.subject if self.kind == "cluster" else f"{self.subject}: {self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +94,20 @@ def _of_cluster(played: Played, cost: float, error: float | None, runs: int) -> 
         played.saving.middle / cost,
         error,
         runs,
-        scenario.needs,
+        f"{scenario.needs} ({_configured(scenario)})",
         "stoker audit LOGS --write-workload jobs.csv --write-profiles types.yaml --write-cluster vms.yaml "
         f"--scenario '{scenario.name}' && stoker simulate --workload jobs.csv --profiles types.yaml "
         f"--cluster {scenario.cluster_name or 'vms.yaml'} {options}",
         played.slower,
     )
+
+
+def _configured(scenario: Scenario) -> str:
+    """What a daemon's config has for it."""
+    name, _, seconds = scenario.keep.partition(":")
+    keep = f"keep: {{name: {name}{f', seconds: {seconds}' if seconds else ''}}}"
+    sizes = f", sizes: {{{scenario.sizes.replace('=', ': ')}}}" if scenario.sizes else ""
+    return f"in a daemon's config: policy: {scenario.policy}, {keep}{sizes}, profiles: types.yaml"
 
 
 def _of_type(of: JobType, prices: Prices) -> Iterable[Change]:
@@ -245,9 +259,8 @@ def _less_skew(of: JobType) -> Change | None:
         "skew",
         of,
         saved,
-        f"executors wait for one task of {where}",
-        "--conf spark.sql.adaptive.enabled=true --conf spark.sql.adaptive.skewJoin.enabled=true, "
-        "or repartition the data of that stage",
+        f"an even division of the data, by hand or by Spark SQL; executors wait for one task of {where}",
+        "--conf spark.sql.adaptive.enabled=true --conf spark.sql.adaptive.skewJoin.enabled=true",
     )
 
 
