@@ -12,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz explore mutants lint openapi reference settings docs-output bench filter airflow lock clean
+.PHONY: help install demo audit test chaos soak fuzz explore mutants lint openapi reference settings docs-output bench filter airflow lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
@@ -25,6 +25,13 @@ $(READY): $(LOCK) setup.cfg setup.py pyproject.toml
 
 demo: $(READY)  ## Run three real Spark jobs on VMs that come and go
 	$(BIN)/stoker demo
+
+# Installs what serves, without Spark, where nothing is installed; a later `make` of another target installs the rest.
+audit:  ## Report what Spark applications cost, and could cost, by event logs (LOGS, REPORT, ARGS)
+	@test -n "$(LOGS)" || { echo "make audit LOGS=FOLDER: name a folder of event logs" >&2; exit 2; }
+	@test -x $(BIN)/stoker || { $(MAKE) --no-print-directory install LOCK=requirements-serve.lock SPARK= COMPILED= \
+	  && rm -f $(READY); }
+	$(BIN)/stoker audit $(LOGS) --html $(or $(REPORT),report.html) $(ARGS)
 
 # Tests wait for processes about half of the time, so there are three workers for two cores. What Python compiles is
 # kept, also where the environment says otherwise: tests start it hundreds of times.

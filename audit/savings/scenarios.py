@@ -82,7 +82,7 @@ def scenarios(
         ),
         Scenario(
             f"shared VMs, {policies[-1]}, half the size",
-            f"the same, and jobs that run on down to {FLOOR:.0%} of their executors",
+            f"a Stoker daemon that places all on {where}, some with down to half of their executors",
             on,
             policies[-1],
             sizes=f"floor={FLOOR:g}",
@@ -90,7 +90,7 @@ def scenarios(
         ),
     ]
     if given is None:
-        needs = "the same on spot VMs, which are taken away now and then: work of theirs is repeated"
+        needs = "a Stoker daemon that places all on spot VMs: some are taken away, and their work is repeated"
         found.append(Scenario(f"spot VMs, {_ON_SPOT}", needs, spot, _ON_SPOT, unknown=_SPOT_UNKNOWN))
     fixed = Cluster(vms=tuple(_fixed(runs, pools)))
     count = sum(group.count for group in fixed.vms)

@@ -34,7 +34,7 @@ TITLES: dict[str, dict[str, str]] = {
     "Simulate and train": {
         "simulate": "Compare policies on a simulated workload.",
         "workload": "Show a workload's jobs, or write them.",
-        "audit": "Show the cost of applications by event logs.",
+        "audit": "Show what applications cost, and could cost.",
         "bound": "Compute the lowest cost of a workload.",
         "train": "Train a policy in the simulator.",
         "evaluate": "Compare trained policies on unseen workloads.",
