@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from audit.costs import KEYS, ApplicationCost, Costs, Line
 from audit.executor_use import CAUSES
+from audit.over_time import cores_over_time
 from audit.prices import Prices
 from audit.read_logs import ReadLogs
 
@@ -48,6 +49,7 @@ def to_json(
         "total": _line(costs.total),
         "by": {key: [_line(line) for line in costs.by(key)] for key in by},
         "each": [_application(each) for each in costs.each],
+        "over_time": _over_time(costs),
         **({} if audit.savings is None else {"savings": _savings(audit.savings)}),
     }
 
@@ -64,6 +66,22 @@ def write_csv(costs: Costs, by: str, out: TextIO) -> None:
         writer.writerow(
             [line.key, line.count, *dollars, *(round(each, 3) for each in rest), line.failed_tasks]
         )
+
+
+def _over_time(costs: Costs) -> list[dict[str, Any]]:
+    found = cores_over_time(costs)
+    if found is None:
+        return []
+    return [
+        {
+            "from": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+            "cores_paid": round(paid, 3),
+            "cores_worked": round(worked, 3),
+        }
+        for at, paid, worked in zip(
+            found.edges[:-1].tolist(), found.paid.tolist(), found.worked.tolist(), strict=True
+        )
+    ]
 
 
 def write_changes_csv(savings: "Savings", out: TextIO) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from audit.costs import Costs
 from audit.executor_use import CAUSES
+from audit.over_time import FloatArray, cores_over_time
 from audit.savings.predict import Savings
 
 #: Units of the pictures' own coordinates; they scale with the page.
@@ -120,24 +121,16 @@ def bars(costs: Costs) -> Bars:
 
 
 def timeline(costs: Costs, height: float = 170.0) -> Timeline | None:
-    """Paid and working cores from the first executor to the last; None without executors.
-
-    Work of an executor is spread evenly over the time for which it was there.
-    """
-    executors = [each for cost in costs.each for each in cost.application.executors if each.seconds > 0]
-    if not executors:
+    """Paid and working cores from the first executor to the last; None without executors."""
+    found = cores_over_time(costs, _STEPS)
+    if found is None:
         return None
-    begins = np.array([each.added_at for each in executors])
-    ends = np.array([each.removed_at for each in executors])
-    cores = np.array([each.cores for each in executors])
-    work = np.array([each.use.work / each.seconds for each in executors])
-    edges = np.linspace(begins.min(), ends.max(), _STEPS + 1)
-    paid, worked = (_mean_between(begins, ends, amount, edges) for amount in (cores, work))
+    edges, paid, worked = found.edges, found.paid, found.worked
     ticks, top = _axis(0.0, float(paid.max()) or 1.0)
     left, right = 60.0, 10.0
     x = left + (WIDTH - left - right) * np.arange(_STEPS + 1) / _STEPS
 
-    def outline(values: np.ndarray) -> str:
+    def outline(values: FloatArray) -> str:
         y = height - height * values / top
         points = [f"M{x[0]:.1f},{height:.1f}"]
         points += [f"L{x[n]:.1f},{y[n]:.1f}L{x[n + 1]:.1f},{y[n]:.1f}" for n in range(len(values))]
@@ -181,18 +174,6 @@ def intervals(savings: Savings) -> Intervals | None:
     )
     lines = tuple(Tick(at(each), _money(each)) for each in ticks)
     return Intervals(len(found) * _ROW + 24, at(0.0), saved, lines)
-
-
-def _mean_between(begins: np.ndarray, ends: np.ndarray, amount: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The mean sum of an amount in each step between `edges`, of what is there from begins to ends."""
-    times = np.concatenate((begins, ends))
-    order = np.argsort(times, kind="stable")
-    times, level = times[order], np.cumsum(np.concatenate((amount, -amount))[order])
-    held = np.concatenate(([0.0], np.cumsum(level[:-1] * np.diff(times))))
-    place = np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)
-    until = held[place] + level[place] * (edges - times[place])
-    means: np.ndarray = np.maximum(np.diff(until) / np.maximum(np.diff(edges), 1e-9), 0.0)
-    return means
 
 
 def _axis(low: float, high: float) -> tuple[Sequence[float], float]:

@@ -40,7 +40,7 @@ class Savings:
     @property
     def checked(self) -> int:
         """Number of runs whose duration was predicted by other runs."""
-        return sum(len(each.runs) for each in self.types.values() if each.error is not None)
+        return sum(each.checked for each in self.types.values())
 
 
 def predict(

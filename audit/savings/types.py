@@ -37,6 +37,8 @@ class JobType:
     error: float | None
     #: Standard deviation of the logarithm of real over predicted duration.
     sigma: float
+    #: Number of runs by which it was checked.
+    checked: int
 
     @property
     def dollars(self) -> float:
@@ -60,7 +62,7 @@ def job_types(runs: Sequence[JobRun]) -> dict[str, JobType]:
 def _job_type(name: str, runs: Sequence[JobRun], away: Sequence[float], other: float) -> JobType:
     sigma = _sigma(away) if away else other
     error = float(np.median(np.abs(np.expm1(away)))) if away else None
-    return JobType(name, tuple(runs), _profile(runs, sigma), error, sigma)
+    return JobType(name, tuple(runs), _profile(runs, sigma), error, sigma, len(away))
 
 
 def _sigma(away: Sequence[float]) -> float:

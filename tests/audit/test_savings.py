@@ -11,6 +11,7 @@ import pytest
 
 from audit.costs import costs_of
 from audit.names import type_of
+from audit.over_time import cores_over_time
 from audit.prices import Prices, load_prices
 from audit.read_logs import read_logs
 from audit.savings.changes import Change
@@ -18,12 +19,12 @@ from audit.savings.job_runs import JobRun, job_runs
 from audit.savings.predict import Savings, predict
 from audit.savings.types import job_types, predicted
 from conf.loader import load
-from conf.schema.cluster import Cluster
+from conf.schema.cluster import Cluster, VmGroup
 from conf.schema.prices import PriceList, VmPrice
 from daemon.cli import main
 from profiles.job_profile import load_profiles
 from profiles.workloads.workload_files import read_workload
-from tests.audit.made_logs import ETL, app_end, app_start, written
+from tests.audit.made_logs import ETL, added, app_end, app_start, written
 from tests.audit.made_month import month
 
 #: A VM that one executor of made_month takes half of.
@@ -201,3 +202,33 @@ def test_nothing_to_play(tmp_path: Path) -> None:
     costs = costs_of(read_logs([str(tmp_path)]).applications, prices)
     assert [run.type for run in job_runs(costs.each, prices)] == ["etl"]
     assert predict(costs_of([], prices), prices).changes == ()
+
+
+def test_a_cluster_that_holds_some(tmp_path: Path) -> None:
+    """Applications that it cannot hold are counted and left out; it is no change that saves."""
+    written(tmp_path, [*ETL[:2], app_start("large", app="large"), added("1", 2, 64), *ETL[5:7], app_end(60)])
+    written(tmp_path, ETL, "etl")
+    prices = load_prices("ec2-us-east-1")
+    costs = costs_of(read_logs([str(tmp_path)]).applications, prices)
+
+    def played(cpus: float) -> Savings:
+        vms = VmGroup(type="own", cpus=cpus, memory=8192, price_per_hour=0.001, count=4)
+        return predict(costs, prices, ["ff"], ("own.yaml", Cluster(vms=(vms,))))
+
+    some = next(each for each in played(4).played if each.scenario.name == "shared VMs, ff")
+    assert (some.refused, some.failed) == (("large",), "")
+    assert some.dollars + some.saving.middle == pytest.approx(costs.by("type")[1].total)
+    none = next(each for each in played(1).played if each.scenario.name == "shared VMs, ff")
+    assert none.failed.startswith("its VMs hold none of the applications (")
+    assert not [each for each in played(4).changes if each.subject == "shared VMs, ff"]
+
+
+def test_cores_over_time(tmp_path: Path) -> None:
+    """Their integral is what the executors were paid for, and what they worked."""
+    costs = costs_of(read_logs([str(written(tmp_path, ETL))]).applications, load_prices("ec2-us-east-1"))
+    found = cores_over_time(costs, 58)
+    assert found is not None
+    assert found.paid[:4].tolist() == pytest.approx([2, 2, 2, 4])
+    assert found.paid.sum() == pytest.approx(186)
+    assert found.worked.sum() == pytest.approx(50)
+    assert cores_over_time(costs_of([], load_prices("ec2-us-east-1"))) is None

@@ -72,7 +72,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
         return
     rows = [
         (
-            each.scenario.name,
+            each.scenario.name + (f" ({len(each.refused)} do not fit)" if each.refused else ""),
             "-" if each.failed else money(each.dollars),
             each.failed or between(each.saving),
             "-" if each.failed else f"{each.slower:.2f}",

@@ -1,0 +1,48 @@
+"""Cores of executors over time: paid, and at work."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.costs import Costs
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoresOverTime:
+    """Mean cores in S equal steps: the steps' edges, [S + 1], seconds since the epoch, and [S] each."""
+
+    edges: FloatArray
+    paid: FloatArray
+    worked: FloatArray
+
+
+def cores_over_time(costs: Costs, steps: int = 240) -> CoresOverTime | None:
+    """Cores from the first executor to the last; None without executors.
+
+    Work of an executor is spread evenly over the time for which it was there.
+    """
+    executors = [each for cost in costs.each for each in cost.application.executors if each.seconds > 0]
+    if not executors:
+        return None
+    begins = np.array([each.added_at for each in executors])
+    ends = np.array([each.removed_at for each in executors])
+    cores = np.array([each.cores for each in executors])
+    work = np.array([each.use.work / each.seconds for each in executors])
+    edges = np.linspace(begins.min(), ends.max(), steps + 1)
+    paid, worked = (_mean_between(begins, ends, amount, edges) for amount in (cores, work))
+    return CoresOverTime(edges, paid, worked)
+
+
+def _mean_between(begins: FloatArray, ends: FloatArray, amount: FloatArray, edges: FloatArray) -> FloatArray:
+    """The mean sum of an amount in each step between `edges`, of what is there from begins to ends."""
+    times = np.concatenate((begins, ends))
+    order = np.argsort(times, kind="stable")
+    times, level = times[order], np.cumsum(np.concatenate((amount, -amount))[order])
+    held = np.concatenate(([0.0], np.cumsum(level[:-1] * np.diff(times))))
+    place = np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)
+    until = held[place] + level[place] * (edges - times[place])
+    means: FloatArray = np.maximum(np.diff(until) / np.maximum(np.diff(edges), 1e-9), 0.0)
+    return means
