@@ -14,7 +14,7 @@ from audit.read_logs import ReadLogs
 
 if TYPE_CHECKING:
     from audit.savings.changes import Change
-    from audit.savings.plays import Interval, Played
+    from audit.savings.plays import DollarRange, Played
     from audit.savings.predict import Savings
 
 _DIGITS = 6
@@ -152,7 +152,7 @@ def _change(change: "Change") -> dict[str, Any]:
     }
 
 
-def _interval(of: "Interval") -> dict[str, float]:
+def _interval(of: "DollarRange") -> dict[str, float]:
     values = {"dollars": of.middle, "low": of.low, "high": of.high}
     return {name: round(value, _DIGITS) for name, value in values.items()}
 

@@ -45,7 +45,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisMark:
     """A line of an axis."""
 
     at: float
@@ -66,12 +66,12 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class CostBars:
     """Dollars by application and cause."""
 
     height: float
     bars: tuple[Bar, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[AxisMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Timeline:
     height: float
     paid: str
     worked: str
-    times: tuple[Tick, ...]
-    cores: tuple[Tick, ...]
+    times: tuple[AxisMark, ...]
+    cores: tuple[AxisMark, ...]
     most: float
 
 
@@ -93,10 +93,10 @@ class Intervals:
     height: float
     zero: float
     saved: tuple[Saved, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[AxisMark, ...]
 
 
-def bars(costs: Costs) -> Bars:
+def bars(costs: Costs) -> CostBars:
     """The dearest applications, and the rest as one bar."""
     lines = costs.by("type")
     rows = [(line.key, line.dollars) for line in lines[:_BARS]]
@@ -116,8 +116,8 @@ def bars(costs: Costs) -> Bars:
         found.append(
             Bar(label, _shortened(label), number * _ROW, dollars.total, tuple(segments), round(x, 2))
         )
-    lines_of = tuple(Tick(round(_LEFT + at * scale, 2), _money(at)) for at in ticks)
-    return Bars(len(rows) * _ROW + 24, tuple(found), lines_of)
+    lines_of = tuple(AxisMark(round(_LEFT + at * scale, 2), _money(at)) for at in ticks)
+    return CostBars(len(rows) * _ROW + 24, tuple(found), lines_of)
 
 
 def timeline(costs: Costs, height: float = 170.0) -> Timeline | None:
@@ -139,10 +139,10 @@ def timeline(costs: Costs, height: float = 170.0) -> Timeline | None:
     long = edges[-1] - edges[0] > 2 * 86_400
     form = "%Y-%m-%d" if long else "%d %b %H:%M"
     times = [
-        Tick(round(float(x[n]), 1), datetime.fromtimestamp(float(edges[n]), UTC).strftime(form))
+        AxisMark(round(float(x[n]), 1), datetime.fromtimestamp(float(edges[n]), UTC).strftime(form))
         for n in range(_STEPS // 8, _STEPS, _STEPS // 4)
     ]
-    marks = tuple(Tick(round(height - height * at / top, 1), f"{at:g}") for at in ticks)
+    marks = tuple(AxisMark(round(height - height * at / top, 1), f"{at:g}") for at in ticks)
     return Timeline(height, outline(paid), outline(worked), tuple(times), marks, float(paid.max()))
 
 
@@ -172,7 +172,7 @@ def intervals(savings: Savings) -> Intervals | None:
         )
         for number, each in enumerate(found)
     )
-    lines = tuple(Tick(at(each), _money(each)) for each in ticks)
+    lines = tuple(AxisMark(at(each), _money(each)) for each in ticks)
     return Intervals(len(found) * _ROW + 24, at(0.0), saved, lines)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from audit.applications import Executor
 from audit.prices import Prices
 from audit.savings.job_runs import JobRun
-from audit.savings.plays import NINETY, Interval, Played
+from audit.savings.plays import NINETY, DollarRange, Played
 from audit.savings.scenarios import Scenario
 from audit.savings.types import JobType
 
@@ -40,7 +40,7 @@ class Change:
     #: The application, or the scenario.
     subject: str
     #: Dollars, and what 90 of 100 should lie between.
-    saving: Interval
+    saving: DollarRange
     #: Share of the present cost of what it changes.
     share: float
     #: Median held-out error of the durations that it rests on; None: a single run, not checked.
@@ -126,7 +126,7 @@ def _change(
     return Change(
         kind,
         of.name,
-        Interval(middle, min(low, middle), min(max(high, middle), of.dollars)),
+        DollarRange(middle, min(low, middle), min(max(high, middle), of.dollars)),
         middle / of.dollars if of.dollars else 0.0,
         of.error,
         len(saved),
@@ -201,7 +201,7 @@ def _fewer(of: JobType) -> Change | None:
     needs = f"{share:.0%} of its executors: it takes {after / before:.2f} times as long"
     change = _change("fewer executors", of, saved, needs, command, after / before)
     low, high = sum(each.least for each in saved), sum(each.most for each in saved)
-    return replace(change, saving=Interval(middle, low, high))
+    return replace(change, saving=DollarRange(middle, low, high))
 
 
 def _less_memory(of: JobType, prices: Prices) -> Change | None:

@@ -13,6 +13,7 @@ from audit.names import one_line
 from audit.savings.job_runs import JobRun
 from audit.savings.scenarios import Scenario
 from audit.savings.types import JobType
+from conf.defaults import DEFAULT_QUEUE
 from conf.util.printable import LONGEST_NAME
 from environment.clusters.cluster_files import vms_of
 from environment.decisions.sizing import Sizes
@@ -31,7 +32,7 @@ NINETY = 1.645
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class DollarRange:
     """Dollars, and what 90 of 100 should lie between."""
 
     middle: float
@@ -47,7 +48,7 @@ class Played:
     #: Dollars of its VMs, scaled as the replay of the logs is to their cost.
     dollars: float
     #: Against the cost of the logs.
-    saving: Interval
+    saving: DollarRange
     #: Seconds from submission to end, on average, as a multiple of that in the logs.
     slower: float
     #: Of the bill: VMs that boot or that nobody uses.
@@ -74,7 +75,7 @@ def workload(runs: Sequence[JobRun]) -> Workload:
             input_mib=run.application.input_mib or None,
             resources={"gpus": run.gpus} if run.gpus else {},
             owner=one_line(run.application.user),
-            **({"queue": queue} if (queue := one_line(run.application.queue)) else {}),
+            queue=one_line(run.application.queue) or DEFAULT_QUEUE,
         )
         for run in sorted(runs, key=lambda run: run.application.started_at)
     )
@@ -122,13 +123,13 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
             fallback=create(second.name, second.options),
         )
     except StuckError as error:
-        return Played(scenario, 0.0, Interval(0.0, 0.0, 0.0), 1.0, 0.0, (), str(error))
+        return Played(scenario, 0.0, DollarRange(0.0, 0.0, 0.0), 1.0, 0.0, (), str(error))
     left_out = {*result.refused, *result.aside, *result.given_up}
     kept = [run for run, job in zip(_in_order(runs), jobs.jobs, strict=True) if job.name not in left_out]
     logged, replayed = sum(run.cost.total for run in kept), sum(run.replayed for run in kept)
     if not kept or replayed <= 0:
         why = f"its VMs hold none of the applications ({next(iter(left_out), 'no application')})"
-        return Played(scenario, 0.0, Interval(0.0, 0.0, 0.0), 1.0, 0.0, tuple(left_out), why)
+        return Played(scenario, 0.0, DollarRange(0.0, 0.0, 0.0), 1.0, 0.0, tuple(left_out), why)
     bill = result.bill
     # Executors are whole numbers there; what that changes is in both, and so not in their ratio.
     dollars = bill.total * logged / replayed
@@ -142,7 +143,7 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
     return Played(
         scenario,
         dollars,
-        Interval(saving, saving - NINETY * error, min(saving + NINETY * error, logged)),
+        DollarRange(saving, saving - NINETY * error, min(saving + NINETY * error, logged)),
         result.average_completion / completion,
         (bill.booting + bill.idle + bill.rounding) / bill.total if bill.total else 0.0,
         tuple(sorted(left_out)),

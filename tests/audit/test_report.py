@@ -44,7 +44,7 @@ def hostile(folder: Path) -> Path:
         removed_by(EVIL),
         app_end(5000),
     ]
-    written(folder, [event | {"User": EVIL} if "User" in event else event for event in events], "app-1")
+    written(folder, [{**event, "User": EVIL} if "User" in event else event for event in events], "app-1")
     (folder / f"<script>{'x' * 9}").write_text("no log\n")
     return folder
 

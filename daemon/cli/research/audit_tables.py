@@ -8,7 +8,7 @@ from audit.write import AuditResult
 from daemon.cli.shared import render
 
 if TYPE_CHECKING:
-    from audit.savings.plays import Interval
+    from audit.savings.plays import DollarRange
     from audit.savings.predict import Savings
 
 #: So many changes are shown.
@@ -102,7 +102,7 @@ def _savings(savings: "Savings") -> Iterator[Any]:
     yield "they overlap: no sum is meant. What to type for each: --html FILE, -o json, -o csv --by change"
 
 
-def between(saving: "Interval") -> str:
+def between(saving: "DollarRange") -> str:
     """A saving in dollars, with its interval."""
     return f"{money(saving.middle)} ({money(saving.low)} to {money(saving.high)})"
 
