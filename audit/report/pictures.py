@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from audit.costs import Costs
-from audit.executor_use import CAUSES
+from audit.executor_use import CAUSES, CoreUse
 from audit.over_time import FloatArray, cores_over_time
 from audit.savings.predict import Savings
 
@@ -101,8 +101,8 @@ def bars(costs: Costs) -> CostBars:
     lines = costs.by("type")
     rows = [(line.key, line.dollars) for line in lines[:_BARS]]
     if rest := lines[_BARS:]:
-        dollars = [sum(getattr(line.dollars, cause) for line in rest) for cause in CAUSES]
-        rows.append((f"{len(rest)} more", type(rest[0].dollars)(*dollars)))
+        sums = (sum(getattr(line.dollars, cause) for line in rest) for cause in CAUSES)
+        rows.append((f"{len(rest)} more", CoreUse(*sums)))
     most = max((dollars.total for _, dollars in rows), default=0.0) or 1.0
     ticks, top = _axis(0.0, most)
     scale = (WIDTH - _LEFT - _RIGHT) / top

@@ -137,13 +137,13 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
     for outcome in result.jobs:
         by_type[outcome.type] = by_type.get(outcome.type, 0.0) + outcome.cost
     replay = abs(math.log(logged / replayed))
-    error = math.hypot(_error(by_type, types), replay, scenario.unknown, _SIMULATOR) * dollars
+    deviation = math.hypot(_error(by_type, types), replay, scenario.unknown, _SIMULATOR) * dollars
     saving = logged - dollars
     completion = float(np.mean([run.seconds for run in kept]))
     return Played(
         scenario,
         dollars,
-        DollarRange(saving, saving - NINETY * error, min(saving + NINETY * error, logged)),
+        DollarRange(saving, saving - NINETY * deviation, min(saving + NINETY * deviation, logged)),
         result.average_completion / completion,
         (bill.booting + bill.idle + bill.rounding) / bill.total if bill.total else 0.0,
         tuple(sorted(left_out)),

@@ -78,6 +78,19 @@ def test_without_savings(tmp_path: Path) -> None:
     assert "saved by" not in text
 
 
+def test_many_applications(tmp_path: Path) -> None:
+    """The picture has the dearest, and the others as one bar; the table has all of them."""
+    for number in range(14):
+        letter = "abcdefghijklmn"[number]
+        written(tmp_path, [app_start(letter * 5), *ETL[3:-1], app_end(60 + number)], letter)
+    text = made(tmp_path, savings=False)
+    assert text.count("<td>") == 14
+    assert "2 more</text>" in text
+    (rest,) = re.findall(r"2 more</text>.*?<text[^>]*>([\d.]+) \$", text, re.DOTALL)
+    each = [float(dollars) for dollars in re.findall(r'class="num">([\d.]+) \$', text)]
+    assert float(rest) == pytest.approx(sum(sorted(each)[:2]), abs=2e-4)
+
+
 def test_names_are_no_markup(tmp_path: Path) -> None:
     """In titles, tables, pictures and lists of files."""
     text = made(hostile(tmp_path))

@@ -140,7 +140,8 @@ def reference_of(result: Result, workload: Workload) -> Reference:
     jobs = {job.name: job for job in workload.jobs if job.name not in result.refused}
     profiles = load_profiles()
     machines = [Machine(round(vm.cpus * 1000), vm.memory_mib, vm.price_per_hour) for vm in result.vms]
-    kinds = {job.name: profiles[job.type].prefers if job.type in profiles else "" for job in jobs.values()}
+    known = {name: profile.prefers or "" for name, profile in profiles.items()}
+    kinds = {job.name: known.get(job.type, "") for job in jobs.values()}
     rows = [
         Work(j.submitted_at, round(j.cpus * 1000), j.memory_mib, j.executors, kinds[j.name], j.duration)
         for j in jobs.values()
