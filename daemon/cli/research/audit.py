@@ -48,7 +48,7 @@ def audit(
             "--by",
             help="By what costs are summed; type: by name without date and time; change: what saves.",
         ),
-    ] = "application",
+    ] = "type",
     since: Annotated[
         str | None,
         typer.Option(
@@ -145,7 +145,7 @@ def audit(
     else:
         from daemon.cli.research.audit_tables import show
 
-        show(found, "application" if by == "change" else by)
+        show(found, "type" if by == "change" else by)
 
 
 def audited(logs: list[str], prices: str, vm: str, since: float | None) -> "AuditResult":
