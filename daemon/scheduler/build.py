@@ -68,7 +68,14 @@ def components_of(inputs: TermInputs) -> Components:
         JobSubmissions(
             config, store, launcher, inputs.profiles, inbox, queues, substrate.measure, base.clock
         ),
-        Forecasts(base.model, store, Sizes.configured(config.sizes), policies.check_allowed, policies.chosen),
+        Forecasts(
+            base.model,
+            store,
+            Sizes.configured(config.sizes),
+            policies.check_allowed,
+            policies.chosen,
+            None if config.fallback is None else (config.fallback.name, config.fallback.options),
+        ),
         saver,
         Stages(now()),
         CommandExecutor(base, launching, vms.provisioner),

@@ -22,11 +22,15 @@ class Forecasts:
         sizes: Sizes,
         check_allowed: Callable[[str], None],
         chosen: Callable[[], tuple[str, dict[str, Any]]],
+        fallback: tuple[str, dict[str, Any]] | None = None,
     ) -> None:
-        """`check_allowed` raises for a policy that may not decide; `chosen` returns the acting policy."""
+        """`check_allowed` raises for a policy that may not decide; `chosen` returns the acting policy.
+
+        The `fallback`, a name and options, decides in estimates where that one fails, as in the daemon.
+        """
         self._model = model
         errors = LearnedErrors()
-        self.what_if = WhatIfService(sizes, check_allowed, model.options.keeping, errors.now)
+        self.what_if = WhatIfService(sizes, check_allowed, model.options.keeping, errors.now, fallback)
         self.estimates = Estimates(self.what_if, chosen, store.estimates, errors)
 
     def start(self) -> None:

@@ -98,12 +98,15 @@ class WhatIfService:
         check: Callable[[str], None],
         keeping: IdleTimeout = BREAK_EVEN,
         errors: Callable[[], Errors | None] = lambda: None,
+        fallback: tuple[str, dict[str, Any]] | None = None,
     ) -> None:
         """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
 
         `keeping` says for how long idle VMs of pools are kept, `errors` how wrong beliefs about durations are
-        as is known now.
+        as is known now. The `fallback`, a name and options, decides where a policy fails of which the daemon
+        itself asks; that of a user's question should be told to fail.
         """
+        self._fallback = fallback
         self._check, self._sizes, self._keeping, self._errors = check, sizes, keeping, errors
         #: Who wants to know what there is now.
         self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
@@ -179,7 +182,10 @@ class WhatIfService:
                 for each in shown
             )
             at_most = _OWN if own else seconds
-            questions = [Question(scenes, asked, share, seconds, at_most) for share in shares if share]
+            fallback = self._fallback if own else None
+            questions = [
+                Question(scenes, asked, share, seconds, at_most, fallback) for share in shares if share
+            ]
             each: EachOf = unhurried if own else iter
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(

@@ -53,6 +53,7 @@ def answers(question: Question) -> Iterator[DrawAnswer]:
                         scene.queue,
                         seed=draw,
                         options=_rules_of(scene),
+                        fallback=None if question.fallback is None else create(*question.fallback),
                         follow=scene.follow,
                         took=scene.took,
                         errors=scene.errors,

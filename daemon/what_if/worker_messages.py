@@ -48,7 +48,8 @@ class Question:
     """Question for a worker: scenes, each with policies (name and options), and draws.
 
     A draw of None plays the beliefs. No draw but the first begins more than `seconds` after all policies
-    were made, and none goes on more than `at_most` seconds after that.
+    were made, and none goes on more than `at_most` seconds after that. The `fallback` decides where a policy
+    fails; without one the job waits.
     """
 
     scenes: tuple[AskedScene, ...]
@@ -56,6 +57,7 @@ class Question:
     draws: tuple[int | None, ...]
     seconds: float
     at_most: float
+    fallback: tuple[str, dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

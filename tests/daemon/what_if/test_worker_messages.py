@@ -10,6 +10,7 @@ import pytest
 
 from daemon.what_if import gil_pacing
 from daemon.what_if.gil_pacing import unhurried
+from daemon.what_if.worker import answers
 from daemon.what_if.worker_messages import AskedScene, DrawAnswer, Question, read, write
 from environment.decisions.sizing import Sizes
 from environment.pools import BREAK_EVEN
@@ -73,3 +74,15 @@ def test_long_work_is_rested_from(monkeypatch: pytest.MonkeyPatch) -> None:
         assert done == list(range(10))
         assert len(slept) == rests
     assert slept == [gil_pacing._REST * took] * 10
+
+
+def test_where_a_policy_fails_the_fallback_decides_if_there_is_one() -> None:
+    """As in the daemon: no job is said to be placed never that the fallback will place."""
+    broken = ("tests.daemon.what_if.test_what_if:Broken", dict[str, Any]())
+    question = Question((scene(3),), (broken,), (0,), 60.0, 60.0)
+    (alone,) = answers(question)
+    assert "will never be placed" in alone.failure
+    (mended,) = answers(replace(question, fallback=("ff", {})))
+    assert mended.played is not None
+    assert mended.played.fallback_share == 1.0
+    assert not mended.played.never
