@@ -12,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo audit test chaos soak fuzz explore mutants lint openapi reference settings docs-output bench filter airflow lock clean
+.PHONY: help install demo audit test chaos soak fuzz explore mutants lint openapi reference settings docs-output results bench filter airflow lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
@@ -109,6 +109,10 @@ lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock 
 	  $(COMPILE) --no-deps $(SPARK_LOCKS)/$$version.in -o $(SPARK_LOCKS)/$$version.lock; done
 	$(COMPILE) $(SPARK_LOCKS)/connect/4.3.in -o $(SPARK_LOCKS)/connect/4.3.lock
 	rm -rf .venv-lock
+
+# The reports on real Spark are not among them: their pages name the commands.
+results: $(READY)  ## Make docs/results anew from this revision; continues when stopped (ONLY=elastic, QUICK=1)
+	$(BIN)/stoker reproduce results --out $(if $(QUICK),build/results --quick,docs/results) $(if $(ONLY),--only $(ONLY))
 
 clean:  ## Remove what was installed and built
 	rm -rf .venv .venv-lock .venv-airflow build *.egg-info

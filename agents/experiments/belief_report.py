@@ -4,22 +4,14 @@ Truth is the same throughout, so only the policies' expectations differ.
 `environment.simulation.durations.beliefs` builds the beliefs.
 """
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import (
-    FIRST_SEED,
-    Contender,
-    Progress,
-    SimulatedRun,
-    Statistic,
-    durations_of,
-    numbered,
-    statistics_of,
-)
-from agents.experiments.islam2022.runs import PATTERNS, play, processes, scenes
+from agents.experiments.comparison import Contender, SimulatedRun, durations_of, statistics_of
+from agents.experiments.islam2022.runs import PATTERNS, PaperRuns, play, scenes
+from agents.experiments.paired import METHOD, PairedDifference, difference, told
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
 from environment.simulation.durations.beliefs import EXACT, Belief
 
 #: Those that expect anything of durations, and `ff`, which does not.
@@ -92,35 +84,29 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
 
 def against(
     runs: Sequence[SimulatedRun], oracle: Sequence[SimulatedRun], policy: str, metric: str
-) -> Statistic:
-    """The relative difference of a metric to the same seeds' runs under exact knowledge: 0.01 is 1 % more.
+) -> PairedDifference:
+    """The difference of a metric to the same seeds' runs under exact knowledge.
 
-    The spread is the standard error of the mean over seeds. ValueError where no run is of that policy.
+    ValueError where no run is of that policy.
     """
-    known = {run.seed: run.result.summary()[metric] for run in oracle if run.policy == policy}
-    pairs = [(run.result.summary()[metric], known[run.seed]) for run in runs if run.policy == policy]
-    shares = [one / other - 1 for one, other in pairs if one is not None and other]
-    if not shares:
+    believed, known = (statistics_of([run for run in of if run.policy == policy]) for of in (runs, oracle))
+    if not believed or not known:
         raise ValueError(f"{policy}: no runs to compare")
-    error = statistics.stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else 0.0
-    return Statistic(statistics.fmean(shares), error)
+    return difference(believed[policy][metric], known[policy][metric])
 
 
-def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress | None = None) -> Path:
+def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = None) -> Path:
     """Run the policies under every belief, write belief.md and its picture into the folder; returns the path.
 
     `jobs` is another number of jobs than 50 and 100.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    count = len(BELIEFS) + 1
-    with processes() as pool:
-        oracle, *played = (
-            play(scenes(jobs), POLICIES, seeds, numbered(progress, number, count), belief, pool)
-            for number, belief in enumerate((EXACT, *BELIEFS))
-        )
+    oracle, *played = play(
+        [PaperRuns(scenes(jobs), POLICIES, seeds, belief) for belief in (EXACT, *BELIEFS)], runner
+    )
     believed = dict(zip(map(str, BELIEFS), played, strict=True))
     said = durations_of([*oracle, *(run for of in believed.values() for run in of)])
-    parts = [_HEAD, _LEAKED.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    parts = [_HEAD, _LEAKED.format(seeds=seeds, count=len(seeds), method=METHOD)]
     found: dict[str, Differences] = {}
     for pattern in PATTERNS:
         known, others = _of(oracle, pattern), {name: _of(runs, pattern) for name, runs in believed.items()}
@@ -149,7 +135,7 @@ def draw(found: "Mapping[str, Differences]", path: Path) -> None:
         for number, (policy, beliefs) in enumerate(policies.items()):
             places = [place + 0.05 * (number - 4) for place in range(len(beliefs))]
             means = [100 * of.mean for of in beliefs.values()]
-            errors = [100 * of.spread for of in beliefs.values()]
+            errors = [100 * of.error for of in beliefs.values()]
             style = "osD^v<>ph"[number % 9] + "-"
             axes.errorbar(places, means, errors, fmt=style, linewidth=0.8, markersize=4, label=policy)
         axes.axhline(0, color="black", linewidth=0.6)
@@ -162,7 +148,7 @@ def draw(found: "Mapping[str, Differences]", path: Path) -> None:
 
 
 #: By policy and belief, how far a metric is from what it is under exact knowledge.
-Differences = Mapping[str, Mapping[str, Statistic]]
+Differences = Mapping[str, Mapping[str, PairedDifference]]
 
 
 def _of(runs: Sequence[SimulatedRun], pattern: str) -> list[SimulatedRun]:
@@ -178,25 +164,24 @@ def _table(pattern: str, metric: str, known: Sequence[SimulatedRun], shares: Dif
         known_here = (exact[policy][metric].mean, exact[policy][metric].spread)
         pairs = (PUBLISHED[pattern][metric].get(policy), known_here)
         cells = ["-" if of is None else f"{of[0]:.{digits}f} ± {of[1]:.{digits}f}" for of in pairs]
-        cells += [f"{100 * of.mean:+.1f} ± {100 * of.spread:.1f} %" for of in beliefs.values()]
+        cells += [str(of) for of in beliefs.values()]
         lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def _findings(pattern: str, runs: Mapping[str, Sequence[SimulatedRun]], shares: Differences) -> str:
-    """The cheapest policy under each belief, and the policy that the belief costs most."""
+    """The cheapest policy under each belief beside the next, and the policy that the belief costs most."""
     lines = []
     for belief, of in runs.items():
-        costs = {policy: found["cost"].mean for policy, found in statistics_of(of).items()}
-        first, second = sorted(costs, key=costs.__getitem__)[:2]
+        costs = {policy: found["cost"] for policy, found in statistics_of(of).items()}
+        first, second = sorted(costs, key=lambda policy: costs[policy].mean)[:2]
         line = (
-            f"* {pattern.capitalize()}, `{belief}`: `{first}` is cheapest ({costs[first]:.3f} $), "
-            f"`{second}` next ({costs[second]:.3f} $)"
+            f"* {pattern.capitalize()}, `{belief}`: `{first}` has the least mean cost; beside `{second}`, "
+            f"the next, {told(difference(costs[first], costs[second]), 'less', 'more')}"
         )
         if belief != str(EXACT):
             loser = max(shares, key=lambda policy: shares[policy][belief].mean)
-            lost = shares[loser][belief]
-            line += f"; `{loser}` loses most, {100 * lost.mean:.1f} ± {100 * lost.spread:.1f} %"
+            line += f"; `{loser}` loses most, {shares[loser][belief]}"
         lines.append(f"{line}.")
     return "\n".join(lines) + "\n"
 
@@ -230,10 +215,11 @@ is expected moves on: to the mean of those log-normal durations that are longer 
 """
 _LEAKED = """## What had leaked
 
-Made by `stoker reproduce belief --seeds {seeds}`: the seeds {first} to {last} on the paper's cluster.
+Made by `stoker reproduce belief --seeds {count}{seeds.option}` on the paper's cluster, with {seeds}. {method}
+
 *True ends* is what was published of the seeds 100 to 119 while these were shown (revision be9d04a), and
 `exact` what an oracle makes of the seeds here: mean ± standard deviation. The other columns say by how much
-more that costs or takes without an oracle: mean ± standard error of the differences on the same seed.
+more that costs or takes without an oracle.
 
 Where durations are the profiles', as here, true ends are what an oracle tells, so that the first two columns
 differ only where policies do: searches were bounded by time and are bounded by work, `lookahead` begins with

@@ -3,10 +3,10 @@
 The simulator makes each run; `reports.py` and the command line print and draw results.
 """
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from agents.experiments.paired import Statistic
 from agents.registry import PolicyError, create, knows
 from conf.loader import ConfigError
 from conf.policy_text import policy_text, read_policy
@@ -18,8 +18,6 @@ from environment.simulation.simulator import StuckError, simulate
 #: Called before each run with its number (from 0), how many there are, and what it is.
 Progress = Callable[[int, int, str], None]
 
-#: Policies with constants of their own were tuned on other seeds than those from here on.
-FIRST_SEED = 100
 #: The numbers of a run that tables show, in this order; see `environment.simulation.results.results.Result`.
 METRICS = (
     "cost",
@@ -88,14 +86,6 @@ class SimulatedRun:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """Mean and sample standard deviation over seeds (0 for a single one)."""
-
-    mean: float
-    spread: float
-
-
 def compare(
     contenders: Sequence[Contender],
     workloads: Sequence[str],
@@ -128,13 +118,6 @@ def compare(
         yield SimulatedRun(who.label, name, seed, result, workload.left_out)
 
 
-def numbered(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Progress of one of several comparisons of the same length, shown on the common bar `progress`."""
-    if progress is None:
-        return None
-    return lambda number, total, what: progress(part * total + number, parts * total, what)
-
-
 def durations_of(runs: Sequence[SimulatedRun]) -> str:
     """Text on the true durations of jobs in these runs, and the policies' expectations of them."""
     truths, beliefs = ({getattr(run.result, name) for run in runs} for name in ("truth", "belief"))
@@ -157,18 +140,16 @@ def _summed(result: Result) -> tuple[float, ...]:
 
 
 def statistics_of(runs: Sequence[SimulatedRun]) -> dict[str, dict[str, Statistic]]:
-    """Mean and spread over the runs of each policy: policy -> metric -> statistic, in order of appearance."""
-    grouped: dict[str, list[Mapping[str, float | None]]] = {}
+    """Numbers by seed of each policy's runs: policy -> metric -> statistic, in order of appearance."""
+    grouped: dict[str, dict[int, Mapping[str, float | None]]] = {}
     for run in runs:
-        grouped.setdefault(run.policy, []).append(run.result.summary())
+        grouped.setdefault(run.policy, {})[run.seed] = run.result.summary()
     return {
-        policy: {metric: _statistic([summary[metric] for summary in summaries]) for metric in METRICS}
+        policy: {
+            metric: Statistic(
+                {seed: value for seed, of in summaries.items() if (value := of[metric]) is not None}
+            )
+            for metric in METRICS
+        }
         for policy, summaries in grouped.items()
     }
-
-
-def _statistic(values: Sequence[float | None]) -> Statistic:
-    known = [value for value in values if value is not None]
-    if not known:
-        return Statistic(float("nan"), 0.0)
-    return Statistic(statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else 0.0)

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.experiments.comparison import (
-    FIRST_SEED,
     Contender,
-    Progress,
     SimulatedRun,
-    Statistic,
     durations_of,
     knowledge,
     statistics_of,
     undrawn,
 )
-from agents.experiments.islam2022.runs import PATTERNS, play, scenes
+from agents.experiments.islam2022.runs import PATTERNS, PaperRuns, play, scenes
+from agents.experiments.paired import METHOD, Statistic, difference, told
+from agents.experiments.partners import PARTNERS, cheapest
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
 from environment.simulation.durations.beliefs import Belief
 
 #: All baselines at their defaults, and those that weigh cost against time at three weights.
@@ -22,17 +23,18 @@ BASELINES = (
     *(Contender(name) for name in ("rr", "rrc", "ff", "best_fit", "least_allocated", "most_allocated")),
     *(Contender(name) for name in ("dominant_fit", "drf", "random", "aep")),
     *(Contender("ilp", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
-    *(Contender("lookahead", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
 )
-#: What overtaking alone is worth: the same policies with it, and those that have it in ways of their own.
+#: What overtaking alone is worth: the same policies with it.
 OVERTAKING = tuple(
     Contender(name, {"overtake": way})
     for name in ("ff", "aep", "ilp")
     for way in ("first_fit", "easy", "best")
 )
-OF_THEIR_OWN = (
+#: Policies of ours, which overtake in ways of their own.
+OURS = (
     *(Contender("greedy", {"beta": beta}) for beta in (0.2, 0.5, 1.0)),
     *(Contender("reinforce", {"beta": beta}) for beta in (0.5, 1.0)),
+    *(Contender("lookahead", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
 )
 
 _TITLES = {
@@ -49,23 +51,24 @@ _TITLES = {
 
 
 def report_baselines(
-    folder: Path, count: int, belief: Belief | None = None, progress: Progress | None = None
+    folder: Path, seeds: SeedRange, runner: Runner, belief: Belief | None = None, jobs: int | None = None
 ) -> Path:
-    """Compare all baselines on the paper's cluster at both densities over `count` seeds; returns the path."""
+    """Compare all baselines and ours on the paper's cluster at both densities; returns the path.
+
+    `jobs` is another number of jobs than 50 and 100.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    seeds = range(FIRST_SEED, FIRST_SEED + count)
     belief = belief or Belief()
-    runs = play(scenes(), (*BASELINES, *OVERTAKING, *OF_THEIR_OWN), count, progress, belief)
-    parts = [_HEAD.format(count=count, first=seeds[0], last=seeds[-1], belief=belief)]
-    parts.append(_worth(runs))
+    # Each once, where a partner is a baseline or overtakes.
+    everyone = tuple({who.label: who for who in (*BASELINES, *OVERTAKING, *PARTNERS, *OURS)}.values())
+    (runs,) = play([PaperRuns(scenes(jobs), everyone, seeds, belief)], runner)
+    parts = [_HEAD.format(seeds=seeds, count=len(seeds), belief=belief, method=METHOD)]
+    parts += [_worth(runs), _ours(runs)]
     for workload in PATTERNS:
         chosen = [run for run in runs if run.workload == workload]
         plot = folder / f"baselines-{workload}.png"
-        draw(
-            statistics_of(chosen),
-            f"{workload}, {count} seeds: truth profile, belief {belief}",
-            plot,
-        )
+        title = f"{workload}, {len(seeds)} seeds: truth profile, belief {belief}"
+        draw(statistics_of(chosen), title, plot)
         parts += [f"## {workload.capitalize()}\n", table(chosen), f"![{workload}]({plot.name})\n"]
         parts.append(_findings(statistics_of(chosen)))
     path = folder / "baselines.md"
@@ -74,50 +77,58 @@ def report_baselines(
 
 
 def table(runs: Sequence[SimulatedRun]) -> str:
-    """A Markdown table: a row for each policy, mean ± standard deviation over seeds, where these differ."""
+    """A Markdown table: a row for each policy, mean ± standard deviation, and cost beside the cheapest."""
     found, same, seeds = statistics_of(runs), undrawn(runs), len({run.seed for run in runs})
-    head = (
-        "| policy | knows | " + " | ".join(_TITLES.values()) + " |\n|---|---|" + "---:|" * len(_TITLES) + "\n"
-    )
-    rows = (
-        f"| `{policy}` | {knowledge(policy)} | "
-        + " | ".join(_cell(metric, of[metric], seeds > 1 and policy not in same) for metric in _TITLES)
-        + " |\n"
-        for policy, of in found.items()
-    )
-    told = f"All {seeds} seeds are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
-    return head + "".join(rows) + f"\n{told if same else ''}{durations_of(runs)}\n"
+    least = min(found, key=lambda policy: found[policy]["cost"].mean)
+    titles = list(_TITLES.values())
+    titles[1:1] = [f"cost beside `{least}`"]
+    head = "| policy | knows | " + " | ".join(titles) + " |\n|---|---|" + "---:|" * len(titles) + "\n"
+    rows = []
+    for policy, of in found.items():
+        cells = [_cell(metric, of[metric], seeds > 1 and policy not in same) for metric in _TITLES]
+        cells[1:1] = ["" if policy == least else str(difference(of["cost"], found[least]["cost"]))]
+        rows.append(f"| `{policy}` | {knowledge(policy)} | " + " | ".join(cells) + " |\n")
+    alike = f"All {seeds} seeds are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
+    return head + "".join(rows) + f"\n{alike if same else ''}{durations_of(runs)}\n"
 
 
 def _worth(runs: Sequence[SimulatedRun]) -> str:
-    """A table of the effect of overtaking, seed by seed: cost and completion with it, over those without."""
-    rows, ran = [], {run.policy for run in runs}
-    for name in (name for name in ("ff", "aep", "ilp:beta=0.5") if name in ran):
-        plain = name.partition(":")[0]
-        for way in ("first_fit", "easy", "best"):
-            own = next(who.label for who in OVERTAKING if who.label.startswith(f"{plain}:overtake={way}"))
-            cells = [
-                f"{_change(runs, workload, own, name, metric):+.1%}"
-                for workload in PATTERNS
-                for metric in ("cost", "average_completion")
-            ]
-            rows.append(f"| `{own}` | `{name}` | " + " | ".join(cells) + " |\n")
-    for who in (*OF_THEIR_OWN, *(each for each in BASELINES if each.name == "lookahead")):
-        cells = [
-            f"{_change(runs, workload, who.label, 'aep:overtake=best', metric):+.1%}"
-            for workload in PATTERNS
+    """A table of the effect of overtaking: cost and completion with it beside those without."""
+    ran = {run.policy for run in runs}
+    rows = [
+        (own, name)
+        for name in ("ff", "aep", "ilp:beta=0.5")
+        for way in ("first_fit", "easy", "best")
+        for own in (f"{name.partition(':')[0]}:overtake={way}",)
+        if {own, name} <= ran
+    ]
+    return f"{_WORTH}\n{_beside(runs, rows)}"
+
+
+def _ours(runs: Sequence[SimulatedRun]) -> str:
+    """Ours beside the cheapest partner at each density."""
+    parts = [_OURS]
+    for pattern in PATTERNS:
+        chosen = [run for run in runs if run.workload == pattern]
+        partner = cheapest({policy: of["cost"] for policy, of in statistics_of(chosen).items()})
+        parts.append(_beside(chosen, [(who.label, partner) for who in OURS]))
+    return "\n".join(parts)
+
+
+def _beside(runs: Sequence[SimulatedRun], rows: Sequence[tuple[str, str]]) -> str:
+    """A table of differences in cost and completion, of each policy beside another."""
+    patterns = list(dict.fromkeys(run.workload for run in runs))
+    found = {pattern: statistics_of([run for run in runs if run.workload == pattern]) for pattern in patterns}
+    columns = [f"{pattern}: {what}" for pattern in patterns for what in ("cost", "completion")]
+    lines = ["| policy | beside | " + " | ".join(columns) + " |\n|---|---|" + "---:|" * len(columns) + "\n"]
+    for own, other in rows:
+        cells = (
+            str(difference(found[pattern][own][metric], found[pattern][other][metric]))
+            for pattern in patterns
             for metric in ("cost", "average_completion")
-        ]
-        rows.append(f"| `{who.label}` | `aep:overtake=best` | " + " | ".join(cells) + " |\n")
-    of = [f"{workload}: {what}" for workload in PATTERNS for what in ("cost", "completion")]
-    head = "| policy | against | " + " | ".join(of) + " |\n|---|---|" + "---:|" * len(of) + "\n"
-    return f"{_WORTH}\n{head}{''.join(rows)}\n{durations_of(runs)}\n"
-
-
-def _change(runs: Sequence[SimulatedRun], workload: str, policy: str, other: str, metric: str) -> float:
-    """Share by which the mean of a policy is above that of another."""
-    found = statistics_of([run for run in runs if run.workload == workload])
-    return found[policy][metric].mean / found[other][metric].mean - 1.0
+        )
+        lines.append(f"| `{own}` | `{other}` | " + " | ".join(cells) + " |\n")
+    return "".join(lines) + f"\n{durations_of(runs)}\n"
 
 
 def draw(found: dict[str, dict[str, Statistic]], title: str, path: Path) -> None:
@@ -154,39 +165,38 @@ def _cell(metric: str, value: Statistic, several: bool) -> str:
 
 
 def _findings(found: dict[str, dict[str, Statistic]]) -> str:
+    """The policy with the least mean of each number, beside the next."""
     lines = []
     for metric, what in (
-        ("cost", "Cheapest"),
-        ("average_duration", "Shortest duration"),
-        ("average_completion", "Shortest completion"),
+        ("cost", "cost"),
+        ("average_duration", "duration"),
+        ("average_completion", "completion"),
     ):
-        ranking = sorted(found, key=lambda policy: found[policy][metric].mean)
-        best, second, worst = ranking[0], ranking[1], ranking[-1]
-        lead = 1 - found[best][metric].mean / found[second][metric].mean
-        gap = 1 - found[best][metric].mean / found[worst][metric].mean
+        first, second, *_ = sorted(found, key=lambda policy: found[policy][metric].mean)
+        beside = difference(found[first][metric], found[second][metric])
         lines.append(
-            f"* {what}: `{best}`, {lead:.1%} below `{second}` and {gap:.1%} below `{worst}`, the last."
+            f"* Least mean {what}: `{first}`; beside `{second}`, the next, {told(beside, 'less', 'more')}."
         )
     return "\n".join(lines) + "\n"
 
 
 _HEAD = """# The baselines on the paper's workloads
 
-Made by `stoker reproduce baselines --seeds {count} --belief {belief}`:
-every policy on the same {count} generated workloads (seeds {first} to {last}) of each density of Islam 2022,
-7.1, normal (50 jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's
+Made by `stoker reproduce baselines --seeds {count} --belief {belief}{seeds.option}`, with
+{seeds}.
+
+Every policy decides about the same {count} generated workloads of each density of Islam 2022, 7.1,
+normal (50 jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's
 cluster of twelve VMs. Durations come from `profiles/data/paper.yaml`, whose numbers are chosen, as the paper
 does not print its own; so compare policies with each other, not with the paper's dollars. Cells are the mean
-and the standard deviation over seeds.
+and the standard deviation over seeds. {method}
 
 *Cost* is eq. 4. The *bound* is what perfect packing on the cheapest cores would cost; no schedule stays
 below it. *Duration* is from start to end (the paper's "job duration"), *completion* from submission to
 end, the *longest wait* from submission to start. A *violation* is a decision that could not be executed.
 Under *knows* stands on what a policy's decisions depend; how well durations and ends are known says the
 belief ([belief.md](belief.md)). beta 1 weighs cost only, beta 0 time only (`lookahead` keeps a twentieth of
-the other in both). Constants of `lookahead` were chosen on seeds 0 to 15, those of `greedy` on 200 to 306,
-trained policies on others still; none is among these. Decisions were timed on a machine that did other work
-besides.
+the other in both). Decisions were timed on a machine that did other work besides.
 
 Policies with `overtake` in their names look at 256 jobs of the queue and let at most 128 go before its
 oldest, and so do `greedy`, `drf`, `lookahead` and the trained ones. The others serve first come, first
@@ -194,6 +204,10 @@ served.
 """
 _WORTH = """## What overtaking alone is worth
 
-The same policy with and without it; and those that overtake in ways of their own, against the best of
-backfilling. Shares are of means over all seeds.
+The same policy with overtaking beside that without.
+"""
+_OURS = """## Ours beside the cheapest partner
+
+Partners are all of `agents/experiments/partners.py`; the one with the least mean cost of each density is
+taken.
 """

@@ -16,8 +16,9 @@ Considered = Annotated[int, Field(ge=1, le=1024)]
 Overtaken = Annotated[int, Field(ge=1, le=10_000)]
 #: Seeds from 2**32 on are for training alone, see `environment.training.episodes`.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-#: The seeds of which figures are reported; nothing may be chosen by them.
-REPORTED = range(100, 120)
+#: Seeds of which figures are reported, those of cards and those of reports (`agents/experiments/seeds.yaml`);
+#: nothing may be chosen by them.
+REPORTED = (range(100, 120), range(40_000, 100_000))
 
 
 class Schedule(Strict):
@@ -94,11 +95,12 @@ class EvaluationSpec(Strict):
     @model_validator(mode="after")
     def _apart(self) -> "EvaluationSpec":
         used = range(self.first_seed, self.first_seed + self.seeds)
-        if used[0] < REPORTED.stop and REPORTED.start <= used[-1]:
-            raise ValueError(
-                f"seeds {used[0]} to {used[-1]} should not overlap with {REPORTED.start} to "
-                f"{REPORTED.stop - 1}, which are used for reported results"
-            )
+        for reported in REPORTED:
+            if used[0] < reported.stop and reported.start <= used[-1]:
+                raise ValueError(
+                    f"seeds {used[0]} to {used[-1]} should not overlap with {reported.start} to "
+                    f"{reported.stop - 1}, which are used for reported results"
+                )
         return self
 
 

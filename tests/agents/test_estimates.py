@@ -6,6 +6,9 @@ import pytest
 
 from agents.experiments.estimates import report, runs
 from agents.experiments.estimates.runs import EstimatedJob, play_one
+from agents.experiments.paired import Statistic
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import seeds_of
 from environment.simulation.durations.prediction_intervals import Interval
 from tests.profiles.workloads.test_traces import needs_traces
 
@@ -28,9 +31,24 @@ def test_the_report_says_how_many_were_within(tmp_path: Path, monkeypatch: pytes
     waited = EstimatedJob("ff", 400, 1.0, (narrow,) * 3, (wide,) * 3, (60.0, 95.0, 50.0))
     at_once = EstimatedJob("ff", 400, 2.0, (none, narrow, narrow), (none, narrow, narrow), (0.0, 50.0, 50.0))
     monkeypatch.setattr(report, "play", lambda *_: [waited, at_once])
-    text = report.report(tmp_path, 1).read_text()
+    text = report.report(tmp_path, seeds_of("estimates", 1), Runner(workers=0)).read_text()
     assert "| `ff` | all | 2 | as drawn | 50.0 ± 0.0 | 50.0 ± 0.0 | 100.0 ± 0.0 | 1 |" in text
     assert "| `ff` | that wait | 1 | widened | 100.0 ± 0.0 | 0.0 ± 0.0 | 100.0 ± 0.0 | 90 |" in text
-    assert "100.0% of the true starts of those that wait are within what was told, above the aim" in text
+    assert "are within what was told: not judged (1 of 4 days) beside the aim" in text
     assert "| `greedy` | all | 0 | as drawn | none | none | none | none |" in text
     assert (tmp_path / "estimates.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("shares", "where"),
+    [
+        ((0.96, 0.97, 0.97, 0.96), "above"),
+        ((0.7, 0.71, 0.7, 0.71), "below"),
+        ((0.9, 0.91, 0.9, 0.91), "within"),
+        ((0.94, 0.97, 0.94, 0.97), "not told apart from"),
+        ((0.99, 0.99, 0.99), "not judged"),
+    ],
+)
+def test_an_aim_is_judged_by_standard_errors(shares: tuple[float, ...], where: str) -> None:
+    """Over enough days."""
+    assert report.place(Statistic.of(shares)).startswith(where)

@@ -3,16 +3,16 @@
 `report.py` reports it; `shifted_cases.py` defines the cases; the simulator makes each run.
 """
 
-import multiprocessing
-import os
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from agents.bound.limits import limit_of
-from agents.experiments.comparison import Contender, Progress
+from agents.experiments.comparison import Contender
 from agents.experiments.decisions.shifted_cases import case, few_gangs
+from agents.experiments.paired import PairedDifference, Statistic, difference
+from agents.experiments.partners import PARTNERS, cheapest
+from agents.experiments.runner import RunCall
+from agents.experiments.seeded_workload import Draw, made_by
 from agents.registry import create
 from environment.decisions.sizing import Sizes
 from environment.simulation.durations.beliefs import EXACT, Belief
@@ -20,27 +20,22 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 
-#: Policies were chosen and trained on seeds below.
-FIRST_SEED = 200
 BELIEFS = (EXACT, Belief("sigma", 0.2))
-#: First come, first served; then with jobs that may overtake, under the same window and bound as the others.
-FIRST_COME = (Contender("ff"), Contender("aep"), Contender("ilp"))
-PARTNERS = (
-    *(Contender(name, {"overtake": "easy"}) for name in ("ff", "aep", "ilp")),
-    *(Contender(name, {"overtake": "best"}) for name in ("ff", "aep")),
-)
 JUDGED = (
     Contender("greedy"),
     *(Contender(name, {"beta": beta}) for name in ("lookahead", "reinforce", "dqn") for beta in (0.5, 1.0)),
     Contender("ogasched"),
 )
-POLICIES = (*FIRST_COME, *PARTNERS, *JUDGED)
+POLICIES = (*PARTNERS, *JUDGED)
 #: Judged on a few cases only, since it is eight times the work.
 DRAWING = tuple(Contender("lookahead", {"beta": beta, "draws": 32}) for beta in (0.5, 1.0))
-#: What a policy of `JUDGED` may cost more than the cheapest of `FIRST_COME`, and wait more than `ff`.
-DEARER, LONGER = 1.05, 2.0
+#: By which share a policy of `JUDGED` may be dearer than the cheapest partner, and how many times as long its
+#: longest wait may be as that of `ff`.
+DEARER, LONGER = 0.05, 2.0
 #: Sizes that are left open where they are free.
 FREE = Sizes(floor=0.5)
+#: About how many times as long a case on hundreds of VMs takes.
+_LARGE = 20
 #: Schedules searched through for the limit of a case.
 _TRIES = 1000
 
@@ -70,39 +65,53 @@ class CaseLimit:
     proven: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """Means over seeds of a policy in a case."""
+#: Results of a task, and its limit where it is wanted.
+Played = tuple[list[PolicyRun], CaseLimit | None]
 
-    cost: float
-    completion: float
-    longest_wait: float
-    duration: float
+
+@dataclass(frozen=True, slots=True)
+class CaseNumbers:
+    """Numbers by seed of a policy in a case."""
+
+    cost: Statistic
+    completion: Statistic
+    longest_wait: Statistic
+    duration: Statistic
 
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """Rules that a policy breaks in a case, all against the policies that serve first come, first served.
+    """Rules for a policy in a case, against the cheapest of all partners there.
 
-    `dearer` and `later` are ratios to the cheapest of them, `longer` is the ratio of the longest wait to the
-    permitted wait: twice that of `ff` plus one mean duration.
+    `dearer` and `later` are differences to the cheapest partner in cost and completion; `longer` is that of
+    the longest wait to the permitted one, `LONGER` times that of `ff` plus one mean duration.
     """
 
-    dearer: float
-    later: float
-    longer: float
+    partner: str
+    dearer: PairedDifference
+    later: PairedDifference
+    longer: PairedDifference
 
     @property
-    def worse_in_both(self) -> bool:
-        """Whether it is worse in both cost and completion."""
-        return self.dearer > 1.0 and self.later > 1.0
+    def rules(self) -> dict[str, bool | None]:
+        """Whether each rule holds, by what is said where it does not; None where that is open."""
+        cheap, early = self.dearer.at_most(0.0), self.later.at_most(0.0)
+        worse_in_both = self.dearer.higher and self.later.higher
+        return {
+            "both": False if worse_in_both else True if cheap or early else None,
+            f"{self.dearer}": self.dearer.at_most(DEARER),
+            f"wait x {LONGER * (1 + self.longer.mean):.1f}": self.longer.at_most(0.0),
+        }
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The rules that are broken, in short; empty when all hold."""
-        found = ["both"] if self.worse_in_both else []
-        found += [f"{100 * (self.dearer - 1):+.0f} %"] if self.dearer > DEARER else []
-        return (*found, *([f"wait x {LONGER * self.longer:.1f}"] if self.longer > 1.0 else []))
+        """Rules that are clearly broken."""
+        return tuple(said for said, holds in self.rules.items() if holds is False)
+
+    @property
+    def open(self) -> bool:
+        """Whether no rule is broken, but not all clearly hold."""
+        return not self.broken and None in self.rules.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +130,18 @@ class Task:
     drawing: bool = False
 
 
-def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
-    """Means by case and policy, in order of appearance."""
+def numbers(runs: Iterable[PolicyRun]) -> dict[str, dict[str, CaseNumbers]]:
+    """Numbers by seed of each policy in each case, in order of appearance."""
     grouped: dict[str, dict[str, list[PolicyRun]]] = {}
     for run in runs:
         grouped.setdefault(run.case, {}).setdefault(run.policy, []).append(run)
     return {
         name: {
-            policy: Mean(
-                fmean(run.cost for run in of),
-                fmean(run.completion for run in of),
-                fmean(run.longest_wait for run in of),
-                fmean(run.duration for run in of),
+            policy: CaseNumbers(
+                Statistic({run.seed: run.cost for run in of}),
+                Statistic({run.seed: run.completion for run in of}),
+                Statistic({run.seed: run.longest_wait for run in of}),
+                Statistic({run.seed: run.duration for run in of}),
             )
             for policy, of in policies.items()
         }
@@ -140,43 +149,38 @@ def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
     }
 
 
-def verdicts(of: "dict[str, Mean]", policies: Sequence[Contender] = JUDGED) -> dict[str, RuleVerdict]:
-    """Whether the rules hold in one case, by policy."""
-    first = of["ff"]
-    cheapest = min((of[who.label] for who in FIRST_COME), key=lambda mean: mean.cost)
-    longest = LONGER * first.longest_wait + first.duration
+def verdicts(of: Mapping[str, CaseNumbers], policies: Sequence[Contender] = JUDGED) -> dict[str, RuleVerdict]:
+    """Judgements of the rules in one case, by policy."""
+    first, partner = of["ff"], cheapest({label: each.cost for label, each in of.items()})
+    permitted = Statistic(
+        {
+            seed: LONGER * wait + first.duration.values[seed]
+            for seed, wait in first.longest_wait.values.items()
+        }
+    )
     return {
         who.label: RuleVerdict(
-            of[who.label].cost / cheapest.cost,
-            of[who.label].completion / cheapest.completion,
-            of[who.label].longest_wait / longest,
+            partner,
+            difference(of[who.label].cost, of[partner].cost),
+            difference(of[who.label].completion, of[partner].completion),
+            difference(of[who.label].longest_wait, permitted),
         )
         for who in policies
     }
 
 
-def play(
-    tasks: Sequence[Task], progress: Progress | None = None, workers: int | None = None
-) -> tuple[list[PolicyRun], list[CaseLimit]]:
-    """Run them, in a process for each core; the order is that of the tasks."""
-    context, runs, limits = multiprocessing.get_context("spawn"), [], []
-    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
-        # The largest first, so that nobody waits for one of them in the end.
-        order = sorted(tasks, key=lambda task: not case(task.case).large)
-        futures = {pool.submit(play_one, task): task for task in order}
-        for done, future in enumerate(as_completed(futures), 1):
-            task = futures[future]
-            future.result()
-            if progress is not None:
-                progress(done, len(tasks), f"{task.case}, belief {task.belief}, seed {task.seed}")
-        found = {task: future.result() for future, task in futures.items()}
-    for task in tasks:
-        runs += found[task][0]
-        limits += found[task][1]
-    return runs, limits
+def calls_of(tasks: Sequence[Task]) -> list[RunCall[Played]]:
+    """Runs of all policies, and limits, of each task."""
+    return [
+        RunCall(
+            play_one, (task,), f"{task.case}, belief {task.belief}, seed {task.seed}",
+            _LARGE if case(task.case).large else 1,
+        )
+        for task in tasks
+    ]  # fmt: skip
 
 
-def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
+def play_one(task: Task) -> Played:
     """All policies of one task, and the limit where it is wanted."""
     there = case(task.case)
     workload, vms = there.workload(task.seed, task.jobs), there.cluster()
@@ -186,30 +190,29 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
     for who in (*POLICIES, *(DRAWING if task.drawing else ())):
         result = simulate(create(who.name, who.options), workload, vms, options=options)
         runs.append(_run(task, who, result))
-    limits = []
-    if task.limit:
-        limit = limit_of(workload, vms, tries=20 if there.large else _TRIES, seed=task.seed)
-        limits.append(CaseLimit(task.case, task.seed, limit.lower, limit.best.cost, limit.proven))
-    return runs, limits
+    if not task.limit:
+        return runs, None
+    limit = limit_of(workload, vms, tries=20 if there.large else _TRIES, seed=task.seed)
+    return runs, CaseLimit(task.case, task.seed, limit.lower, limit.best.cost, limit.proven)
 
 
-def play_small(
-    count: int, progress: Progress | None = None, workers: int | None = None
-) -> tuple[list[PolicyRun], list[CaseLimit]]:
-    """Small instances of a few gangs with exact beliefs, as they come and all at once, and their limits."""
-    context = multiprocessing.get_context("spawn")
-    runs: list[PolicyRun] = []
-    limits: list[CaseLimit] = []
-    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
-        tasks = [
-            Task(few_case(seed, at_once=way), EXACT, seed) for way in (False, True) for seed in range(count)
-        ]
-        for done, (found, limit) in enumerate(pool.map(play_few, tasks), 1):
-            runs += found
-            limits.append(limit)
-            if progress is not None:
-                progress(done, len(tasks), limit.case)
-    return runs, limits
+def few_tasks(seeds: Iterable[int]) -> list[Task]:
+    """Small instances of a few gangs with exact beliefs, as they come and all at once."""
+    numbers_of = tuple(seeds)
+    return [Task(few_case(seed, at_once=way), EXACT, seed) for way in (False, True) for seed in numbers_of]
+
+
+def few_calls_of(tasks: Sequence[Task]) -> list[RunCall[Played]]:
+    """Runs of all policies, and limits, of small instances."""
+    return [RunCall(play_few, (task,), task.case) for task in tasks]
+
+
+def draws(tasks: Sequence[Task], small: Sequence[Task]) -> Iterator[Draw]:
+    """Draws of all tasks."""
+    for task in tasks:
+        yield from case(task.case).workload.draws(task.seed, task.jobs)
+    for task in small:
+        yield made_by("few_gangs", task.seed)
 
 
 def few_case(seed: int, *, at_once: bool) -> str:
@@ -217,7 +220,7 @@ def few_case(seed: int, *, at_once: bool) -> str:
     return f"few gangs {'at once ' if at_once else ''}{seed}"
 
 
-def play_few(task: Task) -> tuple[list[PolicyRun], CaseLimit]:
+def play_few(task: Task) -> Played:
     """All policies on a few gangs, and their limit."""
     workload, vms = few_gangs(task.seed, at_once=task.case == few_case(task.seed, at_once=True))
     limit = limit_of(workload, vms)

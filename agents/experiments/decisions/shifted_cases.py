@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.experiments.seeded_workload import SeededWorkload
 from conf.loader import ConfigError, find
 from conf.schema.workload import Alibaba, Facebook, Mix, Poisson, WorkloadSpec
 from environment.clusters.cluster_files import load_cluster
 from environment.resources import Resources
 from environment.types import Vm
-from profiles.workloads.generators import generate
 from profiles.workloads.workload import Workload, WorkloadJob
 
 _MIB_PER_GIB = 1024
@@ -28,18 +28,20 @@ _OTHER_TYPES = (
 )
 #: VMs for the tasks of Alibaba's trace.
 _RACKS = (("rack.small", 8, 48, 0.48), ("rack.large", 32, 192, 1.92), ("rack.huge", 128, 768, 7.68))
+#: Places in Alibaba's trace that nothing was chosen on, 200 tasks each (`agents/experiments/seeds.yaml`).
+_WINDOWS = (*range(3000, 5000, 200), *range(5400, 7200, 200))
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftedCase:
     """A workload and a cluster by name.
 
-    `workload` draws it by seed, with another number of jobs if that is given; `cluster` gives the VMs.
+    `workload` draws it by seed; `cluster` gives the VMs.
     `large` cases are those on hundreds of VMs, where a decision that searches is dear.
     """
 
     name: str
-    workload: Callable[[int, int | None], Workload]
+    workload: SeededWorkload
     cluster: Callable[[], tuple[Vm, ...]]
     large: bool = False
 
@@ -93,27 +95,31 @@ def _paper() -> tuple[Vm, ...]:
     return load_cluster("paper")
 
 
-def _made(jobs: int, per_hour: float, mix: Mix | None = None) -> Callable[[int, int | None], Workload]:
+def _made(
+    jobs: int,
+    per_hour: float,
+    mix: Mix | None = None,
+    change: Callable[[Workload, int], Workload] | None = None,
+) -> SeededWorkload:
     arrivals = Poisson(kind="poisson", jobs_per_hour=per_hour)
-
-    def draw(seed: int, count: int | None) -> Workload:
-        return generate(WorkloadSpec(jobs=count or jobs, arrivals=arrivals, mix=mix), seed)
-
-    return draw
+    return SeededWorkload(WorkloadSpec(jobs=jobs, arrivals=arrivals, mix=mix), change=change)
 
 
 def _of_time() -> list[ShiftedCase]:
     burst, normal = _made(100, 600), _made(50, 50)
     found = [ShiftedCase("normal", normal, _paper), ShiftedCase("burst", burst, _paper)]
     for factor in (0.05, 0.25, 5.0):
-        found.append(ShiftedCase(f"burst, all times x {factor:g}", _all_times(burst, factor), _paper))
+        stretch = _times(factor, arrivals=factor)
+        found.append(ShiftedCase(f"burst, all times x {factor:g}", replace(burst, change=stretch), _paper))
     for factor in (0.05, 0.3, 2.0, 5.0):
-        found.append(ShiftedCase(f"busy, durations x {factor:g}", _longer(_made(80, 100), factor), _paper))
+        busy = _made(80, 100, change=_times(factor))
+        found.append(ShiftedCase(f"busy, durations x {factor:g}", busy, _paper))
+    minute, tails = _lasting(_one_minute), _lasting(_heavy_tailed)
     return [
         *found,
-        ShiftedCase("one-minute jobs", _drawn(_made(100, 400), _one_minute), _paper),
-        ShiftedCase("one-minute jobs, overload", _drawn(_made(100, 2000), _one_minute), _paper),
-        ShiftedCase("heavy tails", _drawn(_made(100, 150), _heavy_tailed), _paper),
+        ShiftedCase("one-minute jobs", _made(100, 400, change=minute), _paper),
+        ShiftedCase("one-minute jobs, overload", _made(100, 2000, change=minute), _paper),
+        ShiftedCase("heavy tails", _made(100, 150, change=tails), _paper),
     ]
 
 
@@ -153,10 +159,11 @@ def _of_traces() -> list[ShiftedCase]:
     for window, jobs in windows:
         arrivals = Facebook(kind="facebook", window=window)  # type: ignore[arg-type]  # these are the names
         if _there(arrivals.path):
-            draw = _facebook(arrivals, jobs)
+            draw = SeededWorkload(WorkloadSpec(jobs=jobs, arrivals=arrivals))
             found.append(ShiftedCase(f"FB-2009, {window}", draw, _paper))
     if _there(Alibaba().path):
-        found.append(ShiftedCase("Alibaba", _alibaba, lambda: vms_of_types(_RACKS, 6)))
+        tasks = SeededWorkload(WorkloadSpec(jobs=200, alibaba=Alibaba(speedup=100.0)), _WINDOWS)
+        found.append(ShiftedCase("Alibaba", tasks, lambda: vms_of_types(_RACKS, 6)))
     return found
 
 
@@ -177,40 +184,16 @@ def _there(path: str) -> bool:
     return True
 
 
-def _facebook(arrivals: Facebook, jobs: int) -> Callable[[int, int | None], Workload]:
-    def draw(seed: int, count: int | None) -> Workload:
-        found = generate(WorkloadSpec(jobs=jobs, arrivals=arrivals), seed)
-        return found if count is None else found.first(count)
-
-    return draw
+def _times(durations: float, arrivals: float = 1.0) -> Callable[[Workload, int], Workload]:
+    return lambda workload, _: stretched(workload, durations, arrivals)
 
 
-def _alibaba(seed: int, count: int | None) -> Workload:
-    """Tasks from another place of the trace on for every seed, a hundred times as fast as they were."""
-    spec = WorkloadSpec(jobs=count or 200, alibaba=Alibaba(skip=1000 + 200 * (seed % 30), speedup=100.0))
-    return generate(spec, seed)
-
-
-def _all_times(
-    draw: Callable[[int, int | None], Workload], factor: float
-) -> Callable[[int, int | None], Workload]:
-    return lambda seed, count: stretched(draw(seed, count), factor, factor)
-
-
-def _longer(
-    draw: Callable[[int, int | None], Workload], factor: float
-) -> Callable[[int, int | None], Workload]:
-    return lambda seed, count: stretched(draw(seed, count), factor)
-
-
-def _drawn(
-    draw: Callable[[int, int | None], Workload],
+def _lasting(
     durations: Callable[[np.random.Generator, int], NDArray[np.float64]],
-) -> Callable[[int, int | None], Workload]:
+) -> Callable[[Workload, int], Workload]:
     """The workload with new random durations, independent of its jobs' types and sizes."""
 
-    def drawn(seed: int, count: int | None) -> Workload:
-        workload = draw(seed, count)
+    def drawn(workload: Workload, seed: int) -> Workload:
         seconds = durations(np.random.default_rng([seed, len(workload)]), len(workload)).tolist()
         pairs = zip(workload.jobs, seconds, strict=True)
         return Workload(tuple(replace(job, duration=float(each)) for job, each in pairs))

@@ -1,19 +1,28 @@
 """The report on elastic VMs: tables, the main findings, and the picture. `runs.py` makes the runs."""
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import Progress, Statistic
 from agents.experiments.elastic.runs import (
     EVERY_KEEPER,
     EVERY_POLICY,
-    FIRST_SEED,
     ElasticRun,
     play,
     scenes,
     with_every_keeper,
 )
+from agents.experiments.paired import (
+    LEAST_PAIRS,
+    LEAST_WINDOWS,
+    METHOD,
+    PairedDifference,
+    Statistic,
+    difference,
+    told,
+    verdict,
+)
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
 
 #: By number of a run the title and the digits.
 _TITLES = {
@@ -25,31 +34,35 @@ _TITLES = {
     "idle": ("idle (%)", 1),
 }
 _AUTOSCALER, _KARPENTER = "like Cluster Autoscaler", "like Karpenter"
-#: What is aimed at: to pay so much less than each of them, at no longer a completion.
-AIMS = {_AUTOSCALER: 0.45, _KARPENTER: 0.12}
+#: Aims: to pay so much less than the cheapest variant of each of them, at no later completion.
+AIMS = {_AUTOSCALER: 0.35, _KARPENTER: 0.10}
 
 #: By setup and number.
 Found = Mapping[str, Mapping[str, Statistic]]
 
 
-def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress | None = None) -> Path:
+def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = None) -> Path:
     """Run the comparison, write elastic.md and its picture into the folder; returns the path.
 
     `jobs` is another number of jobs of every workload, the first ones of a day.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    runs = play((*scenes(), *with_every_keeper()), seeds, jobs, progress)
+    runs = play((*scenes(), *with_every_keeper()), seeds, runner, jobs)
+    # A scene of few seeds is of days or windows of a trace.
+    least = {scene.name: LEAST_PAIRS if scene.seeds >= LEAST_PAIRS else LEAST_WINDOWS for scene in scenes()}
     apart = {scene.name for scene in with_every_keeper()}
     of_keepers = [run for run in runs if run.scene in apart]
     runs = [run for run in runs if run.scene not in apart]
-    asked = f" --jobs {jobs}" if jobs else ""
-    parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
+    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, method=METHOD)]
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
         parts += [f"## {name}\n", about(of_scene)]
         for boot in dict.fromkeys(run.boot for run in of_scene):
             found = averages([run for run in of_scene if run.boot == boot])
-            parts += [f"### {name}, boots of {boot} s\n", table(found), findings(found)]
+            parts += [
+                f"### {name}, boots of {boot} s\n", table(found, least[name]), findings(found, least[name])
+            ]  # fmt: skip
     parts.append(keepers(of_keepers))
     draw(runs, folder / "elastic.png")
     parts.insert(1, "![Bill over completion](elastic.png)\n")
@@ -59,26 +72,32 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
 
 
 def averages(runs: Sequence[ElasticRun]) -> Found:
-    """Mean and standard deviation over seeds, by setup and number."""
+    """Numbers by seed, by setup and number."""
+    by_setup: dict[str, list[ElasticRun]] = {}
+    for run in runs:
+        by_setup.setdefault(run.setup, []).append(run)
     return {
-        setup: {
-            number: _statistic([run.numbers[number] for run in runs if run.setup == setup])
-            for number in runs[0].numbers
-        }
-        for setup in dict.fromkeys(run.setup for run in runs)
+        setup: {number: Statistic({run.seed: run.numbers[number] for run in of}) for number in of[0].numbers}
+        for setup, of in by_setup.items()
     }
 
 
-def _statistic(values: Sequence[float]) -> Statistic:
-    return Statistic(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
+def best_of(found: Found, partner: str) -> str:
+    """The variant of a partner with the least mean bill."""
+    return min(
+        (setup for setup in found if setup.startswith(partner)), key=lambda setup: found[setup]["bill"].mean
+    )
 
 
-def table(found: Found) -> str:
-    """A Markdown table: a row for each setup."""
+def table(found: Found, least: int) -> str:
+    """A Markdown table: a row for each setup, its bill beside that of each partner's cheapest variant."""
+    partners = [best_of(found, partner) for partner in AIMS]
     titles = [title for title, _ in _TITLES.values()]
+    titles[1:1] = [f"beside {partner}" for partner in partners]
     lines = ["| who decides and keeps | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     for setup, numbers in found.items():
-        cells = (_cell(numbers[number], digits) for number, (_, digits) in _TITLES.items())
+        cells = [_cell(numbers[number], digits) for number, (_, digits) in _TITLES.items()]
+        cells[1:1] = [str(difference(numbers["bill"], found[partner]["bill"], least)) for partner in partners]
         lines.append(f"| {setup} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -87,33 +106,36 @@ def _cell(value: Statistic, digits: int) -> str:
     return f"{value.mean:,.{digits}f} ± {value.spread:,.{digits}f}"
 
 
-def findings(found: Found) -> str:
-    """Savings of our policies against each partner, at no longer a completion."""
-    ours = [setup for setup in found if setup not in AIMS and not setup.startswith(("fixed", "like"))]
+def findings(found: Found, least: int) -> str:
+    """Savings of our policies against the cheapest variant of each partner, at no later a completion."""
+    ours = [setup for setup in found if not setup.startswith(("fixed", "like"))]
     lines = []
     for partner, aim in AIMS.items():
-        bill, completion = (found[partner][number].mean for number in ("bill", "completion"))
-        name = partner.removeprefix("like ")
-        within = [setup for setup in ours if found[setup]["completion"].mean <= completion]
+        best = best_of(found, partner)
+
+        def beside(setup: str, number: str, best: str = best) -> PairedDifference:
+            return difference(found[setup][number], found[best][number], least)
+
         cheapest = min(ours, key=lambda setup: found[setup]["bill"].mean)
-        if within:
-            best = min(within, key=lambda setup: found[setup]["bill"].mean)
-            saved = 1 - found[best]["bill"].mean / bill
-            reached = "reached" if saved >= aim else "missed"
+        in_time = [setup for setup in ours if not beside(setup, "completion").mean > 0]
+        if in_time:
+            first = min(in_time, key=lambda setup: found[setup]["bill"].mean)
+            bill, completion = beside(first, "bill"), beside(first, "completion")
+            holds = False if completion.higher else bill.at_most(-aim)
             lines.append(
-                f"* Of those whose jobs are done no later than {name}'s, `{best}` pays least: {saved:.1%} "
-                f"less, done {completion - found[best]['completion'].mean:.0f} s sooner. The aim, {aim:.0%}, "
-                f"is {reached}."
+                f"* Beside `{best}`, of those whose mean completion is no later `{first}` pays least: bill "
+                f"{told(bill, 'less', 'more')}; completion {told(completion, 'sooner', 'later')}. The aim, "
+                f"{aim:.0%} less, is {verdict(holds, 'reached', 'missed')}."
             )
         else:
-            lines.append(f"* None of ours is done as soon as {name}'s; the aim, {aim:.0%}, is missed.")
-        saved, later = (
-            1 - found[cheapest]["bill"].mean / bill,
-            found[cheapest]["completion"].mean - completion,
-        )
+            lines.append(
+                f"* Beside `{best}`, none of ours has as early a mean completion; the aim, {aim:.0%} less, "
+                "is missed."
+            )
+        bill, completion = beside(cheapest, "bill"), beside(cheapest, "completion")
         lines.append(
-            f"* The cheapest of all, `{cheapest}`, pays {saved:.1%} less than {name} and is done "
-            f"{abs(later):.0f} s {'later' if later > 0 else 'sooner'}."
+            f"* The least mean bill of all, `{cheapest}`: bill {told(bill, 'less', 'more')}, completion "
+            f"{told(completion, 'sooner', 'later')}."
         )
     return "\n".join(lines) + "\n"
 
@@ -131,15 +153,19 @@ def keepers(runs: Sequence[ElasticRun]) -> str:
             if any(of):
                 cells = (_bill_and_completion(numbers, len(seeds)) if numbers else "" for numbers in of)
                 lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
-        cheapest = min(found, key=lambda setup: found[setup]["bill"].mean)
-        soonest = min(found, key=lambda setup: found[setup]["completion"].mean)
-        told = f"The seed {min(seeds)} alone. " if len(seeds) == 1 else ""
-        parts += [
-            f"### {name}\n",
-            "\n".join(lines) + "\n",
-            f"{told}`{cheapest}` pays least, and jobs are done soonest under `{soonest}`.\n",
-        ]
+        parts += [f"### {name}\n", "\n".join(lines) + "\n", *map(_least_of(found), ("bill", "completion"))]
     return "\n".join(parts)
+
+
+def _least_of(found: Found) -> Callable[[str], str]:
+    def line(number: str) -> str:
+        first, second = sorted(found, key=lambda setup: found[setup][number].mean)[:2]
+        beside = difference(found[first][number], found[second][number])
+        return (
+            f"* Least mean {number}: `{first}`; beside the next, `{second}`: {told(beside, 'less', 'more')}."
+        )
+
+    return line
 
 
 def _bill_and_completion(found: Mapping[str, Statistic], seeds: int) -> str:
@@ -160,7 +186,7 @@ takes minutes for it.
 def about(runs: Sequence[ElasticRun]) -> str:
     """Introduction to a scene before its tables."""
     fixed = {run.setup: run.vms for run in runs if run.setup.startswith("fixed")}
-    bound = _statistic([run.numbers["bound"] for run in runs])
+    bound = Statistic({run.seed: run.numbers["bound"] for run in runs})
     said = f"No schedule pays less than {_cell(bound, 1)} dollars: perfect packing, nothing idle, no boots."
     if fixed:
         said += (
@@ -211,12 +237,13 @@ def draw(runs: Sequence[ElasticRun], path: Path) -> None:
 #: What stands before the tables.
 HEAD = """# The bill where VMs come and go
 
-Made by `stoker reproduce elastic --seeds {seeds}{asked}`: the same jobs, with the seeds {first} to {last},
-on VMs that are opened when they are needed and closed when they are not ([elastic.md](../elastic.md)).
-Constants of policies and keepers were chosen on other seeds. A VM boots for 30, 60 or 120 seconds, is charged
+Made by `stoker reproduce elastic --seeds {count}{asked}`, with {seeds}.
+
+The same jobs run on VMs that are opened when they are needed and closed when they are not
+([elastic.md](../elastic.md)). A VM boots for 30, 60 or 120 seconds, is charged
 for a minute at least, and then by the second. Durations are believed with the error that was measured of
 their types (belief `spread`); of Alibaba's tasks nothing is known. Cells are mean ± standard deviation over
-seeds.
+seeds; *beside* are differences of bills. {method}
 
 * *fixed*: VMs that are always there, all of the cluster, or so many that they have the cores which are used
   on average; `ff` decides.
@@ -242,8 +269,8 @@ Kubernetes, under the real Cluster Autoscaler and Karpenter, goes on with the ne
 here than there wherever jobs wait for others to end, as in burst. How much of what `greedy` and `lookahead`
 gain over them comes of knowing, of waiting and of overtaking is not told apart here.
 
-What stands below a table is found on the seeds that it is told of: the best of all of ours there, by means.
-Where it is ahead by less than the spread of both, it may not be on other seeds.
+A partner is its cheapest variant in each table. Ours below a table are the best of all of ours there, by
+means.
 
 *Completion* is from submission to end, boots included. *Booting* and *idle* are shares of the bill; *idle*
 has what is charged beyond the time for which a VM was there. What is left of the bill is for VMs that hold

@@ -4,16 +4,15 @@
 """
 
 import math
-import multiprocessing
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
-from agents.experiments.comparison import Contender, Progress
+from agents.experiments.comparison import Contender
+from agents.experiments.runner import RunCall, Runner
+from agents.experiments.seed_register import SeedRange, refuse_used
+from agents.experiments.seeded_workload import SeededWorkload
 from agents.registry import create
 from conf.schema.workload import Alibaba, Facebook, Poisson, WorkloadSpec
-from conf.units import SECONDS_PER_DAY
 from environment.clusters.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import BREAK_EVEN, IdleTimeout, Terms
@@ -22,15 +21,14 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
-from profiles.workloads.generators import generate
 from profiles.workloads.workload import Workload
 
-#: Constants of policies and keepers were chosen on seeds below.
-FIRST_SEED = 200
 BOOTS = (30, 60, 120)
 _MINIMUM, _GRANULARITY = 60.0, 1.0
-_FACEBOOK_JOBS = 5892
-_LONGEST = ("Facebook week", "Facebook day", "Facebook day, every keeper", "Alibaba")
+#: Of how many seeds a day is run, and windows of a trace.
+DAYS = 4
+#: About how many times as long a run takes as one of the paper's densities.
+_WEIGHTS = {"Facebook week": 100, "Facebook day": 12, "Facebook day, every keeper": 12, "Alibaba": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class ElasticScene:
 
     name: str
     cluster: Callable[[], tuple[Vm, ...]]
-    workload: Callable[[int, int | None], Workload]
+    workload: SeededWorkload
     setups: tuple[Setup, ...]
     boots: tuple[int, ...] = BOOTS
     #: Of how many seeds at most.
@@ -98,39 +96,10 @@ def kept(policy: str, keepers: Sequence[IdleTimeout] = KEEPERS, **options: objec
     return tuple(Setup(f"{who.label}, {keeper}", who, keeper) for keeper in keepers)
 
 
-def _paper(spec: WorkloadSpec) -> Callable[[int, int | None], Workload]:
-    return lambda seed, jobs: generate(_sized(spec, jobs), seed)
-
-
-def _sized(spec: WorkloadSpec, jobs: int | None) -> WorkloadSpec:
-    return spec if jobs is None else spec.model_copy(update={"jobs": jobs})
-
-
-def facebook_day(seed: int, jobs: int | None) -> Workload:
-    """A day of Facebook's arrivals, or the first jobs of it."""
-    return generate(_sized(_FACEBOOK, None), seed).first(jobs or _FACEBOOK_JOBS)
-
-
-def _week(seed: int, jobs: int | None) -> Workload:
-    """Seven such days, each with jobs of its own."""
-    return Workload(
-        tuple(
-            replace(
-                job, name=f"day-{day + 1}-{job.name}", submitted_at=job.submitted_at + day * SECONDS_PER_DAY
-            )
-            for day in range(7)
-            for job in facebook_day(7 * seed + day, jobs).jobs
-        )
-    )
-
-
-def _alibaba(seed: int, jobs: int | None) -> Workload:
-    """Tasks of the trace as fast as they were, from another place on for every seed."""
-    spec = WorkloadSpec(jobs=jobs or 1000, alibaba=Alibaba(skip=1000 * (1 + seed % 5)))
-    return generate(spec, seed)
-
-
-_FACEBOOK = WorkloadSpec(jobs=_FACEBOOK_JOBS, arrivals=Facebook(kind="facebook", window="day"))
+#: A day of Facebook's arrivals; with another number of jobs, the first ones of it.
+FACEBOOK_DAY = SeededWorkload(WorkloadSpec(jobs=5892, arrivals=Facebook(kind="facebook", window="day")))
+#: Tasks of the trace as fast as they were, from places on that nothing was chosen on (`seeds.yaml`).
+_ALIBABA = SeededWorkload(WorkloadSpec(jobs=900, alibaba=Alibaba()), (3000, 3900, 5400, 6300))
 
 
 def _racks() -> tuple[Vm, ...]:
@@ -158,15 +127,17 @@ def scenes() -> tuple[ElasticScene, ...]:
         _KARPENTER[0],
         *kept("greedy", (IdleTimeout("forecast"), IdleTimeout("planned"))),
     )
-    normal = WorkloadSpec(jobs=50, arrivals=Poisson(kind="poisson", jobs_per_hour=50))
-    burst = WorkloadSpec(jobs=100, arrivals=Poisson(kind="poisson", jobs_per_hour=600))
+    normal, burst = (
+        SeededWorkload(WorkloadSpec(jobs=jobs, arrivals=Poisson(kind="poisson", jobs_per_hour=rate)))
+        for jobs, rate in ((50, 50), (100, 600))
+    )
     paper, hundred = (lambda: load_cluster("paper")), (lambda: load_cluster("hundred"))
     return (
-        ElasticScene("normal", paper, _paper(normal), small),
-        ElasticScene("burst", paper, _paper(burst), small),
-        ElasticScene("Facebook day", hundred, facebook_day, day),
-        ElasticScene("Facebook week", hundred, _week, long, (60,), 1),
-        ElasticScene("Alibaba", _racks, _alibaba, (*PARTNERS, *kept("greedy")), (60,)),
+        ElasticScene("normal", paper, normal, small),
+        ElasticScene("burst", paper, burst, small),
+        ElasticScene("Facebook day", hundred, FACEBOOK_DAY, day, seeds=DAYS),
+        ElasticScene("Facebook week", hundred, replace(FACEBOOK_DAY, days=7), long, (60,), 1),
+        ElasticScene("Alibaba", _racks, _ALIBABA, (*PARTNERS, *kept("greedy")), (60,), DAYS),
     )
 
 
@@ -207,26 +178,29 @@ def for_the_mean(vms: Sequence[Vm], workload: Workload, options: SimulationOptio
 
 
 def play(
-    places: Sequence[ElasticScene], seeds: int, jobs: int | None = None, progress: Progress | None = None
+    places: Sequence[ElasticScene], seeds: SeedRange, runner: Runner, jobs: int | None = None
 ) -> list[ElasticRun]:
-    """Every setup in every scene, with each boot, on the same seeds; a process for each core."""
-    tasks = [
-        (scene.name, boot, setup.label, seed)
+    """Every setup in every scene, with each boot, on the same seeds."""
+    refuse_used(
+        draw
         for scene in places
-        for boot in scene.boots
-        for setup in scene.setups
-        for seed in range(FIRST_SEED, FIRST_SEED + min(seeds, scene.seeds))
-    ]
-    # The longest first, so that nobody waits for one of them in the end.
-    order = sorted(tasks, key=lambda task: _LONGEST.index(task[0]) if task[0] in _LONGEST else len(_LONGEST))
-    context, found = multiprocessing.get_context("spawn"), dict[tuple[str, int, str, int], ElasticRun]()
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        waiting = {task: pool.submit(_play_one, *task, jobs) for task in order}
-        for done, (task, future) in enumerate(waiting.items(), 1):
-            found[task] = future.result()
-            if progress is not None:
-                progress(done, len(tasks), f"{task[0]}, boots of {task[1]} s, {task[2]}, seed {task[3]}")
-    return [found[task] for task in tasks]
+        for seed in seeds.at_most(scene.seeds)
+        for draw in scene.workload.draws(seed, jobs)
+    )
+    return runner.run(
+        [
+            RunCall(
+                _play_one,
+                (scene.name, boot, setup.label, seed, jobs),
+                f"{scene.name}, boots of {boot} s, {setup.label}, seed {seed}",
+                _WEIGHTS.get(scene.name, 1),
+            )
+            for scene in places
+            for boot in scene.boots
+            for setup in scene.setups
+            for seed in seeds.at_most(scene.seeds)
+        ]
+    )
 
 
 def _play_one(name: str, boot: int, label: str, seed: int, jobs: int | None) -> ElasticRun:

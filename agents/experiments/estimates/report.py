@@ -4,17 +4,18 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import Progress, Statistic
 from agents.experiments.estimates.runs import (
     BESIDE,
     DRAWS,
     EVERY,
-    FIRST_SEED,
     POLICIES,
     SLACKS,
     EstimatedJob,
     play,
 )
+from agents.experiments.paired import CLEAR, LEAST_WINDOWS, Statistic, standard_error
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
 
 #: Shares of the truth within intervals of 90 % that were aimed at.
 AIM = (0.85, 0.95)
@@ -23,16 +24,14 @@ _LONG = 300.0
 
 
 def report(
-    folder: Path, seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
+    folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = None, every: int = EVERY
 ) -> Path:
     """Play it, write estimates.md and its picture into the folder; returns the path."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = play(seeds, jobs, every, progress)
-    given = f" --jobs {jobs}" if jobs else ""
+    found = play(seeds, runner, jobs, every)
+    given = seeds.option + (f" --jobs {jobs}" if jobs else "")
     given += f" --every {every}" if every != EVERY else ""
-    head = _HEAD.format(
-        seeds=seeds, given=given, first=FIRST_SEED, last=FIRST_SEED + seeds - 1, every=every, draws=DRAWS
-    )
+    head = _HEAD.format(count=len(seeds), seeds=seeds, given=given, every=every, draws=DRAWS)
     draw(found, folder / "estimates.png")
     parts = [head, table(found), findings(found), _PICTURE, _LIMITS]
     path = folder / "estimates.md"
@@ -51,13 +50,11 @@ def coverage(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> float:
 
 def over_seeds(found: Sequence[EstimatedJob], of: str, *, mended: bool) -> Statistic | None:
     """The mean over seeds, and the standard deviation; None where there is nothing to count."""
-    shares = [
-        coverage([each for each in found if each.seed == seed], of, mended=mended)
+    shares = {
+        seed: coverage([each for each in found if each.seed == seed], of, mended=mended)
         for seed in sorted({each.seed for each in found})
-    ]
-    if not shares:
-        return None
-    return Statistic(statistics.fmean(shares), statistics.stdev(shares) if len(shares) > 1 else 0.0)
+    }
+    return Statistic(shares) if shares else None
 
 
 def table(found: Sequence[EstimatedJob]) -> str:
@@ -101,14 +98,24 @@ def findings(found: Sequence[EstimatedJob]) -> str:
             share = over_seeds(chosen, "start", mended=True)
             if share is None:
                 continue
-            where = (
-                "within" if AIM[0] <= share.mean <= AIM[1] else "above" if share.mean > AIM[1] else "below"
-            )
+            error = standard_error([*share.values.values()])
             lines.append(
-                f"* `{policy}`: {share.mean:.1%} of the true starts {kind} are within what was told, {where} "
-                f"the aim of {AIM[0]:.0%} to {AIM[1]:.0%}."
+                f"* `{policy}`: {share.mean:.1%} ± {error:.1%} (standard error) of the true starts "
+                f"{kind} are within what was told: {place(share)} the aim of {AIM[0]:.0%} to {AIM[1]:.0%}."
             )
     return "\n".join(lines) + "\n"
+
+
+def place(share: Statistic) -> str:
+    """Place of a share beside the aim, by two standard errors over enough days."""
+    if len(share.values) < LEAST_WINDOWS:
+        return f"not judged ({len(share.values)} of {LEAST_WINDOWS} days) beside"
+    low, high = (share.mean + sign * CLEAR * standard_error([*share.values.values()]) for sign in (-1, 1))
+    if low > AIM[1]:
+        return "above"
+    if high < AIM[0]:
+        return "below"
+    return "within" if AIM[0] <= low and high <= AIM[1] else "not told apart from"
 
 
 def draw(found: Sequence[EstimatedJob], path: Path) -> None:
@@ -146,10 +153,11 @@ def draw(found: Sequence[EstimatedJob], path: Path) -> None:
 
 _HEAD = """# Whether estimates come true
 
-Made by `stoker reproduce estimates --seeds {seeds}{given}`: a day of Facebook's arrivals (5,892 jobs
-unless told otherwise, seeds {first} to {last}) on fifty of the hundred VMs under a policy, where about
-a third to a half of the jobs wait. Truth is the profiles' durations, belief has the error that was
-measured of their types (belief `spread`). Of one of {every} jobs an estimate is made when it is
+Made by `stoker reproduce estimates --seeds {count}{given}`, with {seeds}.
+
+A day of Facebook's arrivals (5,892 jobs unless told otherwise) on fifty of the hundred VMs under a policy,
+where about a third to a half of the jobs wait. Truth is the profiles' durations, belief has the error that
+was measured of their types (belief `spread`). Of one of {every} jobs an estimate is made when it is
 submitted, as the daemon makes it: what the policy is shown then is played forward on {draws} draws of
 what is believed, jobs that run given that they run still, and nobody else comes. *As drawn* is the
 interval between the twentieth parts of the draws at both ends; *widened* is what users are told: each

@@ -5,14 +5,12 @@ submission, the same forecast is played that the daemon would play then. It cont
 are those passed to the policy. `report.py` reports the results.
 """
 
-import multiprocessing
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from agents.experiments.comparison import Progress
-from agents.experiments.elastic.runs import facebook_day
+from agents.experiments.elastic.runs import FACEBOOK_DAY
+from agents.experiments.runner import RunCall, Runner
+from agents.experiments.seed_register import SeedRange, refuse_used
 from agents.registry import create
 from environment.clusters.cluster_files import load_cluster
 from environment.policy import Policy
@@ -25,7 +23,6 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView
 
-FIRST_SEED = 500
 POLICIES = ("ff", "greedy")
 #: As the daemon.
 DRAWS = 20
@@ -85,30 +82,24 @@ class _ForecastingPolicy:
         return [found.jobs[job_id] for found in played]
 
 
-def play(
-    seeds: int, jobs: int | None = None, every: int = EVERY, progress: Progress | None = None
-) -> list[EstimatedJob]:
-    """Estimate the jobs of each policy and seed; one process per core."""
-    tasks = [
-        (policy, seed, jobs, every) for policy in POLICIES for seed in range(FIRST_SEED, FIRST_SEED + seeds)
+def play(seeds: SeedRange, runner: Runner, jobs: int | None = None, every: int = EVERY) -> list[EstimatedJob]:
+    """Estimate the jobs of each policy and seed."""
+    refuse_used(draw for seed in seeds for draw in FACEBOOK_DAY.draws(seed, jobs))
+    calls = [
+        RunCall(
+            play_one, (policy, seed, jobs, every), f"{policy}, seed {seed}", 2 if policy == "greedy" else 1
+        )
+        for policy in POLICIES
+        for seed in seeds
     ]
-    found: dict[tuple[str, int], list[EstimatedJob]] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        futures = {pool.submit(play_one, *task): task for task in reversed(tasks)}
-        for done, future in enumerate(as_completed(futures), 1):
-            policy, seed, *_ = futures[future]
-            found[policy, seed] = future.result()
-            if progress is not None:
-                progress(done, len(tasks), f"{policy}, seed {seed}")
-    return [each for policy, seed, *_ in tasks for each in found[policy, seed]]
+    return [job for found in runner.run(calls) for job in found]
 
 
 def play_one(policy: str, seed: int, jobs: int | None, every: int) -> list[EstimatedJob]:
     """One policy on one seed."""
     foretelling = _ForecastingPolicy(policy, every)
     cluster = load_cluster("hundred")[::STEP]
-    result = simulate(foretelling, facebook_day(seed, jobs), cluster, options=SimulationOptions(seed=seed))
+    result = simulate(foretelling, FACEBOOK_DAY(seed, jobs), cluster, options=SimulationOptions(seed=seed))
     return mended(policy, seed, foretelling.drawn, result)
 
 

@@ -1,11 +1,11 @@
 """Claims of Islam 2022 about its results, and targets for trained policies here; judged by numbers."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.experiments.comparison import Statistic
 from agents.experiments.islam2022.runs import LearningCurve
+from agents.experiments.paired import PairedDifference, Statistic, difference, every
 
 #: policy -> metric -> statistic.
 Policies = Mapping[str, Mapping[str, Statistic]]
@@ -20,11 +20,11 @@ _FOR_COST = "reinforce:beta=1.0"
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A statement, the finding about it, and whether the finding supports it."""
+    """A statement, the finding about it, and whether the finding supports it; None: it leaves that open."""
 
     statement: str
     found: str
-    holds: bool
+    holds: bool | None
 
 
 def claims(found: Found) -> list[JudgedClaim]:
@@ -69,125 +69,136 @@ def aims(found: Found, larger: Found) -> list[JudgedClaim]:
 
 def _cheaper_in_burst(burst: Policies) -> JudgedClaim:
     own, best = _least(burst, _COST, "reinforce"), _least(burst, _COST, *_paper_baselines())
-    lead = 1 - _mean(burst, own, _COST) / _mean(burst, best, _COST)
+    beside = _beside(burst, own, best, _COST)
     return JudgedClaim(
         "Burst: the best REINFORCE costs 25 to 30 % less than the best baseline, AEP (0.78 to 1.07 $)",
-        f"`{own}` {_dollars(burst, own)}, `{best}` {_dollars(burst, best)}: {_less(lead)}",
-        lead >= 0.25,
+        f"`{own}` {_dollars(burst, own)}, `{best}` {_dollars(burst, best)}: {beside}",
+        beside.at_most(-0.25),
     )
 
 
 def _mixed_is_cheapest(burst: Policies) -> JudgedClaim:
-    own = _least(burst, _COST, "reinforce")
-    betas = ", ".join(
-        f"{policy.partition('=')[2]}: {_dollars(burst, policy)}" for policy in _of(burst, "reinforce")
+    every_beta = _of(burst, "reinforce")
+    mixed = min(
+        (policy for policy in every_beta if 0 < _beta(policy) < 1),
+        key=lambda policy: _mean(burst, policy, _COST),
     )
+    beside = _beside(burst, mixed, every_beta[-1], _COST)
+    betas = ", ".join(f"{policy.partition('=')[2]}: {_dollars(burst, policy)}" for policy in every_beta)
     return JudgedClaim(
         "Burst: REINFORCE that weighs cost against time is cheaper than for cost alone",
-        f"by beta {betas}",
-        0 < _beta(own) < 1,
+        f"by beta {betas}; `{mixed}` beside `{every_beta[-1]}`: {beside}",
+        beside.at_most(0.0),
     )
 
 
 def _aep_is_cheapest(normal: Policies) -> JudgedClaim:
-    first = _least(normal, _COST, *_paper_baselines(), *_LEARNED)
-    ilp = _least(normal, _COST, "ilp")
+    rival = _least(normal, _COST, *(name for name in _paper_baselines() if name != "aep"), *_LEARNED)
+    ilp, beside = _least(normal, _COST, "ilp"), _beside(normal, "aep", rival, _COST)
     return JudgedClaim(
         "Normal: AEP is the cheapest of all (0.78 $), before ILP (0.83 $) and the agents",
-        f"`{first}` is, {_dollars(normal, first)}; "
-        f"`aep` {_dollars(normal, 'aep')}, `{ilp}` {_dollars(normal, ilp)}",
-        first == "aep",
+        f"`aep` {_dollars(normal, 'aep')}, `{rival}` {_dollars(normal, rival)}, `{ilp}` "
+        f"{_dollars(normal, ilp)}; `aep` beside `{rival}`: {beside}",
+        beside.at_most(0.0),
     )
 
 
 def _reinforce_beside_aep(normal: Policies) -> JudgedClaim:
     own = _least(normal, _COST, "reinforce")
-    more = _mean(normal, own, _COST) / _mean(normal, "aep", _COST) - 1
+    beside = _beside(normal, own, "aep", _COST)
     return JudgedClaim(
         "Normal: the cheapest REINFORCE costs 14 to 16 % more than AEP",
-        f"`{own}` costs {_signed(more)} than `aep`",
-        0.12 <= more <= 0.18,
+        f"`{own}` beside `aep`: {beside}",
+        every((beside.at_least(0.12), beside.at_most(0.18))),
     )
 
 
 def _rr_is_shortest(normal: Policies) -> JudgedClaim:
-    first = _least(normal, _DURATION, *_paper_baselines(), *_LEARNED)
+    rival = _least(normal, _DURATION, *(name for name in _paper_baselines() if name != "rr"), *_LEARNED)
+    beside = _beside(normal, "rr", rival, _DURATION)
     return JudgedClaim(
         "Normal: RR has the shortest average duration",
-        f"`{first}` has, {_seconds(normal, first)}; `rr` {_seconds(normal, 'rr')}",
-        first == "rr",
+        f"`rr` {_seconds(normal, 'rr')}, `{rival}` {_seconds(normal, rival)}: {beside}",
+        beside.at_most(0.0),
     )
 
 
 def _dqn_beside_rr(normal: Policies) -> JudgedClaim:
     own = _least(normal, _DURATION, "dqn")
-    more = _mean(normal, own, _DURATION) / _mean(normal, "rr", _DURATION) - 1
+    beside = _beside(normal, own, "rr", _DURATION)
     return JudgedClaim(
         "Normal: the average duration of DQN (beta 0) is 1 % above RR's",
-        f"`{own}`: {_signed(more)} than `rr`",
-        abs(more - 0.01) <= 0.01,
+        f"`{own}` beside `rr`: {beside}",
+        every((beside.at_least(0.0), beside.at_most(0.02))),
     )
 
 
 def _reinforce_beside_rr(burst: Policies) -> JudgedClaim:
     own = _least(burst, _DURATION, "reinforce")
     best = _least(burst, _DURATION, *_paper_baselines())
-    less = 1 - _mean(burst, own, _DURATION) / _mean(burst, "rr", _DURATION)
-    beside = 1 - _mean(burst, own, _DURATION) / _mean(burst, best, _DURATION)
+    of_rr, of_best = (_beside(burst, own, other, _DURATION) for other in ("rr", best))
     return JudgedClaim(
         "Burst: the average duration of REINFORCE (beta 0) is 2 % below RR's, the best baseline's",
-        f"`{own}`: {_less(less)} than `rr`, {_less(beside)} than `{best}`, the best baseline",
-        less >= 0.015 and beside > 0,
+        f"`{own}` beside `rr`: {of_rr}; beside `{best}`, the best baseline: {of_best}",
+        every((of_rr.at_most(-0.015), of_best.at_most(0.0))),
     )
 
 
 def _dqn_is_mediocre(burst: Policies) -> JudgedClaim:
     own, other = _least(burst, _COST, "dqn"), _least(burst, _COST, "reinforce")
-    more = _mean(burst, own, _COST) / _mean(burst, other, _COST) - 1
+    beside = _beside(burst, own, other, _COST)
     return JudgedClaim(
         "Burst: DQN is mediocre at cost, behind REINFORCE",
-        f"`{own}` costs {_signed(more)} than `{other}`",
-        more > 0,
+        f"`{own}` beside `{other}`: {beside}",
+        beside.at_least(0.0),
     )
 
 
 def _good_falls(found: Found, name: str) -> JudgedClaim:
     values = {
-        pattern: [policies[policy]["good_placements"].mean for policy in _of(policies, name)]
+        pattern: [policies[policy]["good_placements"] for policy in _of(policies, name)]
         for pattern, policies in found.items()
     }
-    told = "; ".join(f"{pattern} {', '.join(f'{v:.1f}' for v in of)}" for pattern, of in values.items())
+    told = "; ".join(f"{pattern} {', '.join(f'{v.mean:.1f}' for v in of)}" for pattern, of in values.items())
     return JudgedClaim(
         f"{name.upper()} places fewer jobs well as beta rises (Fig. 8)",
         f"by rising beta: {told}",
-        all(_falls(of) for of in values.values()),
+        every(_falls(of) for of in values.values()),
     )
 
 
 def _good_by_pattern(normal: Policies, burst: Policies) -> JudgedClaim:
-    means = [
-        [max(of[policy]["good_placements"].mean for policy in _of(of, name)) for name in _LEARNED]
+    best = [
+        [
+            max((of[policy]["good_placements"] for policy in _of(of, name)), key=lambda value: value.mean)
+            for name in _LEARNED
+        ]
         for of in (normal, burst)
     ]
+    beside = [difference(dqn, reinforce) for dqn, reinforce in best]
     return JudgedClaim(
         "DQN places more jobs well than REINFORCE in normal, and fewer in burst",
-        f"at best, DQN and REINFORCE: normal {means[0][0]:.1f} and {means[0][1]:.1f}, "
-        f"burst {means[1][0]:.1f} and {means[1][1]:.1f}",
-        means[0][0] > means[0][1] and means[1][0] < means[1][1],
+        f"at best, DQN and REINFORCE: normal {best[0][0].mean:.1f} and {best[0][1].mean:.1f} ({beside[0]}), "
+        f"burst {best[1][0].mean:.1f} and {best[1][1].mean:.1f} ({beside[1]})",
+        every((beside[0].at_least(0.0), beside[1].at_most(0.0))),
     )
 
 
 def _beta_trades(found: Found, name: str) -> JudgedClaim:
-    told, holds = [], True
+    told: list[str] = []
+    holds: list[bool | None] = []
     for pattern, policies in found.items():
         own = _of(policies, name)
-        costs = [policies[policy][_COST].mean for policy in own]
-        durations = [policies[policy][_DURATION].mean for policy in own]
-        holds &= _falls(costs) and _falls(durations[::-1])
-        dollars, seconds = ", ".join(f"{v:.2f}" for v in costs), ", ".join(f"{v:.0f}" for v in durations)
+        costs = [policies[policy][_COST] for policy in own]
+        durations = [policies[policy][_DURATION] for policy in own]
+        holds += [_falls(costs), _falls(durations[::-1])]
+        dollars = ", ".join(f"{v.mean:.2f}" for v in costs)
+        seconds = ", ".join(f"{v.mean:.0f}" for v in durations)
         told.append(f"{pattern} {dollars} $ and {seconds} s")
     return JudgedClaim(
-        f"{name.upper()}: as beta rises, cost falls and duration rises (Fig. 9)", "; ".join(told), holds
+        f"{name.upper()}: as beta rises, cost falls and duration rises (Fig. 9)",
+        "; ".join(told),
+        every(holds),
     )
 
 
@@ -214,7 +225,7 @@ def _below_baselines(
     Without a name it is the trained policy that is best by the metric.
     """
     own, best = own or _least(policies, metric, *_LEARNED), _least(policies, metric, *names)
-    lead = 1 - _mean(policies, own, metric) / _mean(policies, best, metric)
+    lead = _beside(policies, own, best, metric)
     what = {_COST: "cost", _DURATION: "average duration", _COMPLETION: "average completion"}[metric]
     rivals = "the best baseline" if names == _BASELINES else f"the best of {', '.join(names).upper()}"
     bound = (
@@ -231,18 +242,18 @@ def _below_baselines(
         beside = f"cost {_dollars(policies, own)} and {_dollars(policies, best)}"
     return JudgedClaim(
         f"{scene[0].upper()}{scene[1:]}: {what} {bound} {rivals}",
-        f"`{own}`: {_less(lead)} than `{best}` ({beside})",
-        lead > 0 if least == 0 else lead >= least,
+        f"`{own}` beside `{best}`: {lead} ({beside})",
+        lead.at_most(-least),
     )
 
 
 def _better_with_network(policies: Policies, pattern: str) -> JudgedClaim:
     alone, based = "lookahead:beta=1.0", "lookahead:base=reinforce:beta=1.0"
-    lead = 1 - _mean(policies, based, _COST) / _mean(policies, alone, _COST)
+    beside = _beside(policies, based, alone, _COST)
     return JudgedClaim(
         f"{pattern.capitalize()}: as lookahead's base, a trained network makes it cheaper",
-        f"`{based}` {_dollars(policies, based)}, `{alone}` {_dollars(policies, alone)}: {_less(lead)}",
-        lead > 0,
+        f"`{based}` {_dollars(policies, based)}, `{alone}` {_dollars(policies, alone)}: {beside}",
+        beside.at_most(0.0),
     )
 
 
@@ -250,28 +261,28 @@ def _undominated(policies: Policies, pattern: str, metric: str) -> JudgedClaim:
     """No baseline is at least as good in cost and time as a trained policy on the front of them all."""
     own = [policy for name in _LEARNED for policy in _of(policies, name)]
     front = [
-        policy for policy in own if not any(_dominates(policies, other, policy, metric) for other in own)
+        policy
+        for policy in own
+        if not any(_dominates(policies, other, policy, metric) for other in own if other != policy)
     ]
     rivals = [policy for name in _BASELINES for policy in _of(policies, name)]
-    beaten = list(_beaten(policies, front, rivals, metric))
+    judged = {
+        (policy, rival): _dominates(policies, rival, policy, metric) for policy in front for rival in rivals
+    }
+    beaten = [f"`{policy}` by `{rival}`" for (policy, rival), holds in judged.items() if holds]
+    open_ones = [f"`{policy}` beside `{rival}`" for (policy, rival), holds in judged.items() if holds is None]
     what = "completion" if metric == _COMPLETION else "duration"
+    found = "; ".join(beaten) or f"none clearly dominates {', '.join(f'`{policy}`' for policy in front)}"
     return JudgedClaim(
         f"{pattern.capitalize()}: no baseline dominates a point of the front over beta in cost and {what}",
-        "; ".join(beaten) or f"none dominates {', '.join(f'`{policy}`' for policy in front)}",
-        not beaten,
+        found + (f"; open: {', '.join(open_ones)}" if open_ones else ""),
+        False if beaten else None if open_ones else True,
     )
 
 
-def _beaten(policies: Policies, front: Sequence[str], rivals: Sequence[str], metric: str) -> Iterator[str]:
-    for policy in front:
-        by = [f"`{rival}`" for rival in rivals if _dominates(policies, rival, policy, metric)]
-        if by:
-            yield f"`{policy}` by {', '.join(by)}"
-
-
-def _dominates(policies: Policies, one: str, other: str, metric: str) -> bool:
-    pairs = [(_mean(policies, one, of), _mean(policies, other, of)) for of in (_COST, metric)]
-    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+def _dominates(policies: Policies, one: str, other: str, metric: str) -> bool | None:
+    """Whether one is at least as good in both, by two standard errors; None where that is open."""
+    return every(_beside(policies, one, other, of).at_most(0.0) for of in (_COST, metric))
 
 
 def _paper_baselines() -> Sequence[str]:
@@ -297,8 +308,16 @@ def _mean(policies: Policies, policy: str, metric: str) -> float:
     return policies[policy][metric].mean
 
 
-def _falls(values: Sequence[float]) -> bool:
-    return all(a >= b for a, b in itertools.pairwise(values)) and values[0] > values[-1]
+def _beside(policies: Policies, one: str, other: str, metric: str) -> PairedDifference:
+    return difference(policies[one][metric], policies[other][metric])
+
+
+def _falls(values: Sequence[Statistic]) -> bool | None:
+    """Whether each is at most the one before, and the last below the first."""
+    steps = [difference(after, before).at_most(0.0) for before, after in itertools.pairwise(values)]
+    whole = difference(values[-1], values[0])
+    below = True if whole.lower else False if whole.higher else None
+    return every((*steps, below))
 
 
 def _dollars(policies: Policies, policy: str) -> str:
@@ -307,11 +326,3 @@ def _dollars(policies: Policies, policy: str) -> str:
 
 def _seconds(policies: Policies, policy: str, metric: str = _DURATION) -> str:
     return f"{_mean(policies, policy, metric):.0f} s"
-
-
-def _less(share: float) -> str:
-    return f"{abs(share):.1%} {'less' if share >= 0 else 'more'}"
-
-
-def _signed(share: float) -> str:
-    return f"{abs(share):.1%} {'more' if share >= 0 else 'less'}"

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.experiments.comparison import Statistic
 from agents.experiments.islam2022.runs import LearningCurve
+from agents.experiments.paired import Statistic
 
 #: pattern -> policy -> metric -> statistic.
 Found = Mapping[str, Mapping[str, Mapping[str, Statistic]]]

@@ -7,16 +7,7 @@ claims and targets.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import (
-    FIRST_SEED,
-    Progress,
-    SimulatedRun,
-    Statistic,
-    durations_of,
-    knowledge,
-    numbered,
-    statistics_of,
-)
+from agents.experiments.comparison import SimulatedRun, durations_of, knowledge, statistics_of
 from agents.experiments.islam2022.claims import JudgedClaim, Policies, aims, claims, learning_claims
 from agents.experiments.islam2022.plots import Found, draw_bars, draw_betas, draw_curves, draw_front
 from agents.experiments.islam2022.runs import (
@@ -24,14 +15,17 @@ from agents.experiments.islam2022.runs import (
     LOOKAHEADS,
     PATTERNS,
     LearningCurve,
+    PaperRuns,
     learned,
     play,
-    processes,
     read_curves,
     scaled_scenes,
     scenes,
 )
-from environment.simulation.durations.beliefs import EXACT, Belief
+from agents.experiments.paired import METHOD, Statistic, verdict
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
+from environment.simulation.durations.beliefs import Belief
 
 _METRICS = {
     "cost": ("cost ($)", 3),
@@ -52,39 +46,41 @@ _FIGURES = {
 
 def report(
     folder: Path,
-    seeds: int,
-    scaled_seeds: int,
+    seeds: SeedRange,
+    scaled: SeedRange,
+    runner: Runner,
     curves: Sequence[Path] = (),
     jobs: int | None = None,
     belief: Belief | None = None,
-    progress: Progress | None = None,
 ) -> Path:
     """Run all experiments, write islam2022.md and its pictures into the folder; return the path.
 
     The paper's set-up is run under exact knowledge, as in the paper, and under `belief`; larger clusters run
-    under `belief` alone. `curves` are folders of training runs with the paper's rewards; without any, the
-    section of the folder's report on earlier ones stays. `jobs` is another number of jobs than 50 and 100.
-    ConfigError and PolicyError for an invalid input.
+    under `belief` alone, on the seeds `scaled`. `curves` are folders of training runs with the paper's
+    rewards; without any, the section of the folder's report on earlier ones stays. `jobs` is another number
+    of jobs than 50 and 100. ConfigError and PolicyError for an invalid input.
     """
     read = [curve for run in curves for curve in read_curves(run)]
     belief = belief or Belief()
     folder.mkdir(parents=True, exist_ok=True)
     trained = learned()
     everyone = (*BASELINES, *trained, *LOOKAHEADS)
-    with processes() as pool:
-        oracle = play(scenes(jobs), everyone, seeds, numbered(progress, 0, 3), EXACT, pool)
-        runs = play(scenes(jobs), everyone, seeds, numbered(progress, 1, 3), belief, pool)
-        some, told = (*BASELINES, *trained), numbered(progress, 2, 3)
-        scaled = play(scaled_scenes(jobs), some, scaled_seeds, told, belief, pool)
-    known, found, larger = _by_scene(oracle), _by_scene(runs), _by_scene(scaled)
-    last = FIRST_SEED + seeds - 1
-    parts = [_HEAD.format(seeds=seeds, scaled=scaled_seeds, first=FIRST_SEED, last=last, belief=belief)]
+    oracle, runs, of_larger = play(
+        [
+            PaperRuns(scenes(jobs), everyone, seeds),
+            PaperRuns(scenes(jobs), everyone, seeds, belief),
+            PaperRuns(scaled_scenes(jobs), (*BASELINES, *trained), scaled, belief),
+        ],
+        runner,
+    )
+    known, found, larger = _by_scene(oracle), _by_scene(runs), _by_scene(of_larger)
+    parts = [_HEAD.format(seeds=seeds, count=len(seeds), scaled=len(scaled), belief=belief, method=METHOD)]
     parts += ["## What the paper claims\n", _CLAIMS.format(belief=belief)]
     parts.append(_beside(claims(known), claims(found), belief))
     parts += ["## What trained policies should reach\n", _AIMS.format(belief=belief)]
-    parts += [_judged(aims(found, larger)), durations_of([*runs, *scaled]) + "\n", _TRIED]
+    parts += [_judged(aims(found, larger)), durations_of([*runs, *of_larger]) + "\n", _TRIED]
     parts += [_pattern(pattern, runs, oracle, found, known) for pattern in PATTERNS]
-    parts += [_figures(found, belief, folder), _front(found, folder), _scaled(larger, scaled, scaled_seeds)]
+    parts += [_figures(found, belief, folder), _front(found, folder), _scaled(larger, of_larger, len(scaled))]
     path = folder / "islam2022.md"
     kept = learned_rules(path.read_text(encoding="utf-8")) if path.exists() else ""
     if read or kept:
@@ -159,11 +155,11 @@ def _beside(known: Sequence[JudgedClaim], believed: Sequence[JudgedClaim], belie
 
 
 def _said(statement: JudgedClaim) -> str:
-    return "**yes**" if statement.holds else "no"
+    return verdict(statement.holds, "**yes**")
 
 
 def _count(statements: Sequence[JudgedClaim]) -> str:
-    return f"{sum(each.holds for each in statements)} of {len(statements)}"
+    return f"{sum(each.holds is True for each in statements)} of {len(statements)}"
 
 
 def _figures(found: Found, belief: Belief, folder: Path) -> str:
@@ -224,13 +220,14 @@ def _curves(curves: Sequence[LearningCurve], folder: Path) -> str:
 
 _HEAD = """# Trained policies on the paper's workloads
 
-Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled} --belief {belief}`:
+Made by `stoker reproduce islam2022 --seeds {count} --scaled-seeds {scaled} --belief {belief}{seeds.option}`,
+with {seeds}.
+
 M. T. Islam, S. Karunasekera, R. Buyya, *Performance and Cost-Efficient Spark Job Scheduling Based on Deep
 Reinforcement Learning in Cloud Computing Environments*, chapter 7, with the models that ship with Stoker.
-Every policy decides about the same {seeds} generated workloads (seeds {first} to {last}) of each density:
+Every policy decides about the same {count} generated workloads of each density:
 normal (50 jobs, Poisson arrivals at 50 an hour) and burst (100 jobs at 600 an hour), on the paper's twelve
-VMs. No model was trained on these seeds, or chosen by them. Cells are the mean ± the standard deviation over
-seeds. A model's card says how it was trained.
+VMs. Cells are the mean ± the standard deviation over seeds. {method} A model's card says how it was trained.
 
 The paper does not print the durations of its jobs, so its dollars and seconds are not to be compared with
 these, only which policy is ahead, and by how much. *Cost* is eq. 4. *Duration* is from start to end (the
@@ -247,7 +244,7 @@ The paper trains one agent for each density. Here one model serves both: of `dqn
 `reinforce` one for all.
 """
 _CLAIMS = """Judged in the paper's set-up, where durations are known exactly, and under belief `{belief}`.
-Means are judged; how far seeds differ is in the tables below.
+Claims are judged by differences on the same seed.
 """
 _AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
 Judged under belief `{belief}`.

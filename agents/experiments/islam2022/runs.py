@@ -4,20 +4,18 @@
 """
 
 import json
-import multiprocessing
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from agents.drl.model_folder import shipped
-from agents.experiments.comparison import FIRST_SEED, Contender, Progress, SimulatedRun
+from agents.experiments.comparison import Contender, SimulatedRun
+from agents.experiments.runner import RunCall, Runner
+from agents.experiments.seed_register import SeedRange, refuse_used
+from agents.experiments.seeded_workload import draws_of
 from agents.registry import create
 from conf.loader import ConfigError, find, load
 from conf.schema import Cluster
@@ -84,32 +82,34 @@ def learned() -> tuple[Contender, ...]:
     return tuple(Contender(algorithm, {"beta": beta}) for algorithm, beta in sorted(found))
 
 
-def processes() -> ProcessPoolExecutor:
-    """One for each core, to play in; each takes seconds of its core to start."""
-    return ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"))
+@dataclass(frozen=True, slots=True)
+class PaperRuns:
+    """Every contender in every scene on every seed. Everything is known, as in the paper, under `EXACT`."""
+
+    places: Sequence[PaperSetting]
+    contenders: tuple[Contender, ...]
+    seeds: SeedRange
+    belief: Belief = EXACT
 
 
-def play(
-    places: Sequence[PaperSetting],
-    contenders: Sequence[Contender],
-    count: int,
-    progress: Progress | None = None,
-    belief: Belief = EXACT,
-    pool: Executor | None = None,
-) -> list[SimulatedRun]:
-    """Run every policy in every scene on the same `count` seeds, from 100 on, in the pool or one of its own.
-
-    Without another belief everything is known, as in the paper. Decision times are those of a busy machine.
-    """
-    tasks = [(scene, seed) for scene in places for seed in range(FIRST_SEED, FIRST_SEED + count)]
-    runs: list[SimulatedRun] = []
-    with nullcontext(pool) if pool else processes() as playing:
-        found = playing.map(play_one, *zip(*tasks, strict=True), repeat(contenders), repeat(belief))
-        for number, (runs_of_one, (scene, seed)) in enumerate(zip(found, tasks, strict=True), 1):
-            runs += runs_of_one
-            if progress is not None:
-                progress(number, len(tasks), f"{scene.name}, seed {seed}")
-    return runs
+def play(groups: Sequence[PaperRuns], runner: Runner) -> list[list[SimulatedRun]]:
+    """The runs of each group. Decision times are those of a busy machine."""
+    tasks = [(group, [(scene, seed) for scene in group.places for seed in group.seeds]) for group in groups]
+    refuse_used(draw for _, of in tasks for scene, seed in of for draw in draws_of(_spec_of(scene), seed))
+    calls = [
+        [
+            RunCall(
+                play_one,
+                (scene, seed, group.contenders, group.belief),
+                f"{scene.name}, belief {group.belief}, seed {seed}",
+                len(group.contenders) * scene.times**2,
+            )
+            for scene, seed in of
+        ]
+        for group, of in tasks
+    ]
+    found = iter(runner.run([call for of in calls for call in of]))
+    return [[run for _ in of for run in next(found)] for of in calls]
 
 
 def play_one(

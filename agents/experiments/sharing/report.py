@@ -1,11 +1,13 @@
 """The report on orders of jobs: a table for each workload, and the main findings. Runs are in `runs.py`."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import Progress, Statistic, knowledge
-from agents.experiments.sharing.runs import FIRST_SEED, POLICIES, SharingRun, play, scenes
+from agents.experiments.comparison import knowledge
+from agents.experiments.paired import LEAST_PAIRS, METHOD, Statistic, difference, told, verdict
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
+from agents.experiments.sharing.runs import POLICIES, SharingRun, play, scenes
 
 #: By number of a run the title and the digits.
 _TITLES = {
@@ -23,17 +25,13 @@ _TITLES = {
 Found = Mapping[tuple[str, str], Mapping[str, Statistic]]
 
 
-def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress | None = None) -> Path:
-    """Run the comparison, write sharing.md into the folder; returns the path.
-
-    Runs are kept in sharing-runs.jsonl until all are done, so that a run that was stopped goes on.
-    """
+def report(folder: Path, seeds: SeedRange, runner: Runner, jobs: int | None = None) -> Path:
+    """Run the comparison, write sharing.md into the folder; returns the path."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / "sharing-runs.jsonl"
-    runs = play(seeds, jobs, kept, progress)
-    asked = f" --jobs {jobs}" if jobs else ""
-    parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, knows=_knows())]
-    aims = {scene.name: scene.aim for scene in scenes()}
+    runs = play(seeds, runner, jobs)
+    asked = seeds.option + (f" --jobs {jobs}" if jobs else "")
+    parts = [HEAD.format(count=len(seeds), asked=asked, seeds=seeds, knows=_knows(), method=METHOD)]
+    places = {scene.name: scene for scene in scenes()}
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
         found = averages(of_scene)
@@ -42,12 +40,11 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
             f"## {name}\n",
             f"{count} seed{'' if count == 1 else 's'}.\n",
             table(found),
-            findings(found, aims[name]),
+            findings(found, places[name].aim, places[name].least),
         ]
     path = folder / "sharing.md"
     parts.append(measured_apart(path.read_text(encoding="utf-8")) if path.exists() else "")
     path.write_text("\n".join(parts), encoding="utf-8")
-    kept.unlink(missing_ok=True)
     return path
 
 
@@ -58,18 +55,14 @@ def measured_apart(text: str) -> str:
 
 
 def averages(runs: Sequence[SharingRun]) -> Found:
-    """Mean and standard deviation over seeds, by order and policy."""
+    """Numbers by seed, by order and policy."""
     by_setup: dict[tuple[str, str], list[SharingRun]] = {}
     for run in runs:
         by_setup.setdefault((run.order, run.policy), []).append(run)
     return {
-        setup: {number: _statistic([run.numbers[number] for run in of]) for number in _TITLES}
+        setup: {number: Statistic({run.seed: run.numbers[number] for run in of}) for number in _TITLES}
         for setup, of in by_setup.items()
     }
-
-
-def _statistic(values: Sequence[float]) -> Statistic:
-    return Statistic(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
 
 
 def table(found: Found) -> str:
@@ -85,7 +78,7 @@ def table(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def findings(found: Found, aim: float | None = None) -> str:
+def findings(found: Found, aim: float | None = None, least: int = LEAST_PAIRS) -> str:
     """Cost of fairness for each policy, and the percentage of deadlines met in deadline order.
 
     `aim` is the target percentage, where there is one.
@@ -94,25 +87,26 @@ def findings(found: Found, aim: float | None = None) -> str:
     for policy in dict.fromkeys(policy for _, policy in found):
         plain, fair = found.get(("none", policy)), found.get(("fair", policy))
         if plain and fair:
+            jain, cost, completion = (
+                difference(fair[name], plain[name], least) for name in ("jain", "cost", "completion")
+            )
             lines.append(
                 f"* `{policy}`: in fair order Jain's index is {fair['jain'].mean:.3f} instead of "
-                f"{plain['jain'].mean:.3f}; that changes cost by {_change(fair, plain, 'cost'):+.1%} and "
-                f"completion by {_change(fair, plain, 'completion'):+.1%}."
+                f"{plain['jain'].mean:.3f} ({jain}); cost {told(cost, 'less', 'more')}; completion "
+                f"{told(completion, 'sooner', 'later')}."
             )
         due = found.get(("deadline", policy))
         first = found.get(("none", "ff"))
         if due and first:
-            met = due["met"].mean
-            said = "" if aim is None else f" ({aim:g} % is {'reached' if met >= aim else 'missed'})"
+            met = due["met"]
+            target = Statistic(dict.fromkeys(met.values, aim or 100.0))
+            reached = verdict(difference(met, target, least).at_least(0.0), "reached", "missed")
             lines.append(
-                f"* `{policy}` by deadline meets {met:.1f} % of them, where `ff` without an order meets "
-                f"{first['met'].mean:.1f} %{said}."
+                f"* `{policy}` by deadline meets {met.mean:.1f} % of them, where `ff` without an order meets "
+                f"{first['met'].mean:.1f} % ({difference(met, first['met'], least)})"
+                + ("." if aim is None else f"; {aim:g} % is {reached}.")
             )
     return "\n".join(lines) + "\n"
-
-
-def _change(of: Mapping[str, Statistic], than: Mapping[str, Statistic], name: str) -> float:
-    return of[name].mean / than[name].mean - 1.0
 
 
 def _knows() -> str:
@@ -124,8 +118,10 @@ APART = "## On the embedded cluster"
 
 HEAD = """# Orders of jobs, and what fairness costs
 
-Made by `stoker reproduce sharing --seeds {seeds}{asked}`: the same jobs (seeds from {first} on), in each
-order with each policy. Four users with a queue each, of the weights 4, 2, 1 and 1. In *normal*, *burst* and
+Made by `stoker reproduce sharing --seeds {count}{asked}`, with {seeds}.
+
+The same jobs run in each order with each policy. Four users with a queue each, of the weights 4, 2, 1 and 1.
+In *normal*, *burst* and
 *Facebook day* each arrival is one of theirs by shares of 1, 1, 1 and 3, so that one of the least weight
 submits most; *80 % load* keeps the paper's cluster at that on average, with small jobs, and so does *80 %
 load, crowds*, where a third of that is of who needs his results soon (deadlines of 1.5 to 3 times the
@@ -144,5 +140,5 @@ know
 *Jain* is Jain's index of what queues held of their fair parts until the last arrival, 1 when all held just
 that, and *furthest off* how far the furthest is from its own (0.05: five per cent); fair parts are what
 weights give of all that was held, to nobody more than he asked for. *Slowdown* is completion over duration.
-Cells are mean ± standard deviation over seeds.
+Cells are mean ± standard deviation over seeds. {method}
 """

@@ -3,15 +3,14 @@
 `report.py` reports them; the simulator makes each run, and `fairness` measures its fairness.
 """
 
-import json
-import multiprocessing
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from agents.experiments.comparison import Contender, Progress
+from agents.experiments.comparison import Contender
+from agents.experiments.paired import LEAST_PAIRS, LEAST_WINDOWS
+from agents.experiments.runner import RunCall, Runner
+from agents.experiments.seed_register import SeedRange, refuse_used
+from agents.experiments.seeded_workload import SeededWorkload
 from agents.registry import create
 from conf.schema.sharing import QueueSpec
 from conf.schema.workload import Deadlines, Facebook, Mix, Poisson, User, WorkloadSpec
@@ -20,11 +19,9 @@ from environment.queues.types import Queues, Sharing, queues_of
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results.fairness import fairness
 from environment.simulation.simulator import simulate
-from profiles.workloads.generators import generate
-from profiles.workloads.workload import Workload
 
-#: Constants of policies were chosen on seeds below.
-FIRST_SEED = 300
+#: About how many times as long a run takes as one of the paper's densities.
+_HEAVY = {"crowd": 20, "Facebook day": 20}
 ORDERS: Mapping[str, Sharing | None] = {
     "none": None,
     "fair": Sharing(("fair",)),
@@ -42,13 +39,18 @@ class SharingScene:
 
     name: str
     cluster: str
-    workload: Callable[[int, int | None], Workload]
+    workload: SeededWorkload
     queues: Queues
     orders: tuple[str, ...] = tuple(ORDERS)
     policies: tuple[str, ...] = tuple(who.name for who in POLICIES)
     seeds: int = 100
     #: How many of the deadlines are to be met here in their order, in per cent; None: nothing is aimed at.
     aim: float | None = None
+
+    @property
+    def least(self) -> int:
+        """How many pairs of runs judge a difference here."""
+        return min(LEAST_PAIRS, self.seeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,6 @@ _TIGHT, _LOOSE = (1.5, 3.0), (10.0, 30.0)
 def _users(**of: User) -> dict[str, User]:
     """Users with queues of their names."""
     return {name: user.model_copy(update={"queue": name}) for name, user in of.items()}
-
-
-def _of(spec: WorkloadSpec) -> Callable[[int, int | None], Workload]:
-    return lambda seed, jobs: generate(spec if jobs is None else spec.model_copy(update={"jobs": jobs}), seed)
 
 
 def scenes() -> tuple[SharingScene, ...]:
@@ -105,22 +103,24 @@ def scenes() -> tuple[SharingScene, ...]:
     day = WorkloadSpec(jobs=5892, arrivals=Facebook(kind="facebook", window="day"), mix=mix, users=unequal)
     quick = ("ff", "aep", "greedy")
     return (
-        SharingScene("normal", "paper", _of(normal), _TEAMS),
-        SharingScene("burst", "paper", _of(burst), _TEAMS),
+        SharingScene("normal", "paper", SeededWorkload(normal), _TEAMS),
+        SharingScene("burst", "paper", SeededWorkload(burst), _TEAMS),
         SharingScene(
-            "80 % load", "paper", _of(WorkloadSpec(jobs=150, mix=small, users=loaded)), _TEAMS,
+            "80 % load", "paper", SeededWorkload(WorkloadSpec(jobs=150, mix=small, users=loaded)), _TEAMS,
             ("none", "deadline", "shortest", "fair"), aim=95.0,
         ),
         SharingScene(
-            "80 % load, crowds", "paper", _of(WorkloadSpec(jobs=240, mix=small, users=crowds)), _TEAMS,
+            "80 % load, crowds", "paper", SeededWorkload(WorkloadSpec(jobs=240, mix=small, users=crowds)),
+            _TEAMS,
             ("none", "deadline", "shortest", "fair"), aim=95.0,
         ),
         SharingScene(
-            "crowd", "hundred", _of(WorkloadSpec(jobs=1000, mix=small, users=crowd)), _TEAMS,
-            ("none", "fair", "fair, overtaking free"), quick, 2,
+            "crowd", "hundred", SeededWorkload(WorkloadSpec(jobs=1000, mix=small, users=crowd)), _TEAMS,
+            ("none", "fair", "fair, overtaking free"), quick,
         ),
         SharingScene(
-            "Facebook day", "hundred", _of(day), _TEAMS, ("none", "fair"), quick[::2], 1
+            "Facebook day", "hundred", SeededWorkload(day), _TEAMS, ("none", "fair"), quick[::2],
+            LEAST_WINDOWS,
         ),
     )  # fmt: skip
 
@@ -134,53 +134,33 @@ class _Task:
     jobs: int | None
 
 
-def play(
-    seeds: int,
-    jobs: int | None = None,
-    kept: Path | None = None,
-    progress: Progress | None = None,
-    workers: int | None = None,
-) -> list[SharingRun]:
-    """Every order with every policy in every scene, on the same seeds; a process for each core.
-
-    Runs that are in the file `kept` already are taken from there, and those that end are added to it.
-    """
+def play(seeds: SeedRange, runner: Runner, jobs: int | None = None) -> list[SharingRun]:
+    """Every order with every policy in every scene, on the same seeds."""
+    places = scenes()
+    refuse_used(
+        draw
+        for scene in places
+        for seed in seeds.at_most(scene.seeds)
+        for draw in scene.workload.draws(seed, jobs)
+    )
     tasks = [
         _Task(scene.name, order, policy, seed, jobs)
-        for scene in scenes()
+        for scene in places
         for order in scene.orders
         for policy in scene.policies
-        for seed in range(FIRST_SEED, FIRST_SEED + min(seeds, scene.seeds))
+        for seed in seeds.at_most(scene.seeds)
     ]
-    found = _kept(kept)
-    left = [task for task in tasks if task not in found]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
-        # The largest first, so that nobody waits for one of them in the end.
-        futures = {pool.submit(play_one, task): task for task in reversed(left)}
-        for done, future in enumerate(as_completed(futures), 1):
-            task = futures[future]
-            found[task] = future.result()
-            if kept is not None:
-                line = {"task": asdict(task), "numbers": found[task].numbers}
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
-            if progress is not None:
-                progress(done, len(left), f"{task.scene}, {task.order}, {task.policy}, seed {task.seed}")
-    return [found[task] for task in tasks]
-
-
-def _kept(path: Path | None) -> dict[_Task, SharingRun]:
-    """The runs that a file has; a line that was cut off is none."""
-    found: dict[_Task, SharingRun] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path and path.exists() else ():
-        try:
-            told = json.loads(line)
-            task = _Task(**told["task"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        found[task] = SharingRun(task.scene, task.order, task.policy, task.seed, told["numbers"])
-    return found
+    return runner.run(
+        [
+            RunCall(
+                play_one,
+                (task,),
+                f"{task.scene}, {task.order}, {task.policy}, seed {task.seed}",
+                _HEAVY.get(task.scene, 1),
+            )
+            for task in tasks
+        ]
+    )
 
 
 def play_one(task: _Task) -> SharingRun:

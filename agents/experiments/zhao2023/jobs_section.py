@@ -9,23 +9,25 @@ from pathlib import Path
 
 import numpy as np
 
+from agents.experiments.seed_register import SeedRange
 from agents.experiments.zhao2023.plots import draw_averages
 from agents.experiments.zhao2023.runs import POLICIES
-from agents.experiments.zhao2023.tables import Found, averages, mean, panel, spread, table
+from agents.experiments.zhao2023.tables import Found, averages, gain, mean, panel, table
 
 #: The commands that make the section's numbers.
 _COMMANDS = """```console
-$ stoker oga sweep --seeds {seeds} --over jobs-per-type --values 1,2,4 --slots 1000
-$ stoker oga sweep --seeds {seeds} --over jobs-per-type --values 1,2,4 --slots 1000 --request total
+$ seeds="--seed {first} --seeds {seeds}"
+$ stoker oga sweep $seeds --over jobs-per-type --values 1,2,4 --slots 1000
+$ stoker oga sweep $seeds --over jobs-per-type --values 1,2,4 --slots 1000 --request total
 $ gangs="--instances 64 --slots 500 --request total --jobs-per-type 2 --tasks 4"
-$ stoker oga sweep --seeds {seeds} --over gang --values 0,1,2,3,4 $gangs --contention 3
-$ stoker oga sweep --seeds {seeds} --over contention --values 1,3,10 $gangs
-$ stoker oga sweep --seeds {seeds} --over floor --values 0.25,0.5,1 $gangs --contention 3
+$ stoker oga sweep $seeds --over gang --values 0,1,2,3,4 $gangs --contention 3
+$ stoker oga sweep $seeds --over contention --values 1,3,10 $gangs
+$ stoker oga sweep $seeds --over floor --values 0.25,0.5,1 $gangs --contention 3
 ```
 """
 
 
-def jobs_section(by_name: Mapping[str, Found], seeds: int, folder: Path) -> str:
+def jobs_section(by_name: Mapping[str, Found], seeds: SeedRange, folder: Path) -> str:
     """The section's text; draws its picture into the folder."""
     per_channel, total = by_name["jobs-per_channel"], by_name["jobs-total"]
     minimum, contention = by_name["gangs-minimum"], by_name["gangs-contention"]
@@ -44,7 +46,7 @@ def jobs_section(by_name: Mapping[str, Found], seeds: int, folder: Path) -> str:
 These commands make the section's averages; with `-o json` they tell how many jobs started and the share of
 tasks that were scheduled too.
 
-{_COMMANDS.format(seeds=seeds)}
+{_COMMANDS.format(seeds=len(seeds), first=seeds.first)}
 Up to so many jobs of each type come in a slot, each with probability rho, and each asks for as much as one
 does alone. Requests per channel:
 
@@ -95,26 +97,22 @@ def _started(found: Found) -> str:
 
 
 def _verdict(settings: Mapping[str, Found]) -> str:
-    """Settings with `oga-conserving` as best, those with another best, and those with the smallest leads."""
+    """Settings with `oga-conserving` as best, those with another best, and those where the lead is open."""
     best, leads = {}, {}
     for what, found in settings.items():
         for value, of in found.items():
             first, second, *_ = sorted(POLICIES, key=lambda name, of=of: -mean(of[name]))  # type: ignore[misc]
             best[f"{what} {value}"] = first
-            leads[f"{what} {value}"] = (mean(of[first]) - mean(of[second]), spread(of[first]), second)
+            leads[f"{what} {value}"] = (gain(of[first], of[second]), second)
     others = [f"{where} (`{name}`)" for where, name in best.items() if name != "oga-conserving"]
     if others:
-        told = (
+        said = (
             f"In {len(best) - len(others)} of the {len(best)} settings of this section `oga-conserving` "
-            f"earns most; another does with {'; '.join(others)}."
+            f"has the greatest mean; another does with {'; '.join(others)}."
         )
     else:
-        told = f"In all {len(best)} settings of this section `oga-conserving` earns most."
-    close = [
-        f"{where} ({lead:.1f} over `{second}`)"
-        for where, (lead, wide, second) in leads.items()
-        if lead < wide
-    ]
+        said = f"In all {len(best)} settings of this section `oga-conserving` has the greatest mean."
+    close = [f"{where} ({lead} over `{second}`)" for where, (lead, second) in leads.items() if not lead.clear]
     if close:
-        told += f" The best leads by less than its own spread with {'; '.join(close)}."
-    return told
+        said += f" The best is not clearly ahead of the next with {'; '.join(close)}."
+    return said

@@ -5,27 +5,31 @@ All its statements about results are computed from them. `runs.py` runs the expe
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from agents.experiments.paired import METHOD, every, verdict
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import SeedRange
 from agents.experiments.zhao2023.jobs_section import jobs_section
 from agents.experiments.zhao2023.plots import draw_averages, draw_outcomes, draw_parts, draw_regret
 from agents.experiments.zhao2023.runs import (
+    HORIZONS,
     LEARNING,
     POLICIES,
     CellOutcome,
-    Progress,
     Regret,
     Results,
     cells,
-    regret,
-    run_cells,
+    play,
 )
 from agents.experiments.zhao2023.tables import (
     Found,
     averages,
     by_experiment,
+    gain,
     lead,
     mean,
     of_ceiling,
@@ -41,21 +45,36 @@ _READINGS = ("per_channel", "total")
 _SWEEPS = {"fig3-instances": "instances", "fig3-types": "job types", "fig3-contention": "contention level"}
 
 
-def report(folder: Path, seeds: int, alibaba: Path | None = None, progress: Progress | None = None) -> Path:
-    """Run all experiments over `seeds` seeds; write zhao2023.md and its pictures; return the path."""
+def report(
+    folder: Path, seeds: SeedRange, runner: Runner, alibaba: Path | None = None, slots: int | None = None
+) -> Path:
+    """Run all experiments; write zhao2023.md and its pictures; return the path.
+
+    `slots` is the number of slots at most, to see that all works.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    results = run_cells(cells(alibaba), range(seeds), progress=progress)
-    regrets = [regret(seed) for seed in range(seeds)]
+    chosen = cells(alibaba)
+    horizons: tuple[int, ...] = HORIZONS
+    if slots is not None:
+        chosen = tuple(
+            replace(cell, environment=replace(cell.environment, slots=min(cell.environment.slots, slots)))
+            for cell in chosen
+        )
+        horizons = (slots // 2, slots)
+    results, regrets = play(chosen, seeds, runner, horizons)
     path = folder / "zhao2023.md"
-    path.write_text(write(results, regrets, folder), encoding="utf-8")
+    path.write_text(write(results, regrets, seeds, folder), encoding="utf-8")
     return path
 
 
-def write(results: Results, regrets: Sequence[Regret], folder: Path) -> str:
+def write(results: Results, regrets: Sequence[Regret], seeds: SeedRange, folder: Path) -> str:
     """The report's text; draws its pictures into the folder."""
     by_name = by_experiment(results)
-    seeds = len(regrets)
-    parts = [_HEAD.format(seeds=seeds), judge_claims(results), _headline(by_name, folder)]
+    parts = [
+        _HEAD.format(count=len(seeds), seeds=seeds, method=METHOD),
+        judge_claims(results),
+        _headline(by_name, folder),
+    ]
     parts += [_table3(by_name, request) for request in _READINGS]
     parts += [_sweeps(by_name, folder), _steps(by_name, folder), _learning(by_name)]
     parts.append(_large(by_name, folder))
@@ -72,11 +91,11 @@ def judge_claims(results: Results) -> str:
     rows = []
     for request, found in by_name["fig2"].items():
         for name in LEARNERS:
-            holds = all(
-                mean(found[name]) >= (1 + claim) * mean(found[partner]) for partner, claim in CLAIMS.items()
+            holds = every(
+                gain(found[name], found[partner]).at_least(claim) for partner, claim in CLAIMS.items()
             )
             leads = [lead(found, name, partner) for partner in PARTNERS]
-            rows.append((f"`{name}`, {request}", *leads, "yes" if holds else "no"))
+            rows.append((f"`{name}`, {request}", *leads, verdict(holds)))
     rows.insert(0, ("paper", *(f"{claim:+.2%}" for claim in CLAIMS.values()), ""))
     worst = [
         (cell, partner, value)
@@ -84,7 +103,7 @@ def judge_claims(results: Results) -> str:
         if cell.startswith("table3")
         for value, of in found.items()
         for partner in PARTNERS
-        if mean(of["oga-conserving"]) < mean(of[partner])
+        if gain(of["oga-conserving"], of[partner]).at_least(0.0) is not True
     ]
     shares = [
         of_ceiling(of["oga-conserving"])
@@ -93,9 +112,10 @@ def judge_claims(results: Results) -> str:
         for of in found.values()
     ]
     grid = (
-        "In every cell of Table 3's grid, in both readings, `oga-conserving` is at or above every partner."
+        "In every cell of Table 3's grid, in both readings, `oga-conserving` is clearly at or above every "
+        "partner."
         if not worst
-        else "In Table 3's grid `oga-conserving` is below a partner in: "
+        else "In Table 3's grid `oga-conserving` is not clearly at or above a partner in: "
         + "; ".join(f"{cell} {value} ({partner})" for cell, partner, value in worst)
         + "."
     )
@@ -218,10 +238,9 @@ def _learning(by_name: dict[str, Found]) -> str:
     for name, found in by_name.items():
         if name.startswith("learning-"):
             averages = [[each.average for each in found[which]["oga-conserving"]] for which in LEARNING]
-            worth = [100 * (one / other - 1) for one, other in zip(*averages, strict=True)]
             cells = (f"{np.mean(of):.1f}" for of in averages)
-            gain = f"{np.mean(worth):+.2f} ± {np.std(worth, ddof=1):.2f} %"
-            lines.append(f"| {name.removeprefix('learning-')} | {' | '.join(cells)} | {gain} |")
+            worth = gain(*(found[which]["oga-conserving"] for which in LEARNING))
+            lines.append(f"| {name.removeprefix('learning-')} | {' | '.join(cells)} | {worth} |")
     return "\n".join(["## What learning is worth", "", *lines, "", _LEARNING])
 
 
@@ -322,8 +341,11 @@ does go on from slot to slot are the overhead weights.
 """
 _HEAD = """# OgaSched against its comparison partners
 
-Made by `stoker oga reproduce --seeds {seeds}`: counterparts of Fig. 2 to 7 and Table 3 of Zhao 2023, mean and
-standard deviation over {seeds} seeds. Environments are drawn by Table 2's parameters; the paper does not say
+Made by `stoker oga reproduce --seeds {count}{seeds.option}`, with {seeds}.
+
+Counterparts of Fig. 2 to 7 and Table 3 of Zhao 2023, mean and standard deviation over {count} seeds. {method}
+
+Environments are drawn by Table 2's parameters; the paper does not say
 which capacities and requests it took from Alibaba's traces, so these are drawn in the likeness of the
 cluster of 2023 (see `agents/oga/environments.py`), and rewards are to be compared with each other, not
 with the paper's.

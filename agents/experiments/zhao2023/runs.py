@@ -4,15 +4,15 @@
 small.
 """
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from agents.experiments.runner import RunCall, Runner
+from agents.experiments.seed_register import SeedRange, refuse_used
+from agents.experiments.seeded_workload import made_by
 from agents.oga.bench import ceiling, run
 from agents.oga.bipartite import Request
 from agents.oga.environments import EnvironmentOptions, from_alibaba, generate
@@ -20,7 +20,8 @@ from agents.oga.learner import LearnerOptions, StepSize, regret_bound
 from agents.oga.maximiser import maximise
 from agents.oga.partners import LEARNERS, PARTNERS
 
-Progress = Callable[[int, int, str], None]
+#: Numbers of slots at which regret is measured.
+HORIZONS = (500, 1000, 2000, 4000, 8000, 16_000)
 POLICIES = (*LEARNERS, *PARTNERS)
 #: Points of a curve that are kept, evenly spread over its slots.
 _POINTS = 200
@@ -169,29 +170,24 @@ def learning_cells() -> Iterator[FigureCell]:
             yield FigureCell(f"learning-{name}", which, options, learner, ("oga-conserving",), 0)
 
 
-def run_cells(
-    chosen: Sequence[FigureCell],
-    seeds: Sequence[int],
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> Results:
-    """Run every cell with every seed, in several processes (one per core by default); the largest first."""
-    found: Results = {cell: {name: [] for name in cell.policies} for cell in chosen}
-    tasks = sorted(((cell, seed) for cell in chosen for seed in seeds), key=lambda task: -_work(task[0]))
-    total, done = sum(_work(cell) for cell, _ in tasks), 0
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
-        futures = {pool.submit(run_cell, cell, seed): (cell, seed) for cell, seed in tasks}
-        for future in as_completed(futures):
-            cell, _ = futures[future]
-            done += _work(cell)
-            if progress is not None:
-                progress(done, total, f"{cell.experiment} {cell.value}")
-        # In the order of seeds, so that outcomes of the same one can be compared.
-        for future, (cell, _) in futures.items():
-            for name, outcome in future.result().items():
-                found[cell][name].append(outcome)
-    return found
+def play(
+    chosen: Sequence[FigureCell], seeds: SeedRange, runner: Runner, horizons: Sequence[int] = HORIZONS
+) -> tuple[Results, list[Regret]]:
+    """Every cell with every seed, and the regret of every seed."""
+    refuse_used(made_by("oga", seed) for seed in seeds)
+    cell_calls = [
+        RunCall(run_cell, (cell, seed), f"{cell.experiment} {cell.value}", _work(cell))
+        for cell in chosen
+        for seed in seeds
+    ]
+    light = min((call.weight for call in cell_calls), default=1)
+    regret_calls = [RunCall(regret, (seed, tuple(horizons)), f"regret, seed {seed}", light) for seed in seeds]
+    found: list[dict[str, CellOutcome] | Regret] = runner.run([*cell_calls, *regret_calls])  # type: ignore[list-item]
+    results: Results = {cell: {name: [] for name in cell.policies} for cell in chosen}
+    for call, outcomes in zip(cell_calls, found[: len(cell_calls)], strict=True):
+        for name, outcome in outcomes.items():  # type: ignore[union-attr]
+            results[call.arguments[0]][name].append(outcome)
+    return results, found[len(cell_calls) :]  # type: ignore[return-value]
 
 
 def run_cell(cell: FigureCell, seed: int) -> dict[str, CellOutcome]:
@@ -216,7 +212,7 @@ def run_cell(cell: FigureCell, seed: int) -> dict[str, CellOutcome]:
     return outcomes
 
 
-def regret(seed: int, horizons: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16_000)) -> Regret:
+def regret(seed: int, horizons: Sequence[int] = HORIZONS) -> Regret:
     """Measure plain OGA's regret at Theorem 1's step size, at several T, in a small environment."""
     told: list[tuple[float, float, float]] = []
     for slots in horizons:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.experiments.paired import PairedDifference, Statistic, difference
 from agents.experiments.zhao2023.runs import POLICIES, CellOutcome, Results
 
 #: By value of a setting, then by policy: an outcome for each seed.
@@ -33,10 +34,17 @@ def of_ceiling(outcomes: Sequence[CellOutcome]) -> float:
     return float(np.mean([outcome.of_ceiling for outcome in outcomes]))
 
 
+def gain(own: Sequence[CellOutcome], other: Sequence[CellOutcome]) -> PairedDifference:
+    """PairedDifference of average rewards, seed by seed, as a share of the other's, which may be negative."""
+    pairs = [(one.average, two.average) for one, two in zip(own, other, strict=True)]
+    shares = Statistic.of([1.0 + (one - two) / abs(two) if two else 1.0 for one, two in pairs])
+    return difference(shares, Statistic.of([1.0] * len(pairs)))
+
+
 def lead(found: dict[str, list[CellOutcome]], name: str, partner: str) -> str:
     """Share by which a policy earns more than a partner; both earnings where the partner lost."""
     own, other = mean(found[name]), mean(found[partner])
-    return f"{own / other - 1:+.1%}" if other > 0 else f"({own:.0f}; partner {other:.0f})"
+    return str(gain(found[name], found[partner])) if other > 0 else f"({own:.0f}; partner {other:.0f})"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from daemon.cli.research.reproduce import FirstSeed, Seeds, running
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.options import RESULTS, Output, ReportFolder, print_json, with_groups
 from daemon.cli.shared.progress import progress_bar
@@ -233,18 +234,20 @@ def sweep(
 @oga.command("reproduce")
 def reproduce(
     out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
+    seeds: Seeds = 12,
+    seed: FirstSeed = None,
     alibaba: Alibaba = None,
 ) -> None:
-    """Make the counterparts of the paper's figures and tables; takes about ten minutes.
+    """Make the counterparts of the paper's figures and tables; takes about forty minutes.
 
     Example: stoker oga reproduce
     """
-    with _errors(), progress_bar() as progress:
+    with _errors(), running(out) as runner:
         from agents.experiments.revision import sign
+        from agents.experiments.seed_register import seeds_of
         from agents.experiments.zhao2023.report import report
 
-        written = report(out, seeds, alibaba, progress)
+        written = report(out, seeds_of("zhao2023", seeds, seed), runner, alibaba)
         sign(written)
     print(written)
 

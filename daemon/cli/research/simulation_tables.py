@@ -8,7 +8,8 @@ from conf.util.printable import visible
 from daemon.cli.shared.errors import CommandError
 
 if TYPE_CHECKING:
-    from agents.experiments.comparison import SimulatedRun, Statistic
+    from agents.experiments.comparison import SimulatedRun
+    from agents.experiments.paired import Statistic
 
 #: What policies may know, in tables that are read on a terminal.
 _LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}

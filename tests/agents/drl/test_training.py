@@ -501,6 +501,10 @@ def test_shipped_files_are_valid(path: Path) -> None:
             "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 90}}",
             "should not overlap with 100 to 119",
         ),
+        (
+            "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 41000}}",
+            "should not overlap with 40000 to 99999",
+        ),
         ("{algorithm: dqn, iterations: 1, evaluation: {first_seed: 4294967296}}", "less than"),
         ("{algorithm: reinforce, iterations: 1, reinforce: {rollouts: 1}}", "should be 2 or more"),
         ("{algorithm: reinforce, iterations: 1, rewards: paper}", "should be none with the paper's rewards"),

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.comparison import Statistic
 from agents.experiments.islam2022.claims import aims, claims, learning_claims
 from agents.experiments.islam2022.report import RULES, learned_rules, report
 from agents.experiments.islam2022.runs import LearningCurve, read_curves, scaled_scenes
+from agents.experiments.paired import Statistic
+from agents.experiments.runner import Runner
+from agents.experiments.seed_register import seeds_of
 from conf.loader import ConfigError
 
 #: Cost and duration of each policy; completion is as long.
@@ -29,14 +31,19 @@ PAPER = {
 }
 
 
+def _alike(value: float) -> Statistic:
+    """The same on twelve seeds: means alone differ."""
+    return Statistic.of([value] * 12)
+
+
 def _found(**changed: tuple[float, float]) -> dict[str, dict[str, Statistic]]:
     values = {**PAPER, **changed}
     return {
         policy: {
-            "cost": Statistic(cost, 0.1),
-            "average_duration": Statistic(seconds, 1.0),
-            "average_completion": Statistic(seconds, 1.0),
-            "good_placements": Statistic(200 - seconds, 1.0),
+            "cost": _alike(cost),
+            "average_duration": _alike(seconds),
+            "average_completion": _alike(seconds),
+            "good_placements": _alike(200 - seconds),
         }
         for policy, (cost, seconds) in values.items()
     }
@@ -49,7 +56,7 @@ def test_claims_follow_from_the_numbers() -> None:
     assert [holds[name] for name in holds if name.startswith("Burst")] == [True, True, True, True]
     assert not next(each for each in judged.values() if each.statement.startswith("REINFORCE: as beta")).holds
     (lead,) = (each.found for each in judged.values() if "25 to 30 %" in each.statement)
-    assert lead == "`reinforce:beta=0.5` 0.78 $, `aep` 1.07 $: 27.1% less"
+    assert lead == "`reinforce:beta=0.5` 0.78 $, `aep` 1.07 $: -27.1 ± 0.0 %*"
 
 
 def test_a_dearer_agent_bears_nothing_out() -> None:
@@ -67,7 +74,7 @@ def test_a_network_has_to_make_lookahead_cheaper() -> None:
     dearer = _found(**{"lookahead:beta=1.0": (0.69, 110.0)})
     judged = [each for each in aims({"normal": _found(), "burst": dearer}, {}) if "network" in each.statement]
     assert [each.holds for each in judged] == [True, False]
-    assert judged[0].found.endswith("6.7% less")
+    assert judged[0].found.endswith("-6.7 ± 0.0 %*")
 
 
 def test_on_larger_clusters_one_policy_has_to_be_cheaper_everywhere() -> None:
@@ -81,7 +88,7 @@ def test_on_larger_clusters_one_policy_has_to_be_cheaper_everywhere() -> None:
     ]
     assert [each.holds for each in judged] == [True, False]
     assert [each.found.partition(":")[0] for each in judged] == ["`reinforce", "`reinforce"]
-    assert "2.8% more than `aep`" in judged[1].found
+    assert "beside `aep`: +2.8 ± 0.0 %*" in judged[1].found
 
 
 def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
@@ -112,12 +119,12 @@ def test_larger_clusters_keep_the_load() -> None:
     assert [(scene.times, len(scene.vms)) for scene in scaled_scenes()] == [(4, 48), (8, 100)] * 2
 
 
-def test_the_report_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_is_written_whole(tmp_path: Path) -> None:
     """Two jobs fill all tables and the pictures that it names; earlier findings of training runs stay."""
     shown = f"{RULES}\n\nThey are.\n"
     (tmp_path / "islam2022.md").write_text(f"# As it was\n\n{shown}")
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
-    path = report(tmp_path, 2, 2, jobs=2)
+    seeds = seeds_of("islam2022", 2)
+    path = report(tmp_path, seeds, seeds, Runner(workers=0), jobs=2)
     text = path.read_text(encoding="utf-8")
     pictures = sorted(picture.name for picture in tmp_path.glob("*.png"))
     assert learned_rules(text) == shown
