@@ -79,11 +79,23 @@ class PairedDifference:
             return True
         return False if self.mean - CLEAR * self.error > bound else None
 
+    def below(self, bound: float = 0.0) -> bool | None:
+        """Whether it is less than `bound`, by two standard errors; None where that is open."""
+        at_least = self.at_least(bound)
+        return None if at_least is None else not at_least
+
+    def above(self, bound: float = 0.0) -> bool | None:
+        """Whether it is more than `bound`, by two standard errors; None where that is open."""
+        at_most = self.at_most(bound)
+        return None if at_most is None else not at_most
+
     def at_least(self, bound: float) -> bool | None:
         """Whether it is at least `bound`, by two standard errors; None where that is open."""
         return PairedDifference(-self.mean, self.error, self.pairs, self.least).at_most(-bound)
 
     def __str__(self) -> str:
+        if not np.isfinite(self.error):
+            return f"{100 * self.mean:+.1f} % (one pair)"
         return f"{100 * self.mean:+.1f} ± {100 * self.error:.1f} %{'*' if self.clear else ''}"
 
 

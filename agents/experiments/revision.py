@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from agents.experiments.runner import code_digest
+
 _HERE = Path(__file__).parents[2]
 
 
@@ -30,11 +32,16 @@ def revision(folder: Path = _HERE) -> str:
 
 
 def sign(report: Path, of: str | None = None) -> None:
-    """Write the revision below the title of a Markdown report; None: the checked-out revision."""
+    """Write the revision below the title of a Markdown report; None: the checked-out revision.
+
+    A report of the checked-out revision also names the digest of the code and data that runs depend on, which
+    tells the same code in another commit.
+    """
     title, _, rest = report.read_text("utf-8").partition("\n")
     told = revision() if of is None else of
+    digest = f"; code and data of its runs {code_digest()[:16]}" if of is None else ""
     line = (
-        f"Of revision {told}."
+        f"Of revision {told}{digest}."
         if told
         else "Of a revision that is not known: it was not made in a checkout of Stoker."
     )

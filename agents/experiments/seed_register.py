@@ -86,6 +86,8 @@ class SeedRange:
 
     def __str__(self) -> str:
         span = f"seeds {self.first} to {self.first + self.count - 1}"
+        if self.report == REHEARSAL:
+            return f"{span}, which are for rehearsals: nothing here is a result"
         if not self.own:
             return f"{span}, which are not of the block of this report"
         return (

@@ -88,7 +88,7 @@ def _mixed_is_cheapest(burst: Policies) -> JudgedClaim:
     return JudgedClaim(
         "Burst: REINFORCE that weighs cost against time is cheaper than for cost alone",
         f"by beta {betas}; `{mixed}` beside `{every_beta[-1]}`: {beside}",
-        beside.at_most(0.0),
+        beside.below(),
     )
 
 
@@ -99,7 +99,7 @@ def _aep_is_cheapest(normal: Policies) -> JudgedClaim:
         "Normal: AEP is the cheapest of all (0.78 $), before ILP (0.83 $) and the agents",
         f"`aep` {_dollars(normal, 'aep')}, `{rival}` {_dollars(normal, rival)}, `{ilp}` "
         f"{_dollars(normal, ilp)}; `aep` beside `{rival}`: {beside}",
-        beside.at_most(0.0),
+        beside.below(),
     )
 
 
@@ -119,7 +119,7 @@ def _rr_is_shortest(normal: Policies) -> JudgedClaim:
     return JudgedClaim(
         "Normal: RR has the shortest average duration",
         f"`rr` {_seconds(normal, 'rr')}, `{rival}` {_seconds(normal, rival)}: {beside}",
-        beside.at_most(0.0),
+        beside.below(),
     )
 
 
@@ -140,7 +140,7 @@ def _reinforce_beside_rr(burst: Policies) -> JudgedClaim:
     return JudgedClaim(
         "Burst: the average duration of REINFORCE (beta 0) is 2 % below RR's, the best baseline's",
         f"`{own}` beside `rr`: {of_rr}; beside `{best}`, the best baseline: {of_best}",
-        every((of_rr.at_most(-0.015), of_best.at_most(0.0))),
+        every((of_rr.at_most(-0.015), of_best.below())),
     )
 
 
@@ -150,7 +150,7 @@ def _dqn_is_mediocre(burst: Policies) -> JudgedClaim:
     return JudgedClaim(
         "Burst: DQN is mediocre at cost, behind REINFORCE",
         f"`{own}` beside `{other}`: {beside}",
-        beside.at_least(0.0),
+        beside.above(),
     )
 
 
@@ -180,7 +180,7 @@ def _good_by_pattern(normal: Policies, burst: Policies) -> JudgedClaim:
         "DQN places more jobs well than REINFORCE in normal, and fewer in burst",
         f"at best, DQN and REINFORCE: normal {best[0][0].mean:.1f} and {best[0][1].mean:.1f} ({beside[0]}), "
         f"burst {best[1][0].mean:.1f} and {best[1][1].mean:.1f} ({beside[1]})",
-        every((beside[0].at_least(0.0), beside[1].at_most(0.0))),
+        every((beside[0].above(), beside[1].below())),
     )
 
 
@@ -243,7 +243,7 @@ def _below_baselines(
     return JudgedClaim(
         f"{scene[0].upper()}{scene[1:]}: {what} {bound} {rivals}",
         f"`{own}` beside `{best}`: {lead} ({beside})",
-        lead.at_most(-least),
+        lead.at_most(-least) if least else lead.below(),
     )
 
 
@@ -253,7 +253,7 @@ def _better_with_network(policies: Policies, pattern: str) -> JudgedClaim:
     return JudgedClaim(
         f"{pattern.capitalize()}: as lookahead's base, a trained network makes it cheaper",
         f"`{based}` {_dollars(policies, based)}, `{alone}` {_dollars(policies, alone)}: {beside}",
-        beside.at_most(0.0),
+        beside.below(),
     )
 
 
@@ -281,8 +281,10 @@ def _undominated(policies: Policies, pattern: str, metric: str) -> JudgedClaim:
 
 
 def _dominates(policies: Policies, one: str, other: str, metric: str) -> bool | None:
-    """Whether one is at least as good in both, by two standard errors; None where that is open."""
-    return every(_beside(policies, one, other, of).at_most(0.0) for of in (_COST, metric))
+    """Whether one is as good in both and better in one, by two standard errors; None where that is open."""
+    beside = [_beside(policies, one, other, of) for of in (_COST, metric)]
+    better = True if any(each.lower for each in beside) else None
+    return every((*(each.at_most(0.0) for each in beside), better))
 
 
 def _paper_baselines() -> Sequence[str]:
@@ -316,8 +318,7 @@ def _falls(values: Sequence[Statistic]) -> bool | None:
     """Whether each is at most the one before, and the last below the first."""
     steps = [difference(after, before).at_most(0.0) for before, after in itertools.pairwise(values)]
     whole = difference(values[-1], values[0])
-    below = True if whole.lower else False if whole.higher else None
-    return every((*steps, below))
+    return every((*steps, whole.below()))
 
 
 def _dollars(policies: Policies, policy: str) -> str:

@@ -46,6 +46,7 @@ def test_a_star_takes_two_standard_errors_and_enough_pairs() -> None:
     assert not difference(Statistic.of([2.0]), Statistic.of([1.0])).clear
     assert str(PairedDifference(-0.021, 0.01, 12)) == "-2.1 ± 1.0 %*"
     assert str(PairedDifference(-0.021, 0.01, 11)) == "-2.1 ± 1.0 %"
+    assert str(difference(Statistic.of([1.1]), Statistic.of([1.0]))) == "+10.0 % (one pair)"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,14 @@ def test_a_bound_is_reached_missed_or_open(mean: float, pairs: int, holds: bool 
     """By two standard errors of 1 %, with enough pairs."""
     assert PairedDifference(mean, 0.01, pairs).at_most(-0.1) is holds
     assert PairedDifference(-mean, 0.01, pairs).at_least(0.1) is holds
+
+
+def test_equal_is_neither_below_nor_above() -> None:
+    """A bound that is met exactly is one that is kept."""
+    same = PairedDifference(0.0, 0.0, 12)
+    assert (same.at_most(0.0), same.at_least(0.0), same.below(), same.above()) == (True, True, False, False)
+    less = PairedDifference(-0.1, 0.01, 12)
+    assert (less.below(), less.above(), less.below(-0.1)) == (True, False, None)
 
 
 def test_words_follow_the_difference() -> None:

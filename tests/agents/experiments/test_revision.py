@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from agents.experiments.revision import revision, sign
+from agents.experiments.runner import code_digest
 
 COMMANDS = Path(__file__).parents[3] / "daemon/cli"
 
@@ -31,6 +32,9 @@ def test_a_report_is_signed_with_what_is_checked_out(tmp_path: Path) -> None:
         report.write_text("# Title\n\nMade by a command.\n", "utf-8")
         sign(report, of)
         assert report.read_text("utf-8") == f"# Title\n\n{line}\n\nMade by a command.\n"
+    sign(report)
+    now = report.read_text("utf-8").splitlines()[2]
+    assert now.endswith(f"; code and data of its runs {code_digest()[:16]}.") or "is not known" in now
 
 
 def test_every_command_signs_the_report_that_it_writes() -> None:

@@ -1,0 +1,115 @@
+"""`make results`: all reports in one run, which continues after a kill; here with few jobs."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agents.experiments import results
+from agents.experiments.results import REPORTS, make_results
+from agents.experiments.seed_register import register
+from daemon.cli import main
+from tests.profiles.workloads.test_traces import needs_traces
+
+REPOSITORY = Path(__file__).parents[3]
+#: Published reports that are not made here, with what each needs.
+ELSEWHERE = {
+    "estimates-live": "stoker up",
+    "fidelity": "stoker profile validate",
+    "real": "stoker profile compare",
+    "sizes": "stoker profile compare",
+}
+
+
+def test_every_published_report_is_one_of_these() -> None:
+    """Or it is of real Spark, and names its command."""
+    published = {path.stem for path in (REPOSITORY / "docs/results").glob("*.md")}
+    assert published - {report.name for report in REPORTS} - {"README"} == ELSEWHERE.keys()
+    assert {report.name for report in REPORTS} == register().blocks.keys() - {"rehearsal"}
+
+
+@pytest.mark.parametrize("name", [report.name for report in REPORTS])
+def test_published_reports_say_whether_their_seeds_are_free(name: str) -> None:
+    """Of the report's block, or registered as used."""
+    text = (REPOSITORY / f"docs/results/{name}.md").read_text(encoding="utf-8")
+    assert ("of the block of this report" in text) != ("registered as used" in text)
+
+
+def test_each_report_has_seeds_enough_to_be_judged() -> None:
+    """Twelve, or four days."""
+    assert all(report.seeds >= (4 if report.name == "estimates" else 12) for report in REPORTS)
+
+
+@needs_traces
+@pytest.mark.slow
+def test_all_reports_are_made_quickly(tmp_path: Path) -> None:
+    """With revision, seeds, belief and truth; none on seeds of a published block."""
+    paths = make_results(tmp_path, quick=True, workers=0)
+    assert [path.stem for path in paths] == [report.name for report in REPORTS]
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert "\nOf revision " in text or "\nOf a revision that is not known" in text
+        assert "seeds 90000 to 90001" in text or "seeds 90000 to 90000" in text
+        assert path.stem == "zhao2023" or ("ruth" in text and "elie" in text)
+        assert "standard error" in text
+
+
+def test_a_killed_run_continues(tmp_path: Path) -> None:
+    """What ended before the kill is not made again, and the report is the same as without it."""
+    command = [sys.executable, "-m", "daemon.cli", "reproduce", "results", "--quick", "--only", "sharing"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main([*command[3:], "--out", str(whole)]) == 0
+    process = subprocess.Popen([*command, "--out", str(killed)], cwd=REPOSITORY, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(list(killed.rglob("*"))) < 12 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in killed.rglob(".runs/*/*") if len(path.name) == 64}
+    assert len(before) >= 8
+    assert not (killed / "sharing.md").exists()
+    assert main([*command[3:], "--out", str(killed)]) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert (killed / "sharing.md").read_text() == (whole / "sharing.md").read_text()
+
+
+def test_an_unknown_report_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The error lists the known ones."""
+    assert main(["reproduce", "results", "--only", "zork", "--out", str(tmp_path)]) == 2
+    assert "--only zork: unknown; known are baselines, belief" in capsys.readouterr().err
+
+
+def test_progress_is_a_part_of_all() -> None:
+    """In tenths of minutes, those of earlier reports included."""
+    told: list[tuple[int, int, str]] = []
+
+    class Told:
+        def __call__(self, done: int, total: int, what: str) -> None:
+            told.append((done, total, what))
+
+        def begin(self, done: int, total: int, what: str) -> None:
+            told.append((done, total, what))
+
+    progress = results._ReportProgress(Told(), 10.0, 20.0, 40.0, "elastic")
+    progress.begin(1, 4, "stored")
+    progress(4, 4, "burst")
+    assert told == [(150, 400, "elastic: stored"), (300, 400, "elastic: burst")]
+
+
+def test_make_results_is_the_command() -> None:
+    """A quick run goes elsewhere than docs/results."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("no make here")
+    for words, said in (
+        ((), "stoker reproduce results --out docs/results"),
+        (("QUICK=1", "ONLY=elastic"), "stoker reproduce results --out build/results --quick --only elastic"),
+    ):
+        printed = subprocess.run(
+            [make, "-n", "results", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ).stdout
+        assert said in printed
