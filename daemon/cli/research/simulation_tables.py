@@ -1,6 +1,6 @@
 """Tables of `stoker simulate` and `evaluate`: a row for each policy, and cautions."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ _GOOD = "Good: how many of the {jobs} jobs are placed as their type prefers."
 _SPREAD = " ±: the standard deviation over seeds."
 #: A policy that fails in a larger share of its decisions was not compared: its numbers are the fallback's.
 MOST_FAILED = 0.5
+#: Numbers that are compared on the same seeds, with their titles.
+_COMPARED = {"cost": "cost", "average_completion": "completion"}
 #: So many types without a profile are named, the others counted. Chosen: a line.
 _NAMED = 8
 #: What is left out first where a terminal is narrow.
@@ -91,8 +93,29 @@ def show(runs: "list[SimulatedRun]", fallback: str = "none", notes: Iterable[str
     drawn = several and len(same) < len({run.policy for run in runs})
     render.show(good + (_SPREAD if drawn else ""))
     render.show(durations_of(runs))
+    if drawn and len({run.policy for run in runs}) > 1:
+        _show_differences(statistics_of(runs))
     for line in (*notes, *_remarks(runs, fallback)):
         render.show(line)
+
+
+def _show_differences(found: "Mapping[str, Mapping[str, Statistic]]") -> None:
+    """Print cost and completion of each policy beside the cheapest, seed by seed."""
+    from agents.experiments.paired import CLEAR, LEAST_PAIRS, difference
+    from daemon.cli.shared import render
+
+    least = min(found, key=lambda policy: found[policy]["cost"].mean)
+    rows = [
+        (policy, *(str(difference(of[metric], found[least][metric])) for metric in _COMPARED))
+        for policy, of in found.items()
+        if policy != least
+    ]
+    columns = (f"beside {least}", *_COMPARED.values())
+    render.show(render.fitted(columns, rows, right=columns[1:]))
+    render.show(
+        f"Mean ± standard error of differences on the same seed; *: over {CLEAR:g} standard errors, from "
+        f"{LEAST_PAIRS} seeds on."
+    )
 
 
 def cautions(runs: "list[SimulatedRun]", profiled: Collection[str]) -> Iterator[str]:

@@ -311,6 +311,23 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
 
 
+@pytest.mark.parametrize(("seeds", "star"), [("12", True), ("3", False)])
+def test_policies_are_compared_on_the_same_seeds(
+    seeds: str, star: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the cheapest, with a standard error; a star takes twelve seeds."""
+    command = ["simulate", "--workload", "burst", "--jobs", "30", "--policy", "rr,ff", "--seeds", seeds]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if "beside ff" in line)
+    row = next(line for line in lines[at:] if line.split()[0] == "rr")
+    assert row.count(" ± ") == 2
+    assert ("%*" in row) == star
+    assert "standard error of differences on the same seed" in "".join(lines)
+    assert main([*command[:-2], "--seeds", "1"]) == 0
+    assert "beside ff" not in capsys.readouterr().out
+
+
 def test_a_workload_is_written_and_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`workload --out` writes a file, in either format, that `simulate` reads as the same workload."""
     costs = []
