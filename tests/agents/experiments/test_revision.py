@@ -21,6 +21,10 @@ def test_a_report_is_signed_with_what_is_checked_out(tmp_path: Path) -> None:
     subprocess.run([*as_who, "commit", "-qm", "First"], check=True)
     commit = revision(folder)
     assert 7 <= len(commit) <= 12
+    (folder / "docs/results").mkdir(parents=True)
+    (folder / "docs/results/elastic.md").write_text("of today")
+    subprocess.run([*as_who, "add", "--intent-to-add", "docs/results/elastic.md"], check=True)
+    assert revision(folder) == commit
     (folder / "a.py").write_text("changed")
     assert revision(folder) == f"{commit}, with changes that are in no commit"
     (folder / "site-packages").mkdir()
