@@ -95,7 +95,7 @@ class PairedDifference:
 
     def __str__(self) -> str:
         if not np.isfinite(self.error):
-            return f"{100 * self.mean:+.1f} % (one pair)"
+            return f"{100 * self.mean:+.1f} % ({'one pair' if self.pairs == 1 else 'a pair begins at 0'})"
         return f"{100 * self.mean:+.1f} ± {100 * self.error:.1f} %{'*' if self.clear else ''}"
 
 
@@ -114,6 +114,10 @@ def difference(one: Statistic, other: Statistic, least: int = LEAST_PAIRS) -> Pa
     pairs: Any = np.array([[one.values[seed], other.values[seed]] for seed in one.values])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(pairs[:, 0] == pairs[:, 1], 0.0, pairs[:, 0] / pairs[:, 1] - 1.0)
+    if not np.isfinite(shares).all():
+        # Nothing is a share of 0: the means are compared, and nothing is judged.
+        mean = one.mean / other.mean - 1.0 if other.mean else float("nan")
+        return PairedDifference(mean, float("inf"), len(shares), least)
     return PairedDifference(float(shares.mean()), standard_error(shares), len(shares), least)
 
 

@@ -49,6 +49,15 @@ def test_a_star_takes_two_standard_errors_and_enough_pairs() -> None:
     assert str(difference(Statistic.of([1.1]), Statistic.of([1.0]))) == "+10.0 % (one pair)"
 
 
+def test_nothing_is_a_share_of_zero() -> None:
+    """A pair that begins at 0 leaves the difference open; 0 beside 0 is the same."""
+    found = difference(Statistic.of([1.0] * 12), Statistic.of([0.0] + [1.0] * 11))
+    assert (found.clear, found.at_most(9.0), found.at_least(-9.0)) == (False, None, None)
+    assert str(found) == "+9.1 % (a pair begins at 0)"
+    assert difference(Statistic.of([1.0] * 12), Statistic.of([0.0] * 12)).below() is None
+    assert difference(Statistic.of([0.0] * 12), Statistic.of([0.0] * 12)).at_most(0.0)
+
+
 @pytest.mark.parametrize(
     ("mean", "pairs", "holds"),
     [(-0.15, 12, True), (-0.11, 12, None), (-0.05, 12, False), (-0.15, 2, None)],
