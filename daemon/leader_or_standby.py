@@ -15,7 +15,8 @@ from daemon.core.errors import ElsewhereError
 from daemon.leadership.election import Election
 from daemon.leadership.standby import Standby
 from daemon.scheduler.service import Service
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.store.rows.terms import Term
 
 log = structlog.get_logger("leader")
@@ -139,7 +140,7 @@ class Candidate:
         """See `Leadership.leader`."""
         service = self._service
         if service is None:
-            leader = self._store.leader()
+            leader = self._store.terms.leader()
             raise ElsewhereError("" if leader == self._url else leader)  # its own term may just be over
         return service
 

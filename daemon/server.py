@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -36,8 +35,8 @@ from daemon.http.server.uvicorn_server import serve
 from daemon.leader_or_standby import Candidate
 from daemon.maintenance.systemd import Notifier
 from daemon.maintenance.user_checks import lacks_admin
-from daemon.store.job_store import Store, StoreFullError
-from daemon.wiring import DaemonSetting, candidacy
+from daemon.store.job_store import Store
+from daemon.wiring import DaemonSetting, candidacy, open_store
 from framework.host.forced_exit import end_within
 from framework.host.stop_signals import SignalSender, told_of
 from framework.spark import SparkHomes
@@ -46,8 +45,6 @@ log = structlog.get_logger("daemon")
 
 #: Seconds after which a thread lets another one compute.
 _SWITCH_SECONDS = 0.001
-#: Seconds after which a disk without room is tried again.
-_PAUSE = 1.0
 
 
 def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
@@ -67,7 +64,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(listen(config))
         token = token_of(config)
-        store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
+        store = open_store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
         mark.begin()
         stack.callback(_end_mark, mark, failures)
@@ -147,16 +144,6 @@ def _settle() -> None:
     """Exempt all present objects from garbage collection, which takes 60 ms each time with them."""
     gc.collect()
     gc.freeze()
-
-
-def _opened(url: str) -> Store:
-    """Open the job store, once its disk has room for it; other StoreErrors are raised."""
-    while True:
-        try:
-            return Store(url)
-        except StoreFullError as error:
-            log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
-            time.sleep(_PAUSE)
 
 
 def _rights(config: Config, data_dir: Path) -> RunAs:

@@ -4,6 +4,7 @@ These are the substrate that the config names (`substrate/choice.py`), the launc
 `server.py` makes the parts of every daemon (store, rights, listener).
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from daemon.scheduler.build import service_of
 from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.store.job_store import Store
-from daemon.store.rows.database import is_full
+from daemon.store.rows.database import StoreFullError, is_full
 from daemon.store.rows.terms import Term
 from daemon.substrate.choice import SubstrateChoice
 from daemon.vms.host_capacity import jvms_at_once
@@ -34,6 +35,9 @@ from framework.host.request_guard import is_loopback
 from profiles.job_profile import load_profiles
 
 log = structlog.get_logger("daemon")
+
+#: Seconds after which a disk without room is tried again.
+_PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,16 @@ class DaemonSetting:
     data_dir: Path
     rights: RunAs
     url: str
+
+
+def open_store(url: str) -> Store:
+    """Open the job store, once its disk has room for it; other StoreErrors are raised."""
+    while True:
+        try:
+            return Store(url)
+        except StoreFullError as error:
+            log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
+            time.sleep(_PAUSE)
 
 
 @contextmanager
@@ -98,7 +112,7 @@ def candidacy(
     candidate = Candidate(store, election, setting.url, lead, lambda: sweep(launcher, store))
     try:
         if not _stands(candidate):
-            log.info("standing by", leader=store.leader(), why=election.state)
+            log.info("standing by", leader=store.terms.leader(), why=election.state)
         yield candidate
     finally:
         candidate.resign()

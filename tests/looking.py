@@ -18,14 +18,12 @@ def _in(file: str, functions: str) -> tuple[tuple[str, str], ...]:
 #: Functions that call them, by file. All others open users' paths by `framework.host.user_files`.
 LOOKING_AT_OWN = frozenset({
     # No path: a method of ours, a query or a copy of an object that has such a name.
-    *_in("daemon/store/queries/insert_jobs.py", "add"),
     *_in("daemon/scheduler/command_executor.py", "_open"),
     *_in("daemon/store/rows/events.py", "read"),
-    *_in("daemon/submission/admission.py", "trial"),
     *_in("daemon/store/queries/job_pages.py", "_few"),
     *_in("daemon/vms/vm_provisioner.py", "_open"),
     *_in("daemon/store/queries/ended_jobs.py", "<module>"),
-    *_in("daemon/store/job_store.py", "during resolve"),
+    *_in("daemon/store/job_store.py", "during"),
     *_in("framework/embedded/pool_vms.py", "handle"),
     # The daemon's store, logs, records, uploads and web page, in folders that it alone may write.
     *_in(

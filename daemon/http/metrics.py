@@ -92,7 +92,7 @@ class _StateCollector(Collector):
         yield from found
 
     def _jobs(self) -> Iterator[Metric]:
-        counts, totals = self._store.count_by_state(), self._store.totals()
+        counts, totals = self._store.jobs.count_by_state(), self._store.jobs.totals()
         jobs = GaugeMetricFamily("stoker_jobs", "Jobs by state", labels=["state"])
         for state in get_args(JobState):
             jobs.add_metric([state], counts.get(state, 0))
@@ -125,7 +125,7 @@ class _StateCollector(Collector):
         text = "Work that is lost since jobs gave way to others, in dollars"
         yield CounterMetricFamily("stoker_preempted_dollars", text, lost)
         text = "Rows of the job store that could not be read when they were last asked for"
-        yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
+        yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damages.all()))
 
 
 def _decisions(scheduler: Scheduler) -> Iterator[Metric]:

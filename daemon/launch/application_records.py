@@ -7,12 +7,14 @@ converts them to rows.
 
 import hmac
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from daemon.disk.launch_records import LaunchRecord, LaunchRecords, RecordsError
 from daemon.store.job_store import Store
 from daemon.store.rows.checksummed import UnreadableRowError, seal, unseal
+from daemon.store.rows.database import StoreError
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,13 @@ class ApplicationRecords:
             return launch
         known = self.kept(job_id)
         return LaunchRecord(known.secret, (0, 0, 0)) if known is not None and known.secret else None
+
+    def secret(self, job_id: str) -> str:
+        """Secret of the job's launch; empty when it has none, or when that cannot be read now."""
+        with suppress(OSError, ValueError, StoreError):
+            if launch := self.launch(job_id):
+                return launch.secret
+        return ""
 
     def forget(self, job_id: str) -> None:
         """The application is over: its secret is of no more use."""

@@ -17,7 +17,7 @@ import structlog
 
 from conf.util.backoff import Backoff
 from daemon.core.job_workers import JobWorkers
-from daemon.store.job_store import StoreError
+from daemon.store.rows.database import StoreError
 from environment.model.messages.records import ExecutorRecord, JobRecord
 from framework.spark import UI_HAS_NO_TLS, DriverUi
 

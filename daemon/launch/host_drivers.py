@@ -21,7 +21,8 @@ from daemon.core.job_workers import JobWorkers
 from daemon.disk.launch_records import LaunchLostError
 from daemon.launch.driver_failures import ended
 from daemon.launch.launcher import Launcher
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.tasks.task_loss import FRESH_STARTS
@@ -50,7 +51,7 @@ _LOOK = "a look at all drivers"  # no job's id
 def sweep(launcher: Launcher, store: Store) -> None:
     """End drivers here that a leader on another host has given up; for a daemon without a running loop."""
     for job_id in launcher.launched():
-        job = store.job(job_id)
+        job = store.jobs.get(job_id)
         if job is None or not job.driver_on:
             continue
         undone = job.started_at is None and (job.aborting or job.placed_at is None)
@@ -118,7 +119,7 @@ class HostDrivers:
     def spec(self, job_id: str) -> JobSpec:
         """Submitted spec of a job; ValueError when the store has none, StoreError when the store fails."""
         if job_id not in self._specs:
-            spec = self._store.spec(job_id)
+            spec = self._store.jobs.spec(job_id)
             if spec is None:
                 raise ValueError(f"the store has no specification of {job_id}")
             self._specs[job_id] = spec
@@ -368,7 +369,7 @@ class HostDrivers:
 
     def _kept_spec(self, job_id: str) -> JobSpec | None:
         with contextlib.suppress(StoreError):
-            return self._store.spec(job_id)
+            return self._store.jobs.spec(job_id)
         return None
 
 

@@ -25,7 +25,7 @@ from daemon.disk.uploads import Uploads
 from daemon.launch.application_records import ApplicationRecords, launched_key
 from daemon.launch.driver_failures import failure_line
 from daemon.launch.launch_validation import LaunchCheck, application_of, driver_of
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
 from environment.model.messages.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
@@ -298,10 +298,8 @@ class Launcher:
         self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes, code: int | None = None
     ) -> str:
         """Failure reason found in the ends of the driver's output; see `failure_line`."""
-        secrets: tuple[str, ...] = ()
-        with contextlib.suppress(OSError, ValueError, StoreError):
-            if launch := self.applications.launch(job_id):
-                secrets = launch.secret, ui_key(launch.secret)
+        secret = self.applications.secret(job_id)
+        secrets = (secret, ui_key(secret)) if secret else ()
         return failure_line(stderr, stdout, spec, secrets, code)
 
     def stop_driver(self, job_id: str) -> None:

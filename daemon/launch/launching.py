@@ -60,14 +60,14 @@ class Launching:
 
     def ui(self, job: JobRecord) -> DriverUi | None:
         """Address of the driver's UI; None while there is none."""
-        spec = self._store.spec(job.job.id)
+        spec = self._store.jobs.spec(job.job.id)
         if spec is None or job.state not in WITH_DRIVER:
             return None
-        return self.launcher.ui(job.job.id, spec, self._store.executors(job.job.id))
+        return self.launcher.ui(job.job.id, spec, self._store.jobs.executors(job.job.id))
 
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
-        spec = self._store.spec(job.job.id)
+        spec = self._store.jobs.spec(job.job.id)
         return None if spec is None or job.ended else self.launcher.handed(job.job.id, spec, key)
 
     def take_up(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:

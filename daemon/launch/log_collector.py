@@ -15,7 +15,8 @@ import structlog
 from daemon.core.job_workers import JobWorkers
 from daemon.disk.log_archive import KeptLogs
 from daemon.launch.launcher import Launcher
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord
 from framework.spark import TAIL
@@ -126,8 +127,8 @@ class LogKeeper:
         """Part of a reason with the driver's output; empty when it is unavailable."""
         job_id = task_id.partition(".")[0]
         try:
-            task = next(task for task in self._store.executors(job_id) if task.task_id == task_id)
-            spec, sandbox = self._store.spec(job_id), self._sandbox_of(task)
+            task = next(task for task in self._store.jobs.executors(job_id) if task.task_id == task_id)
+            spec, sandbox = self._store.jobs.spec(job_id), self._sandbox_of(task)
             _, stderr = read_end(sandbox, "stderr", TAIL)
             _, stdout = read_end(sandbox, "stdout", TAIL)
         except (OSError, StoreError, StopIteration) as error:
@@ -137,7 +138,7 @@ class LogKeeper:
 
     def _keep(self, task: ExecutorRecord) -> None:
         try:
-            job = self._store.job(task.job_id)
+            job = self._store.jobs.get(task.job_id)
             if job is None:
                 return
             sandbox, events = self._sandbox_of(task), task.number is None and task.ended

@@ -67,7 +67,7 @@ class Logs:
     ) -> LogChunk:
         over = task.ended if task is not None else job.ended
         if task is None:
-            drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
+            drivers = [task for task in self._store.jobs.executors(job.job.id) if task.number is None]
             if not drivers:
                 return LogChunk("", offset, over, "", "no driver of it was launched")
             task = drivers[-1]

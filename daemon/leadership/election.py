@@ -17,7 +17,8 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from conf.schema import Leader
-from daemon.store.job_store import Store, StoreBusyError, StoreError, StoreStuckError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreBusyError, StoreError, StoreStuckError
 from daemon.store.rows.terms import Term
 
 log = structlog.get_logger("leader")
@@ -49,11 +50,11 @@ class Election(Protocol):
 def election_on(store: Store, config: Leader) -> Election:
     """Make the election for this store; StoreBusyError when this daemon could never lead."""
     if config.zookeeper:
-        store.lock(shared=True)
+        store.database.lock(shared=True)
         return ZooKeeperElection(config.zookeeper, store, config.lease)
-    if store.shared:
+    if store.database.shared:
         return LeaseElection(store, config.lease)
-    store.lock()
+    store.database.lock()
     return FileElection(store)
 
 
@@ -86,8 +87,8 @@ class FileElection(_StoreElection):
     def won(self, url: str) -> Term | None:
         """Try to take the lock."""
         try:
-            self._store.lock()
-            self._term = self._store.begin_term(url)
+            self._store.database.lock()
+            self._term = self._store.terms.begin(url)
         except StoreBusyError:
             self.state = "another daemon leads"
         except StoreError as error:
@@ -101,7 +102,7 @@ class FileElection(_StoreElection):
     def resign(self) -> None:
         """End the term and give the lock up."""
         super().resign()
-        self._store.unlock()
+        self._store.database.unlock()
 
 
 class LeaseElection(_StoreElection):
@@ -111,7 +112,7 @@ class LeaseElection(_StoreElection):
         """With leases of so many seconds."""
         super().__init__(store)
         self._seconds = seconds
-        self._vigil = store.vigil()
+        self._vigil = store.terms.watch()
 
     @property
     def lapsed(self) -> bool:
@@ -123,7 +124,7 @@ class LeaseElection(_StoreElection):
         self.state = "another daemon leads"
         try:
             if (over := self._vigil.over()) is not None:
-                self._term = self._store.begin_term(url, self._seconds, over)
+                self._term = self._store.terms.begin(url, self._seconds, over)
                 self.state = "leads"
                 return self._term
         except StoreBusyError:

@@ -11,8 +11,9 @@ from secrets import token_hex
 
 import structlog
 
-from daemon.store.job_store import DeposedError, Store, StoreError
+from daemon.store.job_store import Store
 from daemon.store.rows.bill import BATCH
+from daemon.store.rows.database import DeposedError, StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.terms import Term
 from environment.decisions.explain import Explanation
@@ -107,7 +108,7 @@ class LeaderSession:
             facts = {**facts, BATCH: token_hex(8)}
         while True:
             try:
-                self._store.save(changes, explanations, facts, happened)
+                self._store.changes.save(changes, explanations, facts, happened)
             except DeposedError as error:
                 self._step_down(error)
                 return False
@@ -124,7 +125,7 @@ class LeaderSession:
         """End states of jobs, however long the read takes; empty when stopping."""
         while not self._over.is_set():
             try:
-                return self._store.ends_of(job_ids)
+                return self._store.jobs.ends_of(job_ids)
             except StoreError as error:
                 self._note(error)
                 self.beat()

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from daemon.core.estimate import Estimate
 from daemon.core.status import Health
 from daemon.leadership.election import Election
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.messages.records import JobRecord
 
 
@@ -48,7 +49,7 @@ class Standby:
     def health(self) -> Health:
         """Not ready, and the reason: which daemon leads, and whether the store can be read."""
         try:
-            leader, store = self._store.leader(), "ok"
+            leader, store = self._store.terms.leader(), "ok"
         except StoreError as error:
             leader, store = "", str(error)
         who = f"{leader} leads" if leader else "no leader is known"

@@ -85,23 +85,23 @@ class Pruner:
                 troubles.append(f"{job.job_id}: {error.strerror or error}: {error.filename or ''}")
             else:
                 gone.append(job)
-        number = self._store.past.prune([job.job_id for job in gone])
+        number = self._store.jobs.ended.prune([job.job_id for job in gone])
         return PruningResult(number, sum(job.size or 0 for job in gone), tuple(troubles))
 
     def measure(self) -> int:
         """Measure some jobs that were not yet, when the rules are about bytes; how many."""
         if self._rules.size is None:
             return 0
-        rows = self._store.past.unmeasured(_STEP)
+        rows = self._store.jobs.ended.unmeasured(_STEP)
         sizes = {job_id: size + sum(map(measure, self._folders_of(job_id))) for job_id, size in rows.items()}
-        self._store.past.measured(sizes)
+        self._store.jobs.ended.measured(sizes)
         return len(sizes)
 
     def due(self, now: float, page_size: int = _STEP) -> Iterator[list[EndedJobs]]:
         """All that is to go at that time, in parts, the oldest first."""
-        rules, kept, last = self._rules, self._store.past.kept(), None
+        rules, kept, last = self._rules, self._store.jobs.ended.kept(), None
         number, size = kept.jobs, kept.size
-        while page := self._store.past.oldest(page_size, last):
+        while page := self._store.jobs.ended.oldest(page_size, last):
             part: list[EndedJobs] = []
             for job in page:
                 old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
@@ -120,7 +120,7 @@ class Pruner:
             last = page[-1]
 
     def _folders_of(self, job_id: str) -> list[Path]:
-        return self._folders.of(job_id, (task.task_id for task in self._store.executors(job_id)))
+        return self._folders.of(job_id, (task.task_id for task in self._store.jobs.executors(job_id)))
 
 
 def prune_all(pruner: Pruner, now: float, progress: Callable[[PruningResult], None]) -> PruningResult:
@@ -180,7 +180,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
 
 def _sweep(uploads: Uploads, store: Store) -> None:
     try:
-        number, size = uploads.sweep(store.open_jobs.uploads_needed)
+        number, size = uploads.sweep(store.jobs.open.uploads_needed)
     except OSError as error:
         log.warning("uploaded files cannot be removed now", why=str(error))
         return

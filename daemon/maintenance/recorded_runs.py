@@ -44,16 +44,16 @@ class History:
 
         ValueError when it was never placed.
         """
-        record = self._store.job(job_id)
+        record = self._store.jobs.get(job_id)
         if record is None:
             raise ValueError(f"{job_id} is not in the store")
-        others = [task for other in beside if other != job_id for task in self._store.executors(other)]
+        others = [task for other in beside if other != job_id for task in self._store.jobs.executors(other)]
         return self._measured(record, others, name, copy)
 
     def runs(self) -> Iterator[tuple[MeasuredRun, JobRecord]]:
         """All jobs that are over and were placed, in order of submission, each under its id."""
         records = list(self._records())
-        tasks = {record.job.id: self._store.executors(record.job.id) for record in records}
+        tasks = {record.job.id: self._store.jobs.executors(record.job.id) for record in records}
         for record in records:
             if record.placed_at is not None and record.finished_at is not None:
                 others = (task for job_id, own in tasks.items() if job_id != record.job.id for task in own)
@@ -64,13 +64,13 @@ class History:
         steps = [
             _step(record, explanation)
             for record in self._records()
-            for explanation in self._store.explanations(record.job.id)
+            for explanation in self._store.jobs.explanations(record.job.id)
         ]
         return sorted(steps, key=lambda step: step.at)
 
     def _records(self) -> Iterator[JobRecord]:
         last = None
-        while page := self._store.jobs(limit=_PAGE, before=last, newest_first=False):
+        while page := self._store.jobs.page(limit=_PAGE, before=last, newest_first=False):
             yield from page
             last = page[-1].job.id
 
@@ -80,9 +80,9 @@ class History:
         if record.placed_at is None or record.finished_at is None:
             raise ValueError(f"{record.job.id} was never placed: {record.reason}")
         job = record.job
-        tasks = [task for task in self._store.executors(job.id) if task.number is not None]
+        tasks = [task for task in self._store.jobs.executors(job.id) if task.number is not None]
         started = record.started_at if record.started_at is not None else record.finished_at
-        spec = self._store.spec(job.id)
+        spec = self._store.jobs.spec(job.id)
         return measured(
             self._log(job.id),
             started_at=record.started_at,

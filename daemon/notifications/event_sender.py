@@ -20,8 +20,8 @@ from conf.event_kinds import Kind
 from conf.util.backoff import Backoff
 from daemon.core.status import DeliveryOutcome
 from daemon.notifications.signed_post import PostOutcome
-from daemon.store.job_store import Store, StoreError
-from daemon.store.rows.database import DeposedError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import DeposedError, StoreError
 from daemon.store.rows.events import NumberedEvent
 from environment.model.messages.records import ExecutorRecord, JobRecord
 
@@ -154,7 +154,7 @@ class EventSender(ABC):
 
     async def _job(self, event: NumberedEvent) -> JobRecord | None:
         job_id = event.happening.job_id
-        return None if job_id is None else await self._patiently(lambda: self._store.job(job_id))
+        return None if job_id is None else await self._patiently(lambda: self._store.jobs.get(job_id))
 
     async def _settled(self, job: JobRecord, until: float) -> tuple[JobRecord, bool]:
         """The job once all its tasks have ended, or at that time; and whether they have."""
@@ -162,10 +162,10 @@ class EventSender(ABC):
             if time.time() >= until:
                 return job, False
             await asyncio.sleep(_LOOK)
-        return await self._patiently(lambda: self._store.job(job.job.id)) or job, True
+        return await self._patiently(lambda: self._store.jobs.get(job.job.id)) or job, True
 
     def _tasks(self, job: JobRecord) -> Awaitable[list[ExecutorRecord]]:
-        return self._patiently(lambda: self._store.executors(job.job.id))
+        return self._patiently(lambda: self._store.jobs.executors(job.job.id))
 
     async def _patiently(self, read: Callable[[], Result]) -> Result:
         """Read from the store, however long it takes."""

@@ -27,7 +27,8 @@ from daemon.notifications.trace_sender import NAME as TRACER
 from daemon.notifications.trace_sender import AcceptanceTimes, TraceSender
 from daemon.notifications.webhook_sender import WebhookSender
 from daemon.schemas.webhooks import TriedBody, WebhookBody
-from daemon.store.job_store import DeposedError, Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import DeposedError, StoreError
 
 log = structlog.get_logger("webhooks")
 
@@ -224,10 +225,10 @@ class NotificationService:
     def _take_up(self) -> tuple[dict[str, int], int]:
         """Progress of each receiver, and the last event's number: a new receiver starts after it."""
         last = self._store.events.last()
-        found: dict[str, Any] = json.loads(self._store.get(FACT) or "{}")
+        found: dict[str, Any] = json.loads(self._store.facts.get(FACT) or "{}")
         kept = {name: int(found.get(name, last)) for name in self._names}
         if kept != found:
-            self._store.put(FACT, json.dumps(kept))
+            self._store.facts.put(FACT, json.dumps(kept))
         return kept, last
 
     async def _look(self, loop: asyncio.AbstractEventLoop, readers: ThreadPoolExecutor, last: int) -> None:
@@ -253,8 +254,8 @@ class NotificationService:
 
     def _keep(self) -> None:
         kept = json.dumps({follower.name: follower.done for follower in self._followers()})
-        if kept != self._store.get(FACT):
-            self._store.put(FACT, kept)
+        if kept != self._store.facts.get(FACT):
+            self._store.facts.put(FACT, kept)
 
 
 def _too_busy() -> RejectedError:

@@ -172,7 +172,7 @@ class PageScene:
         rows: list[JobRow] = []
         more = True
         while more and len(rows) < most:
-            found = self._store.jobs(states=states, limit=_PAGE, before=rows[-1].id if rows else None)
+            found = self._store.jobs.page(states=states, limit=_PAGE, before=rows[-1].id if rows else None)
             rows += map(job_row, found)
             more = len(found) == _PAGE
         with self._lock:

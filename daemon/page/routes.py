@@ -80,7 +80,7 @@ def add_page(
         """Show the work of VMs in the last hours, and the decisions behind it."""
         until = time.time()
         since = until - 3600 * query.hours
-        lately = store.lately.since(since, query.limit, schemas.MOST_DECISIONS)
+        lately = store.jobs.recent.since(since, query.limit, schemas.MOST_DECISIONS)
         return schemas.timeline_body(lately, since, until)
 
     @app.get("/v1/bill/today")
@@ -90,7 +90,7 @@ def add_page(
         midnight = until - until % _DAY
         day = time.strftime("%Y-%m-%d", time.gmtime(until))
         bill = bill_body(store.vms.bill(AskedBill("kind", day, day)), "kind", None)
-        held, first = store.lately.held(day, midnight)
+        held, first = store.jobs.recent.held(day, midnight)
         # VMs are paid for from when they are there, which may be before the first job of all.
         there = [max(each.opened_at, midnight) for each in store.vms.accounts()]
         # An account of before a restart is closed: what it was paid for counts as well.

@@ -21,7 +21,8 @@ from daemon.auth.permits import Permit
 from daemon.core.errors import RejectedError
 from daemon.http.server.scheduler_interface import Leadership
 from daemon.page.page_state import Difference, PageScene
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 
 log = structlog.get_logger("page")
 

@@ -20,7 +20,8 @@ from daemon.core.status import PolicyStatus
 from daemon.policy.policy_runner import PolicyRunner
 from daemon.policy.policy_state import Memory
 from daemon.policy.shadow_policy import Shadow
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.decisions.sizing import Sizes
 from environment.model.vms.job_registry import Changes
@@ -166,7 +167,7 @@ class PolicySwitch:
 
     def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
         """Last chosen policy, unless the config names another one or no longer allows it."""
-        kept = json.loads(self._store.get(key) or "{}")
+        kept = json.loads(self._store.facts.get(key) or "{}")
         if "chosen" not in kept or kept["configured"] != _plain(configured):
             return configured
         chosen = None if kept["chosen"] is None else PolicyChoice(**kept["chosen"])
@@ -184,7 +185,7 @@ class PolicySwitch:
     ) -> None:
         kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
         try:
-            self._store.put(key, json.dumps(kept, sort_keys=True), [self._changed(key, chosen)])
+            self._store.facts.put(key, json.dumps(kept, sort_keys=True), [self._changed(key, chosen)])
         except StoreError as error:
             if made is not None:
                 made.close()

@@ -8,7 +8,8 @@ import time
 
 import structlog
 
-from daemon.store.job_store import DeposedError, Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import DeposedError, StoreError
 from environment.policy import Keeper
 from environment.policy_faults import FOREIGN
 
@@ -30,7 +31,7 @@ class Memory:
     def recall(self, policy: Keeper) -> None:
         """Restore the policy from the stored state of its name."""
         try:
-            kept = self._store.get(self._key)
+            kept = self._store.facts.get(self._key)
             if kept is not None:
                 policy.restore(base64.b64decode(kept, validate=True))
         except FOREIGN as error:  # a stored state may be anything, too
@@ -45,7 +46,7 @@ class Memory:
         try:
             state = policy.state()
             if state != self._kept:
-                self._store.put(self._key, base64.b64encode(state).decode("ascii"))
+                self._store.facts.put(self._key, base64.b64encode(state).decode("ascii"))
                 self._kept = state
         except (StoreError, DeposedError) as error:
             log.warning("the policy's memory is not stored", policy=self._name, why=str(error))

@@ -19,7 +19,8 @@ from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
 from conf.schema.lenient_read import accepted
 from daemon.core.errors import RejectedError
 from daemon.queues import tree
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from environment.model.messages.records import JobRecord
 from environment.queues.shares import Scope, Spent, scopes
@@ -150,7 +151,7 @@ class LiveQueues:
 
     def _refuse_with_jobs(self, path: str, what: str) -> None:
         try:
-            count = self._store.open_jobs.in_queue(path)
+            count = self._store.jobs.open.in_queue(path)
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         if count:
@@ -171,7 +172,7 @@ class LiveQueues:
         else:
             changes[path] = change
         try:
-            self._store.put(_FACT, json.dumps(changes, sort_keys=True), [_changed(path, chosen)])
+            self._store.facts.put(_FACT, json.dumps(changes, sort_keys=True), [_changed(path, chosen)])
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         self._have(specs, changes)
@@ -186,7 +187,7 @@ class LiveQueues:
 
     def _take_up(self) -> None:
         """Repeat an earlier daemon's changes, as far as the config still has the values that it had then."""
-        kept: dict[str, dict[str, Any]] = json.loads(self._store.get(_FACT) or "{}")
+        kept: dict[str, dict[str, Any]] = json.loads(self._store.facts.get(_FACT) or "{}")
         changes: dict[str, dict[str, Any]] = {}
         own = dict(self._configured)
         gone = {path for path, change in kept.items() if change["chosen"] is None}
@@ -202,7 +203,7 @@ class LiveQueues:
             own, changes = self._as_far_as_it_goes(changes)
             specs = _checked(own)
         if changes != kept:
-            self._store.put(_FACT, json.dumps(changes, sort_keys=True))
+            self._store.facts.put(_FACT, json.dumps(changes, sort_keys=True))
         self._have(specs, changes)
 
     def _as_far_as_it_goes(

@@ -28,7 +28,7 @@ class DaemonQueues:
         """`put_and_wait` takes an event for the loop, and waits so many seconds until it is handled."""
         self._put_and_wait, self._now = put_and_wait, now
         self.waiting = WaitingBook()
-        self.watch = QueueWatch(self.waiting, now, store.get)
+        self.watch = QueueWatch(self.waiting, now, store.facts.get)
         self.live = LiveQueues(config, store, self._share)
         self.service = QueueService(self.live, lambda: self.watch.sight)
 

@@ -44,7 +44,7 @@ def components_of(inputs: TermInputs) -> Components:
         holds_until=session.holds_until,
         now=now,
         data_dir=inputs.data_dir,
-        connect=lambda emit: inputs.connect(emit, store.get("framework_id"), session.may_act, now),
+        connect=lambda emit: inputs.connect(emit, store.facts.get("framework_id"), session.may_act, now),
     )
     substrate = launching.substrate
     vms = vms_of(

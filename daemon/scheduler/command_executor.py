@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from daemon.disk.launch_records import RecordsError
 from daemon.launch.launching import Launching
 from daemon.scheduler.foundation import Foundation
-from daemon.store.job_store import StoreError
+from daemon.store.rows.database import StoreError
 from daemon.vms.vm_provisioner import VmProvisioner
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev

@@ -58,7 +58,7 @@ class Foundation:
 def foundation_of(inputs: TermInputs) -> Foundation:
     """Begin the term, start the clock, make an empty model; StoreError when the store cannot be read."""
     config, store = inputs.config, inputs.store
-    term = store.begin_term("") if inputs.term is None else inputs.term
+    term = store.terms.begin("") if inputs.term is None else inputs.term
     options = ModelOptions(
         host=inputs.launcher.here,
         launch_timeout=config.mesos.launch_timeout,
@@ -72,7 +72,7 @@ def foundation_of(inputs: TermInputs) -> Foundation:
     return Foundation(
         store,
         LeaderSession(term, store),
-        inputs.clock or Clock(store.get("clock") or "", store.time),
+        inputs.clock or Clock(store.facts.get("clock") or "", store.database.time),
         Inbox(),
         ClusterModel(options),
         inputs.webhooks or NotificationService({}, store),

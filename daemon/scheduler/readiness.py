@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from daemon.core.status import Health
 from daemon.scheduler.foundation import Foundation
 from daemon.scheduler.saving import Saver
-from daemon.store.job_store import StoreError
+from daemon.store.rows.database import StoreError
 from daemon.vms.vms import Vms
 from framework.substrate import Substrate
 
@@ -42,7 +42,7 @@ class Readiness:
             self._store.check()
         except StoreError as error:
             checks["store"] = str(error)
-        if damaged := self._store.damaged():
+        if damaged := self._store.damages.all():
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._vms.provisioner is not None:
             checks["provider"] = self._vms.provider_status.trouble or "ok"

@@ -44,7 +44,7 @@ def left_behind(
 
     Raises StoreError when the store cannot be read.
     """
-    found = store.open_jobs.take_up(clock.now())
+    found = store.jobs.open.take_up(clock.now())
     for damage in found.damages:
         log.error("a row of the job store cannot be read and is put aside", row=str(damage))
     (jobs, tasks), leases = (found.jobs, found.tasks), store.vms.leases()
@@ -64,7 +64,7 @@ def left_behind(
         policy=policy,
         sharing=queues.sharing(),
         spent=queues.spent(day, store.vms.spent_by_queue(day)),
-        used=past_usage.taken_up(store.get(past_usage.FACT), clock.now()),
+        used=past_usage.taken_up(store.facts.get(past_usage.FACT), clock.now()),
     )
     return RecoveredState(jobs, tasks, restored)
 
@@ -73,4 +73,4 @@ def _ends_awaited(store: Store, jobs: Sequence[JobRecord]) -> tuple[tuple[str, s
     """How those have ended that jobs come after which have not begun."""
     there = {job.job.id for job in jobs}
     awaited = {i: None for job in jobs if job.held for after in job.job.after for i in after.jobs}
-    return tuple(store.ends_of([job_id for job_id in awaited if job_id not in there]).items())
+    return tuple(store.jobs.ends_of([job_id for job_id in awaited if job_id not in there]).items())

@@ -25,7 +25,7 @@ class Saver:
         files = config.event_log
         self.event_log = EventLog(data_dir / "events.jsonl", size=files.size << 20, earlier=files.earlier)
         self.disk = DiskWatch(data_dir)
-        self.budget = BudgetWatch(config.budget, base.store.vms.spent, base.clock.now, base.store.get)
+        self.budget = BudgetWatch(config.budget, base.store.vms.spent, base.clock.now, base.store.facts.get)
         self.recorder = EventRecorder()
 
     def save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> Changes | None:

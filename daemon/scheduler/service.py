@@ -88,7 +88,7 @@ class Service:
 
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Have executors given up; see `Scheduler.decommission`."""
-        record, there = self._known(job_id), self._store.executors(job_id)
+        record, there = self._known(job_id), self._store.jobs.executors(job_id)
         if record.started_at is None or record.ended:
             raise RejectedError(409, "It does not run", f"{job_id} is {record.state}: {record.reason}")
         open_numbers = {task.number for task in there if not task.ended}
@@ -99,7 +99,7 @@ class Service:
         return self._ask(ev.DecommissionAsked(self._clock.now(), job_id, tuple(numbers), why), record)
 
     def _known(self, job_id: str) -> JobRecord:
-        record = self._store.job(job_id)
+        record = self._store.jobs.get(job_id)
         if record is None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
         return record
@@ -111,7 +111,7 @@ class Service:
             what = "ended" if isinstance(event, ev.KillRequested) else "asked to give executors up"
             why = f"{job_id} could not be {what} within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
             raise RejectedError(503, "The scheduler is busy", why)
-        return self._store.job(job_id) or record
+        return self._store.jobs.get(job_id) or record
 
     def charge(self) -> float:
         """Have all VMs charged for until now; see `Scheduler.charge`. Not again and again in a second."""

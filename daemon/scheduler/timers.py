@@ -10,7 +10,7 @@ import structlog
 
 from daemon.scheduler.budget import BudgetWatch
 from daemon.scheduler.foundation import Foundation
-from daemon.store.job_store import StoreError
+from daemon.store.rows.database import StoreError
 from daemon.vms.vms import Vms
 from environment.model.messages import events as ev
 from framework.substrate import Substrate
@@ -50,7 +50,7 @@ class Timers:
     def keep_time(self) -> None:
         """Store the time for a later daemon to continue from."""
         try:
-            self._store.put("clock", self._clock.kept)
+            self._store.facts.put("clock", self._clock.kept)
         except StoreError as error:  # a daemon that starts without it asks the store's clock
             log.warning("the daemon's time is not kept", why=str(error))
 

@@ -4,6 +4,7 @@
 """
 
 import time
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,12 +12,29 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from daemon.store.migrations import FIRST, SCHEMA_VERSION, complete, migrate
-from daemon.store.rows import tables
-from daemon.store.rows.database import StoreError
+from daemon.store.rows import tables, terms
+from daemon.store.rows.database import Database, StoreError
 from daemon.store.rows.tables import facts, upsert
 
 #: Seconds for which a file is checked before a start. Chosen: enough for a million jobs that are in memory.
 _CHECK_SECONDS = 2.0
+
+
+def opened(url: str, at: float | None) -> Database:
+    """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
+    database = Database(url)
+
+    def work(connection: Connection) -> None:
+        prepare(connection, database.name, at)
+        terms.prepare(connection)
+
+    try:
+        database.write(work)
+        database.note_made(datetime.now().astimezone().isoformat(" ", "seconds"))
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def prepare(connection: Connection, name: str, at: float | None) -> None:

@@ -9,16 +9,16 @@ from itertools import accumulate
 
 from conf.defaults import UNKNOWN_SPREAD
 from conf.schema import DynamicExecutors, JobSpec
-from conf.schema.job import Retry
 from conf.units import deadline_at
 from conf.util.backoff import Backoff
 from conf.util.copy_fields import carried
 from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
 from daemon.queues import queue_admission
-from daemon.store.job_store import Store, StoreError, StoreFullError, StoreStuckError
+from daemon.store.job_store import Store
 from daemon.store.queries.dependencies import UnknownDependencyError
 from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
+from daemon.store.rows.database import StoreError, StoreFullError, StoreStuckError
 from environment.barred_vms import barred
 from environment.decisions.feasibility import nowhere, whole_cluster_shortfall
 from environment.decisions.sizing import Sizes, smallest
@@ -169,7 +169,7 @@ class Intake:
         if (refusal := misfit or full or self._rooms.full(queues, spec)) is not None:
             raise refusal
         try:
-            after = self._store.resolve(spec, submitted.submitter)
+            after = self._store.jobs.new.dependencies(spec, submitted.submitter)
         except UnknownDependencyError as error:
             raise _comes_after_nothing(error) from error
         except StoreError as error:
@@ -223,7 +223,7 @@ class Intake:
         """Have jobs in the store, and those that are `new` arrive."""
         admissions: dict[SubmittedSpec, Admission] = {}
         try:
-            kept = self._store.add_jobs(submitted, lambda job_id, each: self._job(job_id, each, at), at)
+            kept = self._store.jobs.new.add(submitted, lambda job_id, each: self._job(job_id, each, at), at)
         except Exception as error:
             if len(submitted) == 1 or isinstance(error, StoreStuckError | StoreFullError):
                 return {each: _not_kept(error) for each in submitted}
@@ -272,7 +272,7 @@ class Intake:
             after=(),  # as the store knows
             start_at=deadline_at(spec.start_at, at),
             retries=spec.most_retries,
-            pauses=_pauses(spec.retry),
+            pauses=_pauses(spec),
             array="",
             index=None,
             labels=tuple(sorted(spec.labels.items())),
@@ -381,7 +381,8 @@ def _comes_after_nothing(error: UnknownDependencyError) -> RejectedError:
     return RejectedError(422, "It comes after nothing that is there", str(error))
 
 
-def _pauses(retry: Retry | None) -> Backoff:
+def _pauses(spec: JobSpec) -> Backoff:
+    retry = spec.retry
     return USUAL_PAUSES if retry is None else Backoff(retry.pause, retry.factor, retry.most)
 
 

@@ -30,8 +30,9 @@ from daemon.schemas.applications import (
     ServedSpark,
     WantedExecutors,
 )
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import ClientDriver, SubmittedSpec
+from daemon.store.rows.database import StoreError
 from daemon.submission.admission import Intake
 from daemon.submission.registration import executor_size, registered_spec
 from environment.model.jobs.scale_up import bounded
@@ -39,7 +40,6 @@ from environment.model.messages import events as ev
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
 from environment.number_format import counted
 from framework.spark.install.backend_jar import BackendJarError
-from framework.spark.memory import executor_cores
 
 #: Seconds between two signs of life of a driver.
 HEARTBEAT = 2.0
@@ -158,10 +158,9 @@ class Applications:
         job = self._session(job_id, key).record.job
         if job.dynamic is None:
             return f"{job_id} keeps its {counted(job.executors, 'executor')}, as dynamic allocation is off"
-        spec = self._store.spec(job_id)
+        spec = self._store.jobs.spec(job_id)
         usual = _DEFAULT_HEAP_MIB if spec is None else self._launcher.heap_mib(spec)
-        own = {"cores": executor_cores(job.size.cpus), "memory": usual}
-        sizes = {one.id: executor_size({**own, **one.executor}) for one in totals}
+        sizes = {one.id: executor_size(one.executor, job.size.cpus, usual) for one in totals}
         sizes |= (
             {0: job.size} if 0 in sizes else {}
         )  # with all that the job takes, also what Spark does not know
@@ -296,7 +295,7 @@ class Applications:
             session = self._sessions.get(job_id)
         if session is None or not session.opened_by(key):
             # It was not known yet, or could not be read, or another driver was started since.
-            record = self._store.job(job_id) if session is None else session.record
+            record = self._store.jobs.get(job_id) if session is None else session.record
             try:
                 known = self._key(job_id)
             except (OSError, StoreError) as error:
@@ -322,7 +321,7 @@ class Applications:
     def _found(self, key: str, job: JobRecord) -> _DriverSession:
         """A session that went on before this daemon knew of it."""
         session = _DriverSession(key, bool(job.job.client_driver), job)
-        for task in self._store.executors(job.job.id):
+        for task in self._store.jobs.executors(job.job.id):
             if task.number is None or task.ended:
                 continue
             session.there.add(task.number)

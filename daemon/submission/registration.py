@@ -14,7 +14,7 @@ from daemon.core.errors import RejectedError
 from daemon.schemas.applications import Registration
 from environment.resources import Resources
 from framework.spark.executor_resources import resource_name
-from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB
+from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
 from framework.spark.property_values import PropertyError
 from framework.spark.submit_properties import job_properties
 
@@ -71,12 +71,13 @@ def registered_spec(asked: Registration, spark_for: Callable[[str], str]) -> Job
         raise RejectedError(422, "The application cannot be run", why) from error
 
 
-def executor_size(amounts: Mapping[str, int]) -> Resources:
+def executor_size(amounts: Mapping[str, int], cpus: float, heap_mib: int) -> Resources:
     """Size of an executor of a resource profile, by Spark's names of amounts, memory in MiB.
 
-    RejectedError when there can be none.
+    `cpus` and `heap_mib` are those of the job's other executors, where the profile names none. RejectedError
+    when there can be no such executor.
     """
-    cores, heap = amounts["cores"], amounts["memory"]
+    cores, heap = amounts.get("cores", executor_cores(cpus)), amounts.get("memory", heap_mib)
     if not 1 <= cores <= _MOST_CORES:
         why = f"executors of {cores} cores: should be 1 to {_MOST_CORES}"
         raise RejectedError(422, "No such executors", why)

@@ -12,7 +12,8 @@ import structlog
 
 from conf.loader import secret_in
 from conf.schema import Config
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.substrate.embedded_mesos import EmbeddedMesos, start_embedded
 from daemon.substrate.embedded_supervisor import EmbeddedWatch
 from daemon.substrate.provider_setup import places_of, provider_of
@@ -126,7 +127,7 @@ class SubstrateChoice:
 def leave_embedded(embedded: EmbeddedMesos, store: Store) -> None:
     """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
     try:
-        jobs, _ = store.open_jobs.unfinished()
+        jobs, _ = store.jobs.open.unfinished()
     except StoreError as error:
         log.warning(
             "jobs may go on: the embedded mesos stays", why=str(error), embedded_mesos_pid=embedded.pid

@@ -25,10 +25,10 @@ def vm_keys(store: Store) -> Callable[[str], str]:
 
     Only a leader may call it, as it may create the secret.
     """
-    secret = store.get(_SECRET)
+    secret = store.facts.get(_SECRET)
     if secret is None:
         secret = secrets.token_hex(32)
-        store.put(_SECRET, secret)
+        store.facts.put(_SECRET, secret)
     return lambda lease_id: _key(secret, lease_id)
 
 
@@ -45,7 +45,7 @@ class TerminationEndpoint:
 
     def notice(self, lease_id: str, key: str | None, away_at: float, why: str) -> None:
         """Record that the VM of a lease is taken away at a time; RejectedError for a wrong key."""
-        secret = self._store.get(_SECRET)
+        secret = self._store.facts.get(_SECRET)
         if secret is None or key is None or not _opens(key, _key(secret, lease_id)):
             detail = f"what is told of {lease_id} wants the key that its VM was given when it was opened"
             raise RejectedError(

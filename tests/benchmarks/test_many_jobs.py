@@ -48,21 +48,25 @@ def measure(path: Path, count: int) -> Iterator[tuple[str, float]]:
     """Names and milliseconds, the quickest of three but for the start."""
     begin = time.perf_counter()
     with contextlib.closing(Store(f"sqlite:///{path}")) as store:
-        store.open_jobs.take_up(0.0)
+        store.jobs.open.take_up(0.0)
         yield "opened and taken up", 1000 * (time.perf_counter() - begin)
         middle = f"job-{count // 2}"
 
         def metrics() -> None:
-            store.count_by_state()
-            store.totals()
+            store.jobs.count_by_state()
+            store.jobs.totals()
 
         asked: dict[str, Callable[[], object]] = {
-            "newest 100": lambda: store.jobs(limit=100),
-            "100 from the middle": lambda: store.jobs(limit=100, before=middle),
-            "100 finished or failed": lambda: store.jobs(limit=100, states=("finished", "failed")),
-            "100 queued, of none": lambda: store.jobs(limit=100, states=("queued",)),
+            "newest 100": lambda: store.jobs.page(limit=100),
+            "100 from the middle": lambda: store.jobs.page(limit=100, before=middle),
+            "100 finished or failed": lambda: store.jobs.page(limit=100, states=("finished", "failed")),
+            "100 queued, of none": lambda: store.jobs.page(limit=100, states=("queued",)),
             "metrics": metrics,
-            "one job": lambda: (store.job(middle), store.executors(middle), store.explanations(middle)),
+            "one job": lambda: (
+                store.jobs.get(middle),
+                store.jobs.executors(middle),
+                store.jobs.explanations(middle),
+            ),
             "readiness": store.check,
         }
         for name, ask in asked.items():

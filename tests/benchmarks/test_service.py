@@ -120,7 +120,7 @@ def fill(store: Store, count: int, *, over: bool, executors: int = 1, cpus: floa
     def job(job_id: str) -> Job:
         return Job(job_id, "unknown", Resources.of(cpus, 64), executors, time.time(), name="a")
 
-    records = [store.add_job(spec, job, None, time.time())[0] for _ in range(count)]
+    records = [store.jobs.new.add_one(spec, job, None, time.time())[0] for _ in range(count)]
     if over:
         end(store, records)
     return records
@@ -140,7 +140,7 @@ def fill_queues(store: Store, count: int, queues: int, users: int) -> None:
         return Job(job_id, "unknown", size, 1, time.time(), name="a", owner=spec.owner, queue=spec.queue)
 
     for first in range(0, count, 10_000):
-        store.add_jobs(specs[first : first + 10_000], job, time.time())
+        store.jobs.new.add(specs[first : first + 10_000], job, time.time())
 
 
 def queue_of(number: int) -> str:
@@ -161,7 +161,7 @@ def tree(queues: int) -> dict[str, Any]:
 def end(store: Store, records: list[JobRecord]) -> None:
     """These jobs are over."""
     over = [replace(record, state="finished", finished_at=time.time(), exit_code=0) for record in records]
-    store.save(Changes(tuple(over), ()))
+    store.changes.save(Changes(tuple(over), ()))
 
 
 @contextmanager
@@ -186,9 +186,13 @@ def run_executors(folder: Path, jobs: int) -> tuple[float, float]:
         with opened(daemon.database) as store:
             fill(store, jobs, over=False)
             with daemon:
-                wait(lambda: store.count_by_state().get("finished", 0) == jobs, store.count_by_state)
+                wait(
+                    lambda: store.jobs.count_by_state().get("finished", 0) == jobs, store.jobs.count_by_state
+                )
                 resident = daemon.resident_mib()
-            tasks = [task for record in store.jobs(limit=jobs) for task in store.executors(record.job.id)]
+            tasks = [
+                task for record in store.jobs.page(limit=jobs) for task in store.jobs.executors(record.job.id)
+            ]
     assert len(tasks) == jobs
     first, last = min(task.launched_at for task in tasks), max(task.ended_at or 0.0 for task in tasks)
     return len(tasks) / (last - first), resident
@@ -210,7 +214,7 @@ def restart(folder: Path, times: int) -> tuple[list[float], float]:
             fill(store, 8900, over=True)
             fill(store, 100, over=False, executors=10)
             with daemon:
-                wait(lambda: store.count_by_state().get("running", 0) == 100, store.count_by_state)
+                wait(lambda: store.jobs.count_by_state().get("running", 0) == 100, store.jobs.count_by_state)
             seconds = []
             for _ in range(times):
                 (first,) = fill(store, 1, over=False)
@@ -227,7 +231,7 @@ def placed_at(store: Store, job_id: str) -> float:
     """Wait until the job is placed; when that was."""
 
     def at() -> float | None:
-        record = store.job(job_id)
+        record = store.jobs.get(job_id)
         return record.placed_at if record else None
 
     wait(lambda: at() is not None)
@@ -236,8 +240,10 @@ def placed_at(store: Store, job_id: str) -> float:
 
 def drop_waiting(store: Store) -> None:
     """End the jobs that wait, so that the next one is the head of the queue."""
-    waiting = store.jobs(states=("queued",), limit=10_000)
-    store.save(Changes(tuple(replace(job, state="killed", finished_at=time.time()) for job in waiting), ()))
+    waiting = store.jobs.page(states=("queued",), limit=10_000)
+    store.changes.save(
+        Changes(tuple(replace(job, state="killed", finished_at=time.time()) for job in waiting), ())
+    )
 
 
 def test_submissions(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
@@ -309,7 +315,7 @@ def submit(folder: Path, *, over: bool) -> tuple[list[Answer], float]:
                 began = daemon.cpu_seconds()
                 answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0))
                 took = daemon.cpu_seconds() - began
-            assert sum(store.count_by_state().values()) == 10_000 + len(answers)
+            assert sum(store.jobs.count_by_state().values()) == 10_000 + len(answers)
     return answers, took
 
 

@@ -101,7 +101,7 @@ class Run:
             size = Resources.of(spec.most_cpus, spec.memory)
             return Job(job_id, "a", size, cast("int", spec.executors), self.world.now, driver=driver)
 
-        record, _ = self.store.add_job(spec, job, spec.app, self.world.now)
+        record, _ = self.store.jobs.new.add_one(spec, job, spec.app, self.world.now)
         self.service._parts.submissions._arrive(self.world.now, record.job)
 
     def restore(self) -> None:
@@ -167,7 +167,7 @@ def story(folder: Path, fates: Sequence[Fate], *stops: int) -> tuple[list[str], 
 
 def wrong(world: World, store: Store) -> Iterator[str]:
     """Everything that is not as it must be."""
-    for record in store.jobs():
+    for record in store.jobs.page():
         if record.state != "finished":
             yield f"{record.job.id} is {record.state}: {record.reason}"
     yield from (f"{task_id} was launched {n} times" for task_id, n in world.launches.items() if n > 1)

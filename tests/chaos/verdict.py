@@ -15,20 +15,20 @@ CENTS = 1e-6  # dollars: sums of many floats
 
 def losses(jobs: list[Submission], store: Store, log: Path, left: list[str], seconds: float) -> Iterator[str]:
     """Everything that is not as it must be after a day of so many seconds, in words."""
-    records = {record.job.id: record for record in store.jobs(limit=100_000)}
+    records = {record.job.id: record for record in store.jobs.page(limit=100_000)}
     accepted = {job.id for job in jobs}
     yield from (f"{job_id} was accepted and is not in the store" for job_id in accepted - records.keys())
     yield from (f"{job_id} is in the store and was never accepted" for job_id in records.keys() - accepted)
     for job in jobs:
         if job.id in records:
             yield from wrong_end(job, records[job.id])
-    tasks = {job_id: store.executors(job_id) for job_id in records}
+    tasks = {job_id: store.jobs.executors(job_id) for job_id in records}
     yield from open_or_odd(tasks)
     yield from wrong_sums(records, tasks)
     yield from wrong_times(records, tasks, seconds)
     yield from ran_twice(log)
     yield from (f"still running: {process}" for process in left)
-    still = [job.job.id for job in store.open_jobs.unfinished()[0]]
+    still = [job.job.id for job in store.jobs.open.unfinished()[0]]
     if still:
         yield f"not over for the next daemon: {still}"
 
@@ -112,8 +112,8 @@ def report(
     seed: int, seconds: float, faults: Counter[str], jobs: list[Submission], store: Store, found: list[str]
 ) -> str:
     """The run's events, as a page of text."""
-    states = Counter(store.job(job.id).state for job in jobs if store.job(job.id))  # type: ignore[union-attr]  # looked up
-    executors = store.totals().executors
+    states = Counter(store.jobs.get(job.id).state for job in jobs if store.jobs.get(job.id))  # type: ignore[union-attr]  # looked up
+    executors = store.jobs.totals().executors
     lines = [
         f"seed {seed}, {seconds:.0f} s",
         f"{sum(faults.values())} faults: " + listed(faults),

@@ -81,7 +81,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     }  # fmt: skip
     job = call("submit", app, **options)
     assert (job["id"], job["name"], job["executors"], job["memory_mib"]) == ("job-1", "n", 2, 2048)
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     name = f"stoker-file:{sha256}/large.zip"
     assert (spec.files, spec.archives) == ((name, "https://h/x", f"{name}#b"), (f"{name}#data",))
@@ -90,7 +90,7 @@ def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path
     assert daemon.cast.uploads.path(UploadedFile(sha256, "large.zip")).read_bytes() == large.read_bytes()
     call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")
     assert call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")["id"] == "job-2"
-    second = daemon.cast.store.spec("job-2")
+    second = daemon.cast.store.jobs.spec("job-2")
     assert second is not None
     assert (second.app, second.archives) == (str(app), (f"{large}#data",))
 
@@ -387,7 +387,7 @@ def test_a_dry_run_sends_nothing(call: Call, daemon: Daemon, app: Path, tmp_path
         call("dry_run", app, cpus=8.0, upload=False)
     with pytest.raises(StokerError, match="cannot be read"):
         call("dry_run", tmp_path / "gone.py")
-    assert daemon.cast.store.jobs() == []
+    assert daemon.cast.store.jobs.page() == []
     assert not list((tmp_path / "uploads").glob("*"))
 
 

@@ -38,7 +38,7 @@ def test_submit_and_what_becomes_of_it(
         main(["submit", "--executors", "3", "--conf", "spark.a=b=c", "--driver", "cluster", str(app), "-o"])
         == 0
     )
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert (spec.executors, spec.conf, spec.args) == (3, {"spark.a": "b=c"}, ("-o",))
     assert spec.app.startswith("stoker-file:")

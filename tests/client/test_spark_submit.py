@@ -178,7 +178,7 @@ def test_a_submission_is_sent_with_its_files(
     )
     assert main(command.split()) == 0
     submission = created(capsys.readouterr().err)["submissionId"]
-    spec, record = daemon.cast.store.spec("job-1"), daemon.cast.store.job("job-1")
+    spec, record = daemon.cast.store.jobs.spec("job-1"), daemon.cast.store.jobs.get("job-1")
     assert spec is not None
     assert record is not None
 
@@ -208,7 +208,7 @@ def test_files_of_every_kind_are_sent_under_their_alias(
     flags = [f"--{kind}={name}#renamed{Path(name).suffix}" for kind, name in kinds.items()]
     assert main(["spark-submit", "--master", daemon.url.replace("http", "mesos"), *flags, "app.py"]) == 0
     created(capsys.readouterr().err)
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     for kind, name in kinds.items():
         sent = f"stoker-file:{hashlib.sha256(name.encode()).hexdigest()}/{name}#renamed{Path(name).suffix}"
@@ -236,7 +236,7 @@ def test_it_waits_where_that_is_asked(
     told = capsys.readouterr().err
     assert "is now RUNNING." in told
     assert f"is now {state.upper()}." in told
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert not [name for name in spec.conf if "wait" in name]
 
@@ -262,7 +262,7 @@ def test_the_token_comes_by_a_file(
         monkeypatch.setenv("STOKER_TOKEN_FILE", str(token))
         assert main(command) == 0
     for job_id in ("job-1", "job-2", "job-3"):
-        spec = cast.store.spec(job_id)
+        spec = cast.store.jobs.spec(job_id)
         assert spec is not None
         assert "t0ken" not in spec.model_dump_json()
 
@@ -293,7 +293,7 @@ def test_flags_as_airflow_gives_them(daemon: Daemon, tmp_path: Path, monkeypatch
     command = ["--master", master, "--conf", "spark.a=b", "--num-executors", "3", "--name", "arrow-spark"]
     command += ["--verbose", "--deploy-mode", "cluster", "app.py", "--size", "8"]
     assert main(["spark-submit", *command]) == 0
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert (spec.name, spec.executors, spec.args) == ("arrow-spark", 3, ("--size", "8"))
 

@@ -136,7 +136,7 @@ class SmallScheduler:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
-        return self._store.add_job(spec, self._job(spec, 100.0), key, 100.0)
+        return self._store.jobs.new.add_one(spec, self._job(spec, 100.0), key, 100.0)
 
     def _job(self, spec: JobSpec, now: float) -> Callable[[str], Job]:
         if spec.most_cpus > self.largest:
@@ -158,11 +158,11 @@ class SmallScheduler:
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""
-        record = self._store.job(job_id)
+        record = self._store.jobs.get(job_id)
         assert record is not None
         if not record.ended:
             record = replace(record, state="killed", reason="killed on request", finished_at=130.0)
-            self._store.save(Changes((record,), ()))
+            self._store.changes.save(Changes((record,), ()))
         return record
 
     def kill_all(self, job_ids: Sequence[str]) -> None:
@@ -203,7 +203,7 @@ class SmallScheduler:
 
     def standing(self) -> QueuePositions | None:
         """With the jobs that a test says paused."""
-        queued = reversed(self._store.jobs(states=("queued",), limit=100))
+        queued = reversed(self._store.jobs.page(states=("queued",), limit=100))
         head = next((job.job.id for job in queued if job.job.id not in self.pausing), "")
         return QueuePositions(head, frozenset(self.pausing))
 

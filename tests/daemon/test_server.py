@@ -19,8 +19,9 @@ from structlog.testing import capture_logs
 from conf.schema import Config
 from daemon.disk.crash_mark import RunningMark
 from daemon.http.server.listen_address import listen
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
 from daemon.store.queries.open_jobs import OpenJobs
+from daemon.store.rows.database import StoreError
 from daemon.substrate.choice import leave_embedded
 from daemon.substrate.embedded_mesos import start_embedded
 from framework.host.process_tree import identity

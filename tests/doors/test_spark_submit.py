@@ -135,7 +135,7 @@ def test_airflows_operator_with_a_token(submit: SparkSubmit, brought: Path, tmp_
         words = shown(4, url, **{"/etc/airflow/": str(properties)})
         done = submit(*(word.replace("/srv/jobs", str(brought)) for word in words))
         assert "State of driver" in done.text
-        spec = store.spec(done.job)
+        spec = store.jobs.spec(done.job)
         assert spec is not None
         assert (spec.app, spec.args, spec.name) == (f"{brought}/app.py", ("--size", "8"), "sums")
         assert (spec.executors, spec.memory) == (2, 896)

@@ -107,7 +107,8 @@ def _named(name: str, config: "Config", data_dir: Path) -> str:
     from daemon.auth.permits import Permit
     from daemon.core.errors import RejectedError
     from daemon.http.routes.jobs.job_names import find_job
-    from daemon.store.job_store import Store, StoreError
+    from daemon.store.job_store import Store
+    from daemon.store.rows.database import StoreError
 
     url = url_of(config, data_dir)
     if url.startswith("sqlite") and not sqlite_file_of(config, data_dir, "").exists():

@@ -194,7 +194,8 @@ def prune(
     from conf.schema import Retention
     from daemon.disk.uploads import Uploads
     from daemon.maintenance.pruning import Pruner, PruningResult, prune_all
-    from daemon.store.job_store import Store, StoreError
+    from daemon.store.job_store import Store
+    from daemon.store.rows.database import StoreError
 
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
@@ -215,9 +216,9 @@ def prune(
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
             files, size_of_files = uploads.sweep(
-                store.open_jobs.uploads_needed, _days(older_than), dry_run=dry_run
+                store.jobs.open.uploads_needed, _days(older_than), dry_run=dry_run
             )
-            kept = store.past.kept().jobs - (pruned.jobs if dry_run else 0)
+            kept = store.jobs.ended.kept().jobs - (pruned.jobs if dry_run else 0)
     except StoreError as error:
         raise CommandError(str(error)) from None
     for trouble in pruned.troubles[:20]:

@@ -49,7 +49,7 @@ def _run(config: "Config", folder: Path, log_level: str) -> int:
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from daemon.server import run
-    from daemon.store.job_store import StoreError
+    from daemon.store.rows.database import StoreError
     from daemon.substrate.embedded_mesos import EmbeddedError
 
     gc.enable()

@@ -344,7 +344,7 @@ def errors() -> Iterator[None]:
     """Convert errors in the input into a CommandError of one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError
-    from daemon.store.job_store import StoreError
+    from daemon.store.rows.database import StoreError
     from profiles.runs import ProfileError
     from profiles.workloads.workload_files import WorkloadError
 

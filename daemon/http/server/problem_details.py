@@ -23,7 +23,8 @@ from conf.loader import what_is_right
 from conf.schema.documented_model import DocumentedModel
 from conf.util.printable import escape_surrogates
 from daemon.core.errors import ElsewhereError, RejectedError
-from daemon.store.job_store import IdempotencyConflictError, StoreError
+from daemon.store.queries.insert_jobs import IdempotencyConflictError
+from daemon.store.rows.database import StoreError
 
 log = structlog.get_logger("api")
 

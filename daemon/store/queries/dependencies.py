@@ -23,7 +23,9 @@ class UnknownDependencyError(Exception):
     """A job depends on a job that does not exist; the text names it and suggests a valid one."""
 
 
-def resolve(connection: Connection, spec: JobSpec, submitter: Submitter = NOBODY) -> tuple[After, ...]:
+def dependencies_of(
+    connection: Connection, spec: JobSpec, submitter: Submitter = NOBODY
+) -> tuple[After, ...]:
     """Return a new job's dependencies, each once. UnknownDependencyError.
 
     Jobs that the submitter may not see count as missing.

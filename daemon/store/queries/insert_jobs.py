@@ -13,12 +13,14 @@ from sqlalchemy.engine import Connection
 from conf.schema import JobSpec
 from daemon.core import job_ids
 from daemon.core.identity import NOBODY, Submitter
-from daemon.store.queries.dependencies import UnknownDependencyError, resolve
+from daemon.store.queries.dependencies import UnknownDependencyError, dependencies_of
 from daemon.store.rows import checksummed, events, job_rows, tables
+from daemon.store.rows.access import StoreAccess
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.event_recorder import submitted as submitted_now
 from daemon.store.rows.tables import jobs, labels
+from environment.dependencies import After
 from environment.model.messages.records import JobRecord
 from environment.types import Job
 
@@ -59,16 +61,46 @@ Admission = Added | Exception
 Outcome = Added | IdempotencyConflictError | UnknownDependencyError
 
 
-def add(
+class NewJobs:
+    """Adds jobs. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
+
+    def add(
+        self, submitted: Sequence[SubmittedSpec], job: Callable[[str, SubmittedSpec], Job], at: float
+    ) -> list[Outcome]:
+        """Store new jobs, built by `job` from their new ids; return each one's outcome.
+
+        A key used before returns that job's record, or an error when its spec differs.
+        `at` is now, in seconds.
+        """
+        outcomes = self._access.write(lambda connection: _add(connection, submitted, job, at))
+        self._access.news.note(one[0] for one in outcomes if isinstance(one, tuple) and one[1])
+        return outcomes
+
+    def add_one(
+        self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
+    ) -> Added:
+        """Store one job; raises IdempotencyConflictError, UnknownDependencyError."""
+        one = [SubmittedSpec(spec, idempotency_key)]
+        (outcome,) = self.add(one, lambda job_id, _: job(job_id), at)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def dependencies(self, spec: JobSpec, submitter: Submitter) -> tuple[After, ...]:
+        """Dependencies of a new job; UnknownDependencyError; see `dependencies_of`."""
+        with self._access.read() as connection:
+            return dependencies_of(connection, spec, submitter)
+
+
+def _add(
     connection: Connection,
     submitted: Sequence[SubmittedSpec],
     job: Callable[[str, SubmittedSpec], Job],
     at: float,
 ) -> list[Outcome]:
-    """Store new jobs, built by `job` from their new ids; return each one's outcome.
-
-    A key used before returns that job's record, or an error when its spec differs. `at` is now, in seconds.
-    """
     number = connection.scalar(tables.LAST_NUMBER) or 0
     rows: list[tables.Row] = []
     named: list[tables.Row] = []
@@ -85,7 +117,7 @@ def add(
             _insert(connection, rows)
             rows = []
         try:
-            after = resolve(connection, spec, each.submitter) if spec.after else ()
+            after = dependencies_of(connection, spec, each.submitter) if spec.after else ()
         except UnknownDependencyError as error:
             outcomes.append(error)
             continue

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.engine import Connection
 
+from daemon.store.change_feed import ChangeFeed
 from daemon.store.rows.damaged_rows import Damages
 from daemon.store.rows.database import Database
 from daemon.store.rows.terms import Term
@@ -16,10 +17,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class StoreAccess:
-    """A database, the damage found in it, and the term in which it is written."""
+    """A database, the damage found in it, the jobs that changed, and the term in which it is written."""
 
     database: Database
     damages: Damages = field(default_factory=Damages)
+    news: ChangeFeed = field(default_factory=ChangeFeed)
     #: None for one that need not care.
     term: Term | None = None
 

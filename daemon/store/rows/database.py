@@ -106,6 +106,11 @@ class Database:
         """The SQLite file; None for PostgreSQL."""
         return Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
 
+    @property
+    def shared(self) -> bool:
+        """Whether daemons on several hosts can reach it."""
+        return self.path is None
+
     def note_made(self, at: str) -> None:
         """Record beside an SQLite file that a store was made there, so that none is made in its place."""
         if self.path is None:

@@ -1,4 +1,4 @@
-"""Terms of leadership: each has a number in the store and a lease that needs renewal.
+"""LeaderTerms of leadership: each has a number in the store and a lease that needs renewal.
 
 The number fences: a leader's write first checks, in the same transaction, that no later term has begun.
 The lease limits the time: a leader that does not renew it (frozen, hung or cut off) makes no more calls and
@@ -96,29 +96,44 @@ class Term:
         self._holds_until = float("-inf")
 
 
-def begin(database: Database, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
-    """Begin to lead, with an API at this URL: the former leader's writes fail from then on.
+class LeaderTerms:
+    """Begins terms on a store, and watches those of other daemons. For any thread."""
 
-    `seconds` is the duration of the lease; without it, no other daemon can lead on this store, and no lease
-    is needed. `instead_of` is the expired lease; StoreBusyError when the store now has another one.
-    """
-    lease: dict[str, Any] | None = None
-    if seconds is not None:
-        lease = {"holder": me(), "session": database.session, "beat": 0, "seconds": START}
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def work(connection: Connection) -> int:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(_PATIENCE)
-        number = int(connection.scalar(_TERM.with_for_update()) or 0) + 1
-        if instead_of is not None and connection.scalar(_of("lease")) != instead_of:
-            raise StoreBusyError(f"another daemon leads on the job store {database.name} now")
-        _put(connection, term=str(number), leader=url, lease=_encode(lease and {**lease, "term": number}))
-        notes(connection)["term"] = str(number)
-        return number
+    def begin(self, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
+        """Begin to lead, with an API at this URL: the former leader's writes fail from then on.
 
-    asked_at = boot_seconds()
-    number = database.write(work)
-    return Term(database, number, lease and {**lease, "term": number}, asked_at, seconds or 0.0)
+        `seconds` is the duration of the lease; without it, no other daemon can lead on this store, and no
+        lease is needed. `instead_of` is the expired lease; StoreBusyError when the store now has another one.
+        """
+        lease: dict[str, Any] | None = None
+        if seconds is not None:
+            lease = {"holder": me(), "session": self._database.session, "beat": 0, "seconds": START}
+
+        def work(connection: Connection) -> int:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(_PATIENCE)
+            number = int(connection.scalar(_TERM.with_for_update()) or 0) + 1
+            if instead_of is not None and connection.scalar(_of("lease")) != instead_of:
+                raise StoreBusyError(f"another daemon leads on the job store {self._database.name} now")
+            _put(connection, term=str(number), leader=url, lease=_encode(lease and {**lease, "term": number}))
+            notes(connection)["term"] = str(number)
+            return number
+
+        asked_at = boot_seconds()
+        number = self._database.write(work)
+        return Term(self._database, number, lease and {**lease, "term": number}, asked_at, seconds or 0.0)
+
+    def watch(self) -> "LeaseWatch":
+        """Watch over the leader's lease."""
+        return LeaseWatch(self._database)
+
+    def leader(self) -> str:
+        """URL of the leading daemon, as last stored; empty when none is known. StoreError."""
+        with self._database.read() as connection:
+            return connection.scalar(_of("leader")) or ""
 
 
 class LeaseWatch:

@@ -3,7 +3,7 @@
 `leases.py`, `record_tables.py` and `bill.py` convert them to rows; `environment.model` defines their meaning.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy.engine import Connection
 
@@ -31,11 +31,12 @@ class VmBooks:
         #: Whether it is stored when the first VM of all was opened.
         self._first_noted = False
 
-    def saving(self, changes: Changes, batch: str) -> Callable[[Connection], None]:
+    def saving(self, changes: Changes, known: Mapping[str, str]) -> Callable[[Connection], None]:
         """Return a function that stores the changes in a caller's transaction.
 
-        `batch`: see `bill_rows.add_charges`.
+        `known` are the facts that are stored with them; see `bill_rows.add_charges` for the batch among them.
         """
+        batch = known.get(bill_rows.BATCH, "")
         changed_leases = [lease_rows.lease_row(lease) for lease in changes.leases]
 
         def work(connection: Connection) -> None:

@@ -94,7 +94,7 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
     """By every route that shows the job, and on the page."""
     other = submitted(house, "bob")
     own = submitted(house, "ann", name=f"after {other}", args=[other])
-    record = store.job(own)
+    record = store.jobs.get(own)
     assert record is not None
     gave, took = (
         PreemptionLoss(1.0, other, "prod", 10, 1, 0.1, True),
@@ -110,7 +110,7 @@ def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, 
         attempts=(attempt,),
         reason=gave.told,
     )
-    store.save(Changes((record,), ()))
+    store.changes.save(Changes((record,), ()))
     detail = house("ann", "GET", f"/v1/jobs/{own}").json()
     assert detail["gave"][0]["to"] == detail["took"][0]["of"] == "another job"
     worded = ("reason", "gave", "took", "attempts", "tasks")
@@ -143,13 +143,13 @@ def test_who_may_raise_a_priority() -> None:
 def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) -> None:
     """Others' jobs are not listed, counted or named in reasons of own jobs; an operator sees them all."""
     first, second, own = (submitted(house, who) for who in ("bob", "bob", "ann"))
-    bobs = store.job(first)
+    bobs = store.jobs.get(first)
     assert bobs is not None
-    store.save(Changes((replace(bobs, reason="no VM has room for secret.py"),), ()))
-    head = store.job(own)
+    store.changes.save(Changes((replace(bobs, reason="no VM has room for secret.py"),), ()))
+    head = store.jobs.get(own)
     assert head is not None
     why = Explanation(1.0, own, "ff", "wait", f"{own} waits: {first} and {second} are before it", (), ())
-    store.save(Changes((head,), ()), [why])
+    store.changes.save(Changes((head,), ()), [why])
     told = house("ann", "GET", f"/v1/jobs/{own}/explain").json()
     assert told["explanations"][0]["reason"] == f"{own} waits: another job and another job are before it"
     assert first in house("oper", "GET", f"/v1/jobs/{own}/explain").text
@@ -172,7 +172,7 @@ def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) 
 def test_what_happened_to_others_jobs_is_not_told(house: House, store: Store) -> None:
     """Events of others' jobs are hidden, by job and in the list of all; cluster events name none of them."""
     bobs, own = submitted(house, "bob"), submitted(house, "ann")
-    store.put("x", "y", [HistoryEvent(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
+    store.facts.put("x", "y", [HistoryEvent(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
     found = house("ann", "GET", "/v1/events").json()
     assert [(each["job_id"], each["kind"]) for each in found["events"]] == [
         (own, "submitted"),
@@ -211,7 +211,7 @@ def test_a_job_is_of_who_submits_it(house: House, store: Store) -> None:
     assert house("config", "POST", "/v1/jobs", json=JOB, headers=login).json()["owner"] == "root"
     assert submitted(house, "config", owner="ann")
     for job_id in (mine, theirs):
-        assert store.spec(job_id).owner == store.job(job_id).job.owner == "ann"  # type: ignore[union-attr]
+        assert store.jobs.spec(job_id).owner == store.jobs.get(job_id).job.owner == "ann"  # type: ignore[union-attr]
         assert house("ann", "DELETE", f"/v1/jobs/{job_id}").status_code == 202
 
 
@@ -291,7 +291,7 @@ def test_files_of_users_are_kept_for_their_jobs(house: House, store: Store) -> N
     for who in ("ann", "bob"):
         uploads.put(sha, 1, 0, data, who)
     house("ann", "POST", "/v1/jobs", json={"app": f"stoker-file:{sha}/a.py"})
-    assert uploads.sweep(store.open_jobs.uploads_needed, age=-1.0)[0] == 1
+    assert uploads.sweep(store.jobs.open.uploads_needed, age=-1.0)[0] == 1
     assert uploads.status(sha, "ann") is not None
     assert uploads.status(sha, "bob") is None
 
@@ -306,15 +306,15 @@ def test_spark_submits_doors(house: House, store: Store) -> None:
     }  # fmt: skip
     made = house("nobody", "POST", "/v1/submissions/create", json=request).json()
     assert made["success"], made
-    assert store.job("job-1").job.owner == "ann"  # type: ignore[union-attr]
-    assert token not in json.dumps(store.spec("job-1").model_dump(mode="json"))  # type: ignore[union-attr]
+    assert store.jobs.get("job-1").job.owner == "ann"  # type: ignore[union-attr]
+    assert token not in json.dumps(store.jobs.spec("job-1").model_dump(mode="json"))  # type: ignore[union-attr]
     request["sparkProperties"] |= {"spark.stoker.owner": "bob"}
     assert house("nobody", "POST", "/v1/submissions/create", json=request).status_code == 403
     killed = house("nobody", "POST", f"/v1/submissions/kill/{made['submissionId']}", json={})
     assert killed.json()["success"]
     session = house("bob", "POST", "/v1/applications", json={**BODY, "user": "root"})
     assert session.status_code == 201, session.text
-    assert store.job("job-2").job.owner == "bob"  # type: ignore[union-attr]
+    assert store.jobs.get("job-2").job.owner == "bob"  # type: ignore[union-attr]
     heartbeat = "/v1/applications/job-2/heartbeat"
     key = {"Authorization": f"Bearer {session.json()['key']}"}
     assert house("nobody", "POST", heartbeat, json={}, headers=key).status_code == 200

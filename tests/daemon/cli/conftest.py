@@ -63,7 +63,7 @@ class Cast(SmallScheduler):
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
         now = time.time()
-        record, new = self.store.add_job(spec, self._job(spec, now), key, now)
+        record, new = self.store.jobs.new.add_one(spec, self._job(spec, now), key, now)
         if self.fate is not None:
             self.fate(record.job.id)
         return record, new
@@ -126,7 +126,7 @@ class Cast(SmallScheduler):
     def put(self, job_id: str, state: JobState, reason: str = "", **given: Any) -> None:
         """Let a job be in a state."""
         record = replace(self._record(job_id), state=state, reason=reason, **given)
-        self.store.save(Changes((record,), ()))
+        self.store.changes.save(Changes((record,), ()))
 
     def place(self, job_id: str) -> None:
         """Let a job run: one executor on the first VM, chosen by ff."""
@@ -145,7 +145,7 @@ class Cast(SmallScheduler):
             at,
         )
         record = replace(self._record(job_id), state="running", reason="", placed_at=at, started_at=at)
-        self.store.save(Changes((record,), (replace(task, state="running"),)), (_placed(job_id, at),))
+        self.store.changes.save(Changes((record,), (replace(task, state="running"),)), (_placed(job_id, at),))
 
     def wait(self, job_id: str, vms: int) -> None:
         """Let a job wait, because none of so many VMs has room."""
@@ -164,10 +164,10 @@ class Cast(SmallScheduler):
         choice = Choice(None, None, "no VM has room", candidates, 7)
         explanation = Explanation(time.time(), job_id, "ff", "wait", "no VM has room", (), (choice,))
         record = replace(self._record(job_id), reason="no VM has room")
-        self.store.save(Changes((record,), ()), (explanation,))
+        self.store.changes.save(Changes((record,), ()), (explanation,))
 
     def _record(self, job_id: str) -> JobRecord:
-        record = self.store.job(job_id)
+        record = self.store.jobs.get(job_id)
         if record is None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
         return record

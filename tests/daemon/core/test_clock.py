@@ -130,8 +130,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -> None:
     """One that may run for ten minutes goes on when an hour is set, not when it goes by; /readyz tells."""
     job = replace(make_job(submitted_at=machine.wall, driver=Resources.of(1.0, 1024)), max_runtime=600.0)
-    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda _: job, None, machine.wall)
-    store.save(Changes((replace(record, state="running", started_at=machine.wall),), ()))
+    record, _ = store.jobs.new.add_one(JobSpec(app="/apps/a.py"), lambda _: job, None, machine.wall)
+    store.changes.save(Changes((replace(record, state="running", started_at=machine.wall),), ()))
     config = Config(data_dir=str(tmp_path))
     launcher = Launcher(config, tmp_path, "127.0.0.1")
     connect = partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}"))
@@ -144,7 +144,7 @@ def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -
         machine.pass_by(seconds)
         service._loop._next_tick = 0.0
         service._loop._turn()
-        found = store.job(record.job.id)
+        found = store.jobs.get(record.job.id)
         assert found is not None
         return found.state
 
@@ -165,7 +165,7 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
     account = Account(
         "general-1.1", "general-1.1", "m1.large", 3.6, machine.wall, machine.wall, pool="general"
     )
-    store.save(Changes((), (), accounts=(account,)))
+    store.changes.save(Changes((), (), accounts=(account,)))
     config, connect = (
         Config(data_dir=str(tmp_path)),
         partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}")),

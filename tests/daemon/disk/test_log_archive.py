@@ -40,7 +40,7 @@ class Stage:
         self.agents = folder / "agents"
         self.store = Store(f"sqlite:///{folder / 'stoker.db'}")
         spec = JobSpec(app="/a.py", driver=Driver(on="cluster"), env={"DB_PASSWORD": "4711"})
-        self.job, _ = self.store.add_job(spec, self._job, None, 100.0)
+        self.job, _ = self.store.jobs.new.add_one(spec, self._job, None, 100.0)
         self.tasks = {
             task_id: ExecutorRecord(
                 task_id, "job-1", number, "S1", "vm-1", "m1.large", "10.0.0.1", 0.2, Resources.of(1.0, 1024),
@@ -48,7 +48,7 @@ class Stage:
             )
             for task_id, number in ((EXECUTOR, 0), (DRIVER, None))
         }  # fmt: skip
-        self.store.save(Changes((), tuple(self.tasks.values())))
+        self.store.changes.save(Changes((), tuple(self.tasks.values())))
         self.kept = KeptLogs(folder)
         local: Any = SimpleNamespace(agents=self.agents)
         self.link = MasterLink(SessionOptions("nowhere"), lambda *_: None, "F", local=local)

@@ -295,7 +295,7 @@ def test_the_store_knows_which_files_are_needed(tmp_path: Path) -> None:
     scheduler = SmallScheduler(store)
     scheduler._add(spec(archives=(f"stoker-file:{other}/e.tgz#e",)), None)
     scheduler._add(JobSpec(app="/apps/stoker-file.py"), None)
-    assert store.open_jobs.uploads_needed() == {SHA, other}
+    assert store.jobs.open.uploads_needed() == {SHA, other}
     scheduler.kill("job-1")
-    assert store.open_jobs.uploads_needed() == set()
+    assert store.jobs.open.uploads_needed() == set()
     store.close()

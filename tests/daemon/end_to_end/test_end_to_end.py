@@ -180,7 +180,7 @@ def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daem
     """
     store = Store(f"sqlite:///{daemon.stage.data_dir / 'stoker.db'}")
     job_id = daemon.submit(2, 0.1, executors=1, driver={"on": "cluster", "cpus": 0.5, "memory": 1024})
-    while not (launched := [task for task in store.executors(job_id) if task.number is None]):
+    while not (launched := [task for task in store.jobs.executors(job_id) if task.number is None]):
         time.sleep(0.05)
     (driver,) = launched
     store.close()

@@ -19,7 +19,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     with real_daemon(tmp_path, "ogasched", str(cluster)) as running:
         yield running
     store = Store(f"sqlite:///{tmp_path / 'data' / 'stoker.db'}")
-    assert store.get("learned ogasched"), "what it learned outlives the daemon"
+    assert store.facts.get("learned ogasched"), "what it learned outlives the daemon"
     store.close()
 
 

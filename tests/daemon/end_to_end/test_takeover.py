@@ -93,7 +93,7 @@ def _tasks_of(folder: Path, copy: Path) -> dict[str, list[ExecutorRecord]]:
     copy.chmod(0o600)
     found: dict[str, list[ExecutorRecord]] = {}
     with contextlib.closing(Store(f"sqlite:///{copy}")) as store:
-        for record in store.open_jobs.unfinished()[1]:
+        for record in store.jobs.open.unfinished()[1]:
             if not record.ended:
                 found.setdefault(record.vm_id, []).append(record)
     return found
@@ -119,14 +119,14 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
     assert _raw(copy) == kept
 
     with contextlib.closing(Store(f"sqlite:///{folder / 'stoker.db'}")) as store:
-        jobs = {record.job.id: record for record in store.jobs()}
+        jobs = {record.job.id: record for record in store.jobs.page()}
         assert [jobs[f"job-{n}"].job.name for n in range(1, 6)] == [job["name"] for job in JOBS]
         assert {(record.job.owner, record.job.queue) for record in jobs.values()} == {("", "default")}
-        assert [r.job.id for r in store.jobs(owners=("",), queues=("default",), states=("queued",))] == [
+        assert [r.job.id for r in store.jobs.page(owners=("",), queues=("default",), states=("queued",))] == [
             "job-5", "job-4"
         ]  # fmt: skip
-        assert [r.job.id for r in store.jobs(types=("sort",))] == ["job-2"]
-        before = {job_id: store.executors(job_id) for job_id in jobs}
+        assert [r.job.id for r in store.jobs.page(types=("sort",))] == ["job-2"]
+        before = {job_id: store.jobs.executors(job_id) for job_id in jobs}
         # Its driver was on the host whose data folder this is.
         (folder / "host").write_text(jobs["job-2"].driver_on.partition("@")[0])
         witness = Witness(folder)
@@ -154,18 +154,18 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         finally:
             service.stop()
             loop.join()
-        after = {job_id: store.executors(job_id) for job_id in jobs}
+        after = {job_id: store.jobs.executors(job_id) for job_id in jobs}
         assert [task.task_id for task in after["job-2"]] == [task.task_id for task in before["job-2"]]
         assert {task.state for task in after["job-2"]} == {"running"}
-        assert (after["job-1"], store.job("job-1")) == (before["job-1"], jobs["job-1"])
+        assert (after["job-1"], store.jobs.get("job-1")) == (before["job-1"], jobs["job-1"])
         waited = ["job-4", "job-5", "job-6"]
         assert sorted(witness.tasks) == [f"{job_id}.0" for job_id in waited]
         ended = {"job-1": "killed", "job-3": "killed"}
         assert _states(store) == {**ended, **dict.fromkeys(("job-2", *waited), "running")}
     assert main(["restore", str(copy), "--set", f"data_dir={folder}"]) == 0
     with contextlib.closing(Store(f"sqlite:///{folder / 'stoker.db'}")) as store:
-        assert {record.job.id: record for record in store.jobs()} == jobs
+        assert {record.job.id: record for record in store.jobs.page()} == jobs
 
 
 def _states(store: Store) -> dict[str, str]:
-    return {record.job.id: record.state for record in store.jobs()}
+    return {record.job.id: record.state for record in store.jobs.page()}

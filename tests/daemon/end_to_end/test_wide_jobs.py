@@ -57,7 +57,7 @@ def test_a_wide_job_starts_whenever_each_agent_is_offered(
         other.call("DECLINE", {"offer_ids": [four["id"], two["id"]]})
         other.launch(large, task("others", "sleep 600", cpus=8.0, mem=64))
         other.update("others", "TASK_RUNNING")
-        store.add_job(JobSpec(app="/apps/a.py"), wide, None, 100.0)
+        store.jobs.new.add_one(JobSpec(app="/apps/a.py"), wide, None, 100.0)
         connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
         with running(service_of(TermInputs(config, store, launcher, connect, data_dir=tmp_path))):
             until(lambda: "of 10 executors" in known(store, "job-1").reason, "it waits")

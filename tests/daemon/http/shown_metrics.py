@@ -169,7 +169,7 @@ def everything() -> str:
     with tempfile.TemporaryDirectory() as folder, closing(Store(f"sqlite:///{folder}/stoker.db")) as store:
         of = ("2026-11-22", "general-1.7", "general", "m1.large")
         used = Charge(*of, "job-1", "ann", "night", "ff", "used", 0.75)
-        store.save(Changes((), (), charges=(used, used._replace(kind="difference", dollars=0.1))))
+        store.changes.save(Changes((), (), charges=(used, used._replace(kind="difference", dollars=0.1))))
         return shown(Rigged(store), store)
 
 

@@ -29,7 +29,8 @@ from daemon.core.status import BudgetStatus, Health, PolicyStatus, QueuePosition
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.schemas.policies import comparison_body
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, JobRecord
@@ -112,7 +113,7 @@ def test_a_damaged_row_is_shown_and_counted(api: Api, store: Store, tmp_path: Pa
 
 def run_job(store: Store) -> None:
     """Let job-1 run to its end on vm-1, as the model would."""
-    record = store.job("job-1")
+    record = store.jobs.get("job-1")
     assert record is not None
     done = replace(
         record, state="finished", reason="its driver exited with code 0", placed_at=105.0, started_at=110.0,
@@ -136,7 +137,7 @@ def run_job(store: Store) -> None:
     )
     choice = Choice(0, "vm-1", "the first that has room", candidates, 0)
     why = Explanation(105.0, "job-1", "ff", "place", "1 of 1 executors placed: vm-1", (), (choice,))
-    store.save(Changes((done,), (task,)), [why])
+    store.changes.save(Changes((done,), (task,)), [why])
 
 
 def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
@@ -155,7 +156,7 @@ def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
     assert (body.pop("place"), detail["place"]) == (None, 0), "where it stands is not known at once"
     assert detail.items() > body.items()
     assert (detail["spec"]["app"], detail["tasks"]) == ("count.py", [])
-    assert store.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)
+    assert store.jobs.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)
 
 
 def test_a_job_that_waits_says_when_it_will_start(api: Api, scheduler: SmallScheduler) -> None:
@@ -227,9 +228,9 @@ def test_why_a_queued_job_waits(api: Api, store: Store) -> None:
     for _ in range(4):
         submit(api)
     api("DELETE", "/v1/jobs/job-1")
-    head = store.job("job-2")
+    head = store.jobs.get("job-2")
     assert head is not None
-    store.save(Changes((replace(head, reason="no VM has 4 cpus free"),), ()))
+    store.changes.save(Changes((replace(head, reason="no VM has 4 cpus free"),), ()))
     behind = "before it, first come first served; job-2"
     expected = {
         "job-4": f"2 jobs are {behind}, the first of them, waits because: no VM has 4 cpus free",
@@ -250,9 +251,9 @@ def test_who_pauses_is_before_nobody(api: Api, store: Store, scheduler: SmallSch
     """A job with launches that never ran reports so at any position, and later jobs wait for others."""
     for number in range(1, 5):
         submit(api)
-        record = store.job(f"job-{number}")
+        record = store.jobs.get(f"job-{number}")
         assert record is not None
-        store.save(Changes((replace(record, reason=f"reason {number}"),), ()))
+        store.changes.save(Changes((replace(record, reason=f"reason {number}"),), ()))
     scheduler.pausing = {"job-1", "job-3"}
     behind = "1 job is before it, first come first served; job-2 waits because: reason 2"
     expected = {"job-4": behind, "job-3": "reason 3", "job-2": "reason 2", "job-1": "reason 1"}
@@ -267,9 +268,9 @@ def test_nobody_is_before_the_head(
     """Though jobs before it, which have places by now, are not stored so yet."""
     for number in range(1, 5):
         submit(api)
-        record = store.job(f"job-{number}")
+        record = store.jobs.get(f"job-{number}")
         assert record is not None
-        store.save(Changes((replace(record, reason=f"reason {number}"),), ()))
+        store.changes.save(Changes((replace(record, reason=f"reason {number}"),), ()))
     monkeypatch.setattr(scheduler, "standing", lambda: QueuePositions("job-3"))
     listed = {job["id"]: job["reason"] for job in api("GET", "/v1/jobs").json()["jobs"]}
     assert listed["job-3"] == "reason 3"
@@ -397,16 +398,16 @@ def test_secrets_within_values_are_masked(api: Api, store: Store) -> None:
     assert spec["args"] == ["--password", "***", "--api-token=***", "db.password=***", "--rows", "5"]
     assert spec["conf"] == {"spark.driver.extraJavaOptions": "-Dstore.password=*** -Dx=y"}
     assert spec["env"] == {"URL": "jdbc:postgresql://h/d?user=u&password=***", "JSON": '{"token": ***}'}
-    assert store.spec("job-1") == JobSpec(**given)
+    assert store.jobs.spec("job-1") == JobSpec(**given)
 
 
 def test_reasons_show_no_password(api: Api, store: Store) -> None:
     """A reason that quotes a URL is shown without its credentials."""
     submit(api)
-    record = store.job("job-1")
+    record = store.jobs.get("job-1")
     assert record is not None
     why = "failed to fetch http://me:s3cr3t@example.org/x"
-    store.save(Changes((replace(record, state="failed", reason=why, finished_at=1.0),), ()))
+    store.changes.save(Changes((replace(record, state="failed", reason=why, finished_at=1.0),), ()))
     assert api("GET", "/v1/jobs/job-1").json()["reason"] == "failed to fetch http://***@example.org/x"
 
 
@@ -567,7 +568,9 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     of = ("2026-11-22", "general-1.7", "general", "m1.large")
     used = Charge(*of, "job-1", "ann", "night", "ff", "used", 0.75)
     idle = Charge(*of, "", "", "", "ff", "idle", 0.25)
-    store.save(Changes((), (), charges=(used, idle, idle._replace(kind="difference", dollars=-0.125))))
+    store.changes.save(
+        Changes((), (), charges=(used, idle, idle._replace(kind="difference", dollars=-0.125)))
+    )
     scheduler.spent = BudgetStatus("2026-11-22", 0.5, 1.0, hold=True)
     found = api("GET", "/v1/bill?by=owner&since=2026-11-22&limit=1").json()
     assert (found["since"], found["until"], found["total"]["total"]) == ("2026-11-22", "2026-11-22", 1.0)

@@ -74,7 +74,7 @@ class Stage:
     def start(self, script: str) -> Job:
         """A driver that runs this script."""
         spec = JobSpec(app="/apps/a.py")
-        record, _ = self.store.add_job(spec, lambda job_id: make_job(job_id), None, 100.0)
+        record, _ = self.store.jobs.new.add_one(spec, lambda job_id: make_job(job_id), None, 100.0)
         self.launcher.launch(record.job.id, script)
         self.drivers.start(record.job)
         return record.job
@@ -574,7 +574,9 @@ def test_a_driver_is_to_be_started_while_its_daemon_leads(
 
     monkeypatch.setattr(launcher, "start_driver", start_driver)
     drivers = HostDrivers(launcher, store, lambda _: None, lambda _: (), lambda: 1e9, requeue=False)
-    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.jobs.new.add_one(
+        JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0
+    )
     drivers.start(record.job)
     until(lambda: told)
     assert told == [1e9]
@@ -597,7 +599,9 @@ def test_a_start_that_is_too_late_is_no_try(
 
     monkeypatch.setattr(launcher, "start_driver", start_driver)
     drivers = HostDrivers(launcher, store, events.append, lambda _: (), requeue=False)
-    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.jobs.new.add_one(
+        JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0
+    )
     drivers.start(record.job)
     until(lambda: len(starts) == times)
     until(lambda: any(isinstance(event, ev.DriverStarted) for event in events))
@@ -617,7 +621,9 @@ def test_what_waits_for_the_lease_is_not_given_up(
         return 0.0
 
     drivers = HostDrivers(launcher, store, events.append, lambda _: (), holds_until, requeue=False)
-    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.jobs.new.add_one(
+        JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0
+    )
     drivers.start(record.job)
     until(lambda: len(asked) > 10)  # a tenth of a second each
     drivers.tend()

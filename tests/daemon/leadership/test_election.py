@@ -22,8 +22,9 @@ from stoker import Stoker, StokerError
 from conf.schema import JobSpec
 from daemon.cli.operate.orphans import descendants
 from daemon.leadership.election import FileElection, LeaseElection
-from daemon.store.job_store import DeposedError, Store, StoreBusyError
-from daemon.store.rows import terms
+from daemon.store.job_store import Store
+from daemon.store.rows.database import DeposedError, StoreBusyError
+from daemon.store.rows.terms import LeaderTerms
 from environment.resources import Resources
 from environment.types import Job
 from tests.chaos.scene import SPARK
@@ -37,7 +38,7 @@ def framework_of(url: str) -> str | None:
     """The framework's id that the store keeps."""
     store = Store(url)
     try:
-        return store.get("framework_id")
+        return store.facts.get("framework_id")
     finally:
         store.close()
 
@@ -210,7 +211,7 @@ def test_a_leader_that_froze_while_it_wrote_does_not_hold_the_next_one_up(
             assert leader.pid is not None
             os.kill(leader.pid, signal.SIGSTOP)
             until(lambda: election.won("http://next"), lambda: election.state)
-            assert store.leader() == "http://next"
+            assert store.terms.leader() == "http://next"
         finally:
             leader.kill()
             leader.join()
@@ -219,7 +220,7 @@ def test_a_leader_that_froze_while_it_wrote_does_not_hold_the_next_one_up(
 def write_for_ever(url: str, writing: "multiprocessing.synchronize.Event") -> None:
     """Lead, and come to no end of a transaction."""
     store = Store(url)
-    term = store.begin_term("http://one", 1.0)
+    term = store.terms.begin("http://one", 1.0)
     term.renew()
 
     def work(connection: Connection) -> None:
@@ -228,7 +229,7 @@ def write_for_ever(url: str, writing: "multiprocessing.synchronize.Event") -> No
         writing.set()
         time.sleep(3600)
 
-    store._database.write(work)
+    store.database.write(work)
 
 
 def test_a_leader_whose_loop_hangs_is_followed_by_another(url: str) -> None:
@@ -251,18 +252,18 @@ def test_a_leader_whose_loop_hangs_is_followed_by_another(url: str) -> None:
 def test_of_two_who_wait_one_leads(url: str) -> None:
     """Both have seen the same lease come to its end; the second to take it finds another one."""
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
-        seen = other.vigil().over()
-        assert seen == one.vigil().over() == ""
-        one.begin_term("http://one", 300.0, seen)
+        seen = other.terms.watch().over()
+        assert seen == one.terms.watch().over() == ""
+        one.terms.begin("http://one", 300.0, seen)
         with pytest.raises(StoreBusyError):
-            other.begin_term("http://other", 300.0, seen)
-        assert other.leader() == "http://one"
+            other.terms.begin("http://other", 300.0, seen)
+        assert other.terms.leader() == "http://one"
 
 
 def test_a_lease_that_lapsed_unnoticed_is_renewed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that was stopped for a while goes on when nobody came in between, and only then."""
     with contextlib.closing(Store(url)) as store:
-        term = store.begin_term("http://one", 1.0)
+        term = store.terms.begin("http://one", 1.0)
         term.renew()
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 3600)
@@ -395,7 +396,7 @@ def test_a_term_is_read_once_in_each_transaction(url: str) -> None:
     They write no more.
     """
     with contextlib.closing(Store(url)) as store:
-        term = store.begin_term("http://one")
+        term = store.terms.begin("http://one")
         asked: list[str] = []
 
         def note(*arguments: Any) -> None:
@@ -405,19 +406,19 @@ def test_a_term_is_read_once_in_each_transaction(url: str) -> None:
             for _ in range(3):
                 term.fence(connection)
 
-        sa.event.listen(store._database._engine, "before_cursor_execute", note)
+        sa.event.listen(store.database._engine, "before_cursor_execute", note)
         for count in (1, 2):
-            store._database.write(thrice)
+            store.database.write(thrice)
             assert sum("SELECT" in statement for statement in asked) == count
 
         def both(connection: Connection) -> None:
             term.fence(connection)
             shared: Any = SimpleNamespace(write=lambda work: work(connection))
-            terms.begin(shared, "http://other")
+            LeaderTerms(shared).begin("http://other")
             term.fence(connection)
 
         with pytest.raises(DeposedError, match="another daemon leads"):
-            store._database.write(both)
+            store.database.write(both)
 
 
 def test_who_led_before_writes_no_more(url: str) -> None:
@@ -430,26 +431,26 @@ def test_who_led_before_writes_no_more(url: str) -> None:
         return Job(job_id, "sort", Resources.of(1.0, 1024), 1, 0.0)
 
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
-        first = one.begin_term("http://one")
+        first = one.terms.begin("http://one")
         earlier = one.during(first)
-        earlier.add_job(JobSpec(app="a.py"), job, None, 0.0)
-        second = other.begin_term("http://other")
+        earlier.jobs.new.add_one(JobSpec(app="a.py"), job, None, 0.0)
+        second = other.terms.begin("http://other")
         later = other.during(second)
         for write in (
-            lambda: earlier.add_job(JobSpec(app="a.py"), job, None, 0.0),
-            lambda: earlier.put("framework_id", "mine"),
+            lambda: earlier.jobs.new.add_one(JobSpec(app="a.py"), job, None, 0.0),
+            lambda: earlier.facts.put("framework_id", "mine"),
         ):
             with pytest.raises(DeposedError, match="another daemon leads"):
                 write()
-        later.add_job(JobSpec(app="a.py"), job, None, 0.0)
-        assert [record.job.id for record in earlier.jobs()] == ["job-2", "job-1"]
+        later.jobs.new.add_one(JobSpec(app="a.py"), job, None, 0.0)
+        assert [record.job.id for record in earlier.jobs.page()] == ["job-2", "job-1"]
         first.end()
-        assert one.leader() == "http://other"
+        assert one.terms.leader() == "http://other"
         second.end()
-        assert one.leader() == ""
-        one.begin_term("http://one")
+        assert one.terms.leader() == ""
+        one.terms.begin("http://one")
         with pytest.raises(DeposedError):
-            later.put("framework_id", "mine")
+            later.facts.put("framework_id", "mine")
 
 
 def test_the_next_one_leads_at_once_when_the_leader_has_gone(url: str) -> None:
@@ -468,7 +469,7 @@ def test_the_next_one_leads_at_once_when_the_leader_has_gone(url: str) -> None:
 
 def lead_and_die(url: str) -> None:
     """End in office."""
-    Store(url).begin_term("http://gone", 300.0)
+    Store(url).terms.begin("http://gone", 300.0)
     os._exit(1)
 
 
@@ -476,10 +477,10 @@ def test_daemons_that_take_turns_keep_out_one_that_does_not(tmp_path: Path) -> N
     """Those that ZooKeeper elects share a SQLite store; one that knows of no others does not start there."""
     url = f"sqlite:///{tmp_path / 'stoker.db'}"
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
-        one.lock(shared=True)
-        other.lock(shared=True)
+        one.database.lock(shared=True)
+        other.database.lock(shared=True)
         with contextlib.closing(Store(url)) as alone, pytest.raises(StoreBusyError):
-            alone.lock()
+            alone.database.lock()
 
 
 def test_an_election_on_a_file(tmp_path: Path) -> None:

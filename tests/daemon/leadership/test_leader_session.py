@@ -19,7 +19,7 @@ class Machines:
     def __init__(self, clock: list[float], store: Store) -> None:
         self.clock = clock
         self.held: list[bool] = []
-        self.term = store.begin_term("http://one", 2.0)
+        self.term = store.terms.begin("http://one", 2.0)
 
     def close(self, *_: str) -> None:
         """Close one."""
@@ -79,7 +79,7 @@ def test_who_is_deposed_between_deeds_does_no_other(store: Store, clock: list[fl
     machines = Machines(clock, store)
     tenure = LeaderSession(machines.term, store)
     tenure.renew()
-    store.begin_term("http://other", 2.0)
+    store.terms.begin("http://other", 2.0)
     clock[0] += 1.0
     assert not effects_of(machines, tenure).carry_out([(cmd.CloseVm(1, "lease-1", ""), 0)])
     assert not machines.held
@@ -88,9 +88,9 @@ def test_who_is_deposed_between_deeds_does_no_other(store: Store, clock: list[fl
 
 def test_a_renewal_comes_before_all_that_waits(store: Store) -> None:
     """Hundreds of submissions may wait for the database: the lease does not wait for them."""
-    term = store.begin_term("http://one", 3600.0)
+    term = store.terms.begin("http://one", 3600.0)
     begun, go_on, order = threading.Event(), threading.Event(), list[str]()
-    database = store._database
+    database = store.database
 
     def slow(_: object) -> None:
         begun.set()
@@ -115,6 +115,6 @@ def test_a_renewal_comes_before_all_that_waits(store: Store) -> None:
 
 def is_renewed(store: Store) -> bool:
     """Whether the renewal is on disk: others can read it."""
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         lease = connection.exec_driver_sql("SELECT value FROM facts WHERE key = 'lease'").scalar()
     return '"beat": 1' in str(lease) or '"beat":1' in str(lease)

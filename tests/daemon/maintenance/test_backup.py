@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     with contextlib.closing(Store(url_of(tmp_path), at=1.0)) as store:
         records = [submit(store, f"key-{n}") for n in range(3)]
         over = replace(records[0], state="finished", finished_at=9.0, cost=0.5)
-        store.save(Changes((over,), (make_task("job-1", 0, state="finished"),)))
+        store.changes.save(Changes((over,), (make_task("job-1", 0, state="finished"),)))
         yield store
 
 
@@ -33,7 +33,7 @@ def test_a_copy_of_a_busy_store_is_one_state_of_it(store: Store, tmp_path: Path)
     def write() -> None:
         while not stopping.is_set():
             record = submit(store)
-            store.save(Changes((replace(record, state="running"),), (make_task(record.job.id, 0),)))
+            store.changes.save(Changes((replace(record, state="running"),), (make_task(record.job.id, 0),)))
 
     threads = [threading.Thread(target=write) for _ in range(4)]
     for thread in threads:
@@ -54,11 +54,11 @@ def test_a_copy_of_a_busy_store_is_one_state_of_it(store: Store, tmp_path: Path)
     (tmp_path / "alone").mkdir()
     target.rename(tmp_path / "alone" / "stoker.db")
     with contextlib.closing(Store(url_of(tmp_path / "alone"))) as copy:
-        jobs = copy.jobs(limit=10**6, newest_first=False)
+        jobs = copy.jobs.page(limit=10**6, newest_first=False)
         assert [job.job.id for job in jobs] == [f"job-{n}" for n in range(1, len(jobs) + 1)]
         running = [job.job.id for job in jobs if job.state == "running"]
-        assert all(len(copy.executors(job_id)) == 1 for job_id in running)
-        assert copy.damaged() == ()
+        assert all(len(copy.jobs.executors(job_id)) == 1 for job_id in running)
+        assert copy.damages.all() == ()
 
 
 def test_a_copy_does_not_replace_anything_unasked(store: Store, tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_restored_store_goes_on_where_the_copy_was_made(store: Store, tmp_path
     assert copied.jobs == 3
     assert aside is not None
     with contextlib.closing(Store(url_of(tmp_path))) as restored:
-        assert [job.state for job in restored.jobs()] == ["queued", "queued", "finished"]
-        assert len(restored.executors("job-1")) == 1
+        assert [job.state for job in restored.jobs.page()] == ["queued", "queued", "finished"]
+        assert len(restored.jobs.executors("job-1")) == 1
         assert submit(restored).job.id == "job-10"
     with contextlib.closing(sqlite3.connect(aside)) as before:
         assert before.execute("SELECT count(*) FROM jobs").fetchone() == (7,)
@@ -107,14 +107,14 @@ def test_a_store_is_restored_over_whatever_is_there(store: Store, tmp_path: Path
     restore(target, path, tmp_path)
     assert not (tmp_path / "stoker.db-wal").exists()
     with contextlib.closing(Store(url_of(tmp_path))) as restored:
-        assert len(restored.jobs()) == 3
+        assert len(restored.jobs.page()) == 3
 
 
 def test_a_store_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None:
     """A daemon would go on writing into the old one."""
     target = tmp_path / "copy.db"
     back_up(tmp_path / "stoker.db", target)
-    store.lock()
+    store.database.lock()
     with pytest.raises(BackupError, match=f"in use by a daemon .*pid {os.getpid()}"):
         restore(target, tmp_path / "stoker.db", tmp_path)
 

@@ -10,7 +10,8 @@ import pytest
 from daemon.maintenance.doctor import Doctor
 from daemon.maintenance.doctor_report import DoctorReport
 from daemon.maintenance.host_checks import look_at_sparks
-from daemon.store.job_store import Store, StoreBusyError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreBusyError
 from tests.daemon.store.rows.test_damaged_rows import flip, store  # noqa: F401  # a fixture
 from tests.daemon.store.test_job_store import url_of
 from tests.framework.spark.install.test_homes import homes, make_spark
@@ -88,7 +89,7 @@ def test_damaged_rows_are_found_and_put_aside(folder: Path, table: str, column: 
     if column != "spec":  # which nothing can make again
         assert examine(folder).findings == []
     with contextlib.closing(Store(url_of(folder))) as again:
-        assert len(again.jobs()) == 3
+        assert len(again.jobs.page()) == 3
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def test_a_file_that_is_no_store_is_told(folder: Path) -> None:
 def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
     """It may be looked at all the same."""
     with contextlib.closing(Store(url_of(folder))) as daemon:
-        daemon.lock()
+        daemon.database.lock()
         assert examine(folder).well
         with pytest.raises(StoreBusyError):
             examine(folder, repair=True)
@@ -187,7 +188,7 @@ def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
 def test_nothing_is_mended_while_a_daemon_leads_by_a_lease(postgresql_url: str, tmp_path: Path) -> None:
     """No repair runs while a leader holds its lease, as with the lock on a file."""
     with contextlib.closing(Store(postgresql_url)) as leader:
-        term = leader.begin_term("http://leads", 300.0)
+        term = leader.terms.begin("http://leads", 300.0)
         with pytest.raises(StoreBusyError, match="a daemon works on the job store"):
             Doctor(postgresql_url, tmp_path, repair=True).examine()
         term.end()

@@ -41,7 +41,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         killed = replace(records[7], state="killed", finished_at=NOW - 90 * DAY)
         running = replace(records[8], state="running")
         tasks = [make_task(f"job-{n}", 0, state="finished" if n < 8 else "running") for n in range(1, 10)]
-        store.save(
+        store.changes.save(
             Changes((*over, killed, running), tuple(tasks)),
             [make_explanation(f"job-{n}") for n in range(1, 10)],
         )
@@ -57,7 +57,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def left(store: Store) -> list[int]:
     """The numbers of all jobs."""
-    return [int(job.job.id[4:]) for job in store.jobs(limit=1000, newest_first=False)]
+    return [int(job.job.id[4:]) for job in store.jobs.page(limit=1000, newest_first=False)]
 
 
 def prune(store: Store, folder: Path, rules: Retention) -> PruningResult:
@@ -90,11 +90,11 @@ def test_what_is_beyond_a_rule_goes(store: Store, tmp_path: Path, rules: Retenti
         kept = {f"job-{n}" for n in (*stay, 8, 9, 10)}
         assert {path.name for path in (tmp_path / kind).iterdir()} == kept
     for n in set(range(1, 8)) - set(stay):
-        assert store.executors(f"job-{n}") == []
-        assert store.explanations(f"job-{n}") == []
+        assert store.jobs.executors(f"job-{n}") == []
+        assert store.jobs.explanations(f"job-{n}") == []
     assert sorted(int(c.job_id[4:]) for c, _ in store.comparisons.kept()) == [*stay, 8, 9]
-    assert store.totals().cost == 7 * 0.25, "what was paid was paid"
-    assert store.count_by_state().get("finished", 0) == len(stay)
+    assert store.jobs.totals().cost == 7 * 0.25, "what was paid was paid"
+    assert store.jobs.count_by_state().get("finished", 0) == len(stay)
 
 
 def test_a_number_is_never_given_again(store: Store, tmp_path: Path) -> None:
@@ -102,11 +102,11 @@ def test_a_number_is_never_given_again(store: Store, tmp_path: Path) -> None:
 
     Outside systems may know the old jobs. Keys are free again.
     """
-    over = [replace(job, state="killed", finished_at=NOW - DAY) for job in store.jobs() if not job.ended]
+    over = [replace(job, state="killed", finished_at=NOW - DAY) for job in store.jobs.page() if not job.ended]
     tasks = (make_task("job-8", 0, state="killed"), make_task("job-9", 0, state="killed"))
-    store.save(Changes(tuple(over), tasks))
+    store.changes.save(Changes(tuple(over), tasks))
     assert prune(store, tmp_path, Retention(jobs=0)).jobs == 10
-    record, new = store.add_job(SPEC, make_job, "key-10", 5.0)
+    record, new = store.jobs.new.add_one(SPEC, make_job, "key-10", 5.0)
     assert (record.job.id, new) == ("job-11", True)
 
 
@@ -114,8 +114,8 @@ def test_a_job_that_has_just_ended_or_is_remembered_stays(store: Store, tmp_path
     """Its processes may still be ending, and its daemon may still have something to do with it."""
     (tmp_path / "records" / "job-2" / "launch.json").touch()
     (tmp_path / "jobs" / "job-3" / "launch.json").touch()  # which a job may make
-    just_now = replace(store.jobs(states=("queued",))[0], state="killed", finished_at=NOW - 5.0)
-    store.save(Changes((just_now,), ()))
+    just_now = replace(store.jobs.page(states=("queued",))[0], state="killed", finished_at=NOW - 5.0)
+    store.changes.save(Changes((just_now,), ()))
     assert prune(store, tmp_path, Retention(jobs=0)).jobs == 6
     assert left(store) == [2, 8, 9, 10]
 
@@ -145,28 +145,28 @@ def test_what_cannot_be_removed_is_told_and_holds_nobody_up(store: Store, tmp_pa
 
 def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     """Lists, sums, loads at start and pruning use indexes in their order."""
-    if store.shared:
+    if store.database.shared:
         pytest.skip("PostgreSQL decides by what it counted of the tables")
     asked: list[tuple[str, Any]] = []
-    engine = store._database._engine
+    engine = store.database._engine
     sa.event.listen(engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
-    store.jobs(limit=10)
-    store.jobs(limit=10, states=("finished", "failed"), before="job-9")
-    store.jobs(limit=10, owners=("alice", "bob"))
-    store.jobs(limit=10, queues=("night",), states=("failed",), before="job-9")
-    store.jobs(limit=10, owners=("alice",), queues=("night", "day"), newest_first=False)
-    store.jobs(limit=10, types=("sort",), queues=("night",), before="job-9")
-    store.jobs(limit=10, owners=("alice",), queues=("night",), types=("sort", "count"))
-    store.queue_positions(["job-7", "job-9"])
-    store.open_jobs.unfinished()
-    store.count_by_state()
-    store.totals()
-    store.head()
-    store.past.kept()
-    last = store.past.oldest(2)[-1]
-    store.past.oldest(2, last)
-    store.past.unmeasured(5)
-    store.past.prune(["job-1"])
+    store.jobs.page(limit=10)
+    store.jobs.page(limit=10, states=("finished", "failed"), before="job-9")
+    store.jobs.page(limit=10, owners=("alice", "bob"))
+    store.jobs.page(limit=10, queues=("night",), states=("failed",), before="job-9")
+    store.jobs.page(limit=10, owners=("alice",), queues=("night", "day"), newest_first=False)
+    store.jobs.page(limit=10, types=("sort",), queues=("night",), before="job-9")
+    store.jobs.page(limit=10, owners=("alice",), queues=("night",), types=("sort", "count"))
+    store.jobs.positions(["job-7", "job-9"])
+    store.jobs.open.unfinished()
+    store.jobs.count_by_state()
+    store.jobs.totals()
+    store.jobs.head()
+    store.jobs.ended.kept()
+    last = store.jobs.ended.oldest(2)[-1]
+    store.jobs.ended.oldest(2, last)
+    store.jobs.ended.unmeasured(5)
+    store.jobs.ended.prune(["job-1"])
     plans: list[str] = []
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
         for statement, values in asked:

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     add_job(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
     add_job(store, AT + 10, "wordcount", ("vm-2",), 20.0)
     spec = JobSpec(app="/a.py", type="sort")
-    store.add_job(
+    store.jobs.new.add_one(
         spec, lambda job_id: Job(job_id, "sort", Resources.of(1.0, 1024), 1, AT + 30), None, AT + 30
     )
     events = tmp_path / "jobs" / "job-1" / "driver" / "events"
@@ -47,7 +47,7 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
     """A job that was placed at once and took so long; one executor was lost and replaced."""
     spec = JobSpec(app="/a.py", type=kind, executors=len(vms), args=("--size", "8"))
     count = len(vms)
-    record, _ = store.add_job(
+    record, _ = store.jobs.new.add_one(
         spec, lambda job_id: Job(job_id, kind, Resources.of(1.0, 1024), count, at), None, at
     )
     job = record.job
@@ -67,7 +67,7 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
     )
     choices = tuple(Choice(n, vm, "there is room", seen, 0) for n, vm in enumerate(vms))
     placed = Explanation(at, job.id, "rr", "place", "placed", (), choices)
-    store.save(Changes((done,), tasks), (placed,), {})
+    store.changes.save(Changes((done,), tasks), (placed,), {})
 
 
 def test_jobs_become_runs(store: Store, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_daemons_records_are_ingested(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Runs, workload and trajectories are in the folder, and are read back."""
-    assert store.job("job-3")
+    assert store.jobs.get("job-3")
     cluster, out = tmp_path / "cluster.yaml", tmp_path / "out"
     cluster.write_text("vms: [{type: vm, cpus: 4, memory: 8g, price_per_hour: 0.24, count: 4}]")
     assert main(["profile", "ingest", str(tmp_path), "--out", str(out), "--cluster", str(cluster)]) == 0

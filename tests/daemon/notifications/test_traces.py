@@ -67,7 +67,7 @@ def traced(
     office = NotificationService({}, store, may_tell, telemetry=telemetry, backoff=Backoff(first=0.01))
     office.start()
     try:
-        until(lambda: store.get(FACT) is not None)
+        until(lambda: store.facts.get(FACT) is not None)
         yield office
     finally:
         office.stop()
@@ -83,7 +83,7 @@ def seen(office: NotificationService) -> TracingStatus:
 def ends(store: Store, state: Any = "finished", **given: Any) -> JobRecord:
     """A job has ended, of which two executors ran."""
     spec = JobSpec(app="count.py", args=("--password", "hunter22"), env={"API_KEY": "hunter22"})
-    job, _ = store.add_job(spec, lambda job_id: make_job(job_id, **given), None, 5.0)
+    job, _ = store.jobs.new.add_one(spec, lambda job_id: make_job(job_id, **given), None, 5.0)
     over = replace(
         job, state=state, reason="all is well", cost=0.25, exit_code=0,
         placed_at=7.5, started_at=9.0, finished_at=20.0,
@@ -91,7 +91,7 @@ def ends(store: Store, state: Any = "finished", **given: Any) -> JobRecord:
     times = {"launched_at": 7.5, "running_at": 8.5, "ended_at": 21.0, "cost": 0.125, "state": "finished"}
     tasks = tuple(make_task(job.job.id, number, **times) for number in range(2))
     happened = [HistoryEvent(time.time(), job.job.id, state, "all is well")]
-    store.save(Changes((over,), tasks), [make_explanation(job.job.id)], happened=happened)
+    store.changes.save(Changes((over,), tasks), [make_explanation(job.job.id)], happened=happened)
     return over
 
 
@@ -228,7 +228,7 @@ def test_vms_that_it_waited_for_are_told(store: Store) -> None:
         replace(booted, id="general-1.4", ready_at=None),
         replace(booted, id="general-1.5", asked_at=8.0, ready_at=9.0),
     ]
-    store.save(Changes((), (), leases=(booted, *others)))
+    store.changes.save(Changes((), (), leases=(booted, *others)))
     with receiving([TAKEN]) as receiver, traced(store, receiver):
         ends(store, submitted_at=5.0)
         spans = spans_of(receiver.raw())
@@ -379,29 +379,31 @@ def test_a_job_that_was_pruned_is_passed_over(store: Store) -> None:
     """The next one is told."""
     with receiving([TAKEN]) as receiver, traced(store, receiver):
         gone = HistoryEvent(time.time(), "job-99", "finished", "all is well")
-        store.save(Changes((), ()), happened=[gone])
+        store.changes.save(Changes((), ()), happened=[gone])
         record = ends(store)
         assert attributes(spans_of(receiver.raw())["job"][0])["stoker.job.id"] == record.job.id
 
 
 def test_the_cost_is_told_when_it_is_known(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace waits for the end of its job's executors."""
-    looked, tasks_of = threading.Event(), store.executors
+    looked, tasks_of = threading.Event(), store.jobs.executors
 
     def looking(job_id: str) -> list[ExecutorRecord]:
         found = tasks_of(job_id)
         looked.set()
         return found
 
-    monkeypatch.setattr(store, "executors", looking)
+    monkeypatch.setattr(store.jobs, "executors", looking)
     with receiving([TAKEN]) as receiver, traced(store, receiver):
-        job, _ = store.add_job(JobSpec(app="a.py"), make_job, None, 5.0)
+        job, _ = store.jobs.new.add_one(JobSpec(app="a.py"), make_job, None, 5.0)
         failed = replace(job, state="failed", reason="exit code 1", cost=0.1, finished_at=9.0)
         task = make_task(job.job.id, 0, state="running")
         happened = [HistoryEvent(time.time(), job.job.id, "failed", "1")]
-        store.save(Changes((failed,), (task,)), happened=happened)
+        store.changes.save(Changes((failed,), (task,)), happened=happened)
         assert looked.wait(PATIENCE)
-        store.save(Changes((replace(failed, cost=0.3),), (replace(task, state="killed", ended_at=10.0),)))
+        store.changes.save(
+            Changes((replace(failed, cost=0.3),), (replace(task, state="killed", ended_at=10.0),))
+        )
         spans = spans_of(receiver.raw())
     assert attributes(spans["bill"][0]) == {"stoker.cost": 0.3, "stoker.settled": True}
 

@@ -26,7 +26,8 @@ from daemon.core.errors import RejectedError
 from daemon.maintenance.config_check import check
 from daemon.notifications import notification_service as office_module
 from daemon.notifications.notification_service import FACT, NotificationService
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import HistoryEvent
 from daemon.store.rows.events import EventRows, Events
 from environment.model.cluster_model import Changes
@@ -80,23 +81,25 @@ def told(
 
 def known(store: Store) -> None:
     """Wait until a new webhook is stored; later events are sent to it."""
-    until(lambda: store.get(FACT) is not None)
+    until(lambda: store.facts.get(FACT) is not None)
 
 
 def happens(store: Store, *texts: str, kind: Kind = "vm lost", at: float | None = None) -> None:
     """So much happened, now unless said otherwise, to no job."""
     at = time.time() if at is None else at
-    store.save(Changes((), ()), happened=[HistoryEvent(at, None, kind, text) for text in texts])
+    store.changes.save(Changes((), ()), happened=[HistoryEvent(at, None, kind, text) for text in texts])
 
 
 def ends(store: Store, owner: str = "", queue: str = "default", text: str = "all is well") -> JobRecord:
     """A job has finished, of which an executor ran."""
     spec = JobSpec(app="count.py", args=("--password", "hunter22"), env={"API_KEY": "hunter22"})
     make = lambda job_id: make_job(job_id, owner=owner, queue=queue)  # noqa: E731
-    job, _ = store.add_job(spec, make, None, 5.0)
+    job, _ = store.jobs.new.add_one(spec, make, None, 5.0)
     over = replace(job, state="finished", reason=text, cost=0.25, exit_code=0, finished_at=9.0)
     task = make_task(job.job.id, 0, state="finished", ended_at=9.0)
-    store.save(Changes((over,), (task,)), happened=[HistoryEvent(time.time(), job.job.id, "finished", text)])
+    store.changes.save(
+        Changes((over,), (task,)), happened=[HistoryEvent(time.time(), job.job.id, "finished", text)]
+    )
     return over
 
 
@@ -231,7 +234,8 @@ KILLED = """
 import sys, threading
 from conf.schema import Webhook
 from daemon.store.rows.events import EventRows, Events
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.notifications.notification_service import NotificationService
 store = Store(sys.argv[1])
 chat = Webhook(url=sys.argv[2], secret_env="HOOK_SECRET", on=["vm lost"], timeout=60)
@@ -289,27 +293,29 @@ def test_the_cost_is_told_when_it_is_known(file_store: Store) -> None:
     """The end of a job waits for that of its executors."""
     with receiving() as receiver, told(file_store, chat=hook(receiver)):
         known(file_store)
-        job, _ = file_store.add_job(JobSpec(app="a.py"), make_job, None, 5.0)
+        job, _ = file_store.jobs.new.add_one(JobSpec(app="a.py"), make_job, None, 5.0)
         failed = replace(job, state="failed", reason="exit code 1", cost=0.1, finished_at=9.0)
         task = make_task(job.job.id, 0, state="running")
         now = time.time()
-        file_store.save(Changes((failed,), (task,)), happened=[HistoryEvent(now, job.job.id, "failed", "1")])
+        file_store.changes.save(
+            Changes((failed,), (task,)), happened=[HistoryEvent(now, job.job.id, "failed", "1")]
+        )
         ended = replace(task, state="killed", ended_at=10.0)
-        file_store.save(Changes((replace(failed, cost=0.3),), (ended,)))
+        file_store.changes.save(Changes((replace(failed, cost=0.3),), (ended,)))
         found = receiver.next()
     assert (found["job"]["cost"], found["settled"]) == (0.3, True)
 
 
 def test_only_the_daemon_that_leads_tells(file_store: Store) -> None:
     """A deposed daemon stops sending; the next leader continues."""
-    first = file_store.during(file_store.begin_term("http://a"))
+    first = file_store.during(file_store.terms.begin("http://a"))
     with receiving() as receiver:
         chat = hook(receiver, on=["vm lost"])
         with told(first, chat=chat) as office:
             known(file_store)
             happens(file_store, "a")
             assert receiver.take(1) == ["a"]
-            second = file_store.during(file_store.begin_term("http://b"))
+            second = file_store.during(file_store.terms.begin("http://b"))
             happens(file_store, "b")
             until(lambda: not office._thread.is_alive())
         happens(file_store, "c")
@@ -344,7 +350,7 @@ def test_it_ends_though_the_store_cannot_be_read(file_store: Store, monkeypatch:
         tried.set()
         raise StoreError("locked")
 
-    monkeypatch.setattr(file_store, "get", silent)
+    monkeypatch.setattr(file_store.facts, "get", silent)
     with receiving() as receiver, told(file_store, chat=hook(receiver)):
         assert tried.wait(PATIENCE)
         readers = [each for each in threading.enumerate() if each.name.startswith("webhooks_")]

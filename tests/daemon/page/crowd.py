@@ -74,7 +74,7 @@ class Crowd(SmallScheduler):
             return Job(job_id, str(each.spec.type), size, count, at, name=name, owner=owner, queue=queue)
 
         for begin in range(0, number, 500):
-            added = self._store.add_jobs(specs[begin : begin + 500], job, now)
+            added = self._store.jobs.new.add(specs[begin : begin + 500], job, now)
             self._queue += [one[0].job.id for one in added if isinstance(one, tuple)]
 
     def step(self, ends: int = 3) -> None:
@@ -103,7 +103,7 @@ class Crowd(SmallScheduler):
     def _begin_next(self) -> bool:
         if not self._queue:
             return False
-        record = self._store.job(self._queue[0])
+        record = self._store.jobs.get(self._queue[0])
         assert record is not None
         places: list[int] = []
         free: dict[int, float] = {}
@@ -119,7 +119,7 @@ class Crowd(SmallScheduler):
                     break
         if len(places) < record.job.executors:
             why = f"needs {record.job.cpus:g} cores on one VM: the largest piece that is free has fewer"
-            self._store.save(Changes((replace(record, reason=why),), ()))
+            self._store.changes.save(Changes((replace(record, reason=why),), ()))
             return False
         self._queue.pop(0)
         now = time.time()
@@ -133,7 +133,7 @@ class Crowd(SmallScheduler):
         began = replace(record, state="running", reason=why, placed_at=now - 5, started_at=now - 3, cost=0.01)
         self._held[record.job.id] = places
         self._running.append(began)
-        self._store.save(Changes((began,), tuple(tasks)), (self._why(record, places, now),))
+        self._store.changes.save(Changes((began,), tuple(tasks)), (self._why(record, places, now),))
         return True
 
     def _why(self, record: JobRecord, places: list[int], now: float) -> Explanation:
@@ -160,10 +160,10 @@ class Crowd(SmallScheduler):
         why = "KeyError: 'amount' in clean.py, line 31" if failed else "its driver exited with code 0"
         over = replace(record, reason=why, finished_at=now, exit_code=int(failed), cost=0.04)
         over.state = "failed" if failed else "finished"
-        there = self._store.executors(record.job.id)
+        there = self._store.jobs.executors(record.job.id)
         tasks = [replace(task, state="finished", ended_at=now, cost=0.01) for task in there]
         self._free(record.job)
-        self._store.save(Changes((over,), tuple(tasks)))
+        self._store.changes.save(Changes((over,), tuple(tasks)))
 
     def _free(self, job: Job) -> None:
         for n in self._held.pop(job.id):

@@ -111,9 +111,9 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
 def apart(crowd: Crowd) -> None:
     """Each of the jobs that wait has a reason of its own."""
     for number, job_id in enumerate(crowd.waiting[1:]):
-        record = crowd.store.job(job_id)
+        record = crowd.store.jobs.get(job_id)
         assert record is not None
-        crowd.store.save(Changes((replace(record, reason=f"waits for its turn, {number}"),), ()))
+        crowd.store.changes.save(Changes((replace(record, reason=f"waits for its turn, {number}"),), ()))
 
 
 def test_jobs_that_wait_for_the_same_are_one_row(chromium: Browser, crowd: Crowd) -> None:
@@ -148,9 +148,9 @@ def test_a_small_machine_is_told_where_jobs_wait_for_it(chromium: Browser, crowd
 def test_a_phone_shows_names_and_errors_uncut(chromium: Browser, crowd: Crowd) -> None:
     """However long, on the overview and in the list, of which there is more when it is asked for."""
     long = " ".join(f"part-{number}" for number in range(24))
-    record = crowd.store.jobs(states=("running",), limit=1)[0]
+    record = crowd.store.jobs.page(states=("running",), limit=1)[0]
     of = replace(record, job=replace(record.job, name=f"name {long}"), reason=f"KeyError: {long}")
-    crowd.store.save(Changes((of,), ()))
+    crowd.store.changes.save(Changes((of,), ()))
     crowd.submit_some(40)
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs", width=390, height=860)
@@ -212,9 +212,9 @@ def test_a_deadline_that_has_passed_says_so(chromium: Browser, crowd: Crowd) -> 
     """On the job's page, and in the queue, where names are whole on a phone, too."""
     now = time.time()
     job_id = crowd.waiting[0]
-    record = crowd.store.job(job_id)
+    record = crowd.store.jobs.get(job_id)
     assert record is not None
-    crowd.store.save(Changes((replace(record, job=replace(record.job, deadline=now - 65.0)),), ()))
+    crowd.store.changes.save(Changes((replace(record, job=replace(record.job, deadline=now - 65.0)),), ()))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("passed 1m")
@@ -241,10 +241,10 @@ def test_a_deadline_is_met_by_who_finishes(
 ) -> None:
     """A job that was killed before it has met nothing."""
     now, job_id = time.time(), crowd.waiting[0]
-    record = crowd.store.job(job_id)
+    record = crowd.store.jobs.get(job_id)
     assert record is not None
     job = replace(record.job, deadline=now + beside)
-    crowd.store.save(Changes((replace(record, job=job, state=state, finished_at=now),), ()))
+    crowd.store.changes.save(Changes((replace(record, job=job, state=state, finished_at=now),), ()))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("Deadline")
@@ -266,7 +266,7 @@ def test_alike_executors_and_vms_share_a_line(chromium: Browser, crowd: Crowd) -
 
     choices = tuple(choice(number) for number in range(3))
     why = Explanation(time.time(), job_id, "ff", "place", "3 of 3 executors placed", (), choices)
-    crowd.store.save(Changes((), ()), (why,))
+    crowd.store.changes.save(Changes((), ()), (why,))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("→ vm-0: the first with room; as the first of them found it")
@@ -283,7 +283,7 @@ def test_a_vm_without_a_score_stands_behind_those_with_one(chromium: Browser, cr
     looked = [CandidateVm(vm, "small", free, (), of, vm == "vm-chosen") for vm, of in scores.items()]
     choice = Choice(0, "vm-chosen", "the cheapest", tuple(looked), 0, Resources.of(1.0, 1024))
     why = Explanation(time.time(), job_id, "greedy", "place", "1 of 1 executors placed", (), (choice,))
-    crowd.store.save(Changes((), ()), (why,))
+    crowd.store.changes.save(Changes((), ()), (why,))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{job_id}")
         page.sees("→ vm-chosen: the cheapest")
@@ -347,7 +347,7 @@ def test_the_queue_says_when_who_waits_will_start(chromium: Browser, crowd: Crow
 
 def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Crowd) -> None:
     """In the daemon's words: within, or on which side of it."""
-    started = next(job.job.id for job in crowd.store.open_jobs.unfinished()[0] if job.placed_at is not None)
+    started = next(job.job.id for job in crowd.store.jobs.open.unfinished()[0] if job.placed_at is not None)
     crowd.store.estimates.keep({started: KeptEstimates(ESTIMATE, ESTIMATE)})
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/{started}")
@@ -359,7 +359,7 @@ def test_a_job_says_whether_what_was_told_came_true(chromium: Browser, crowd: Cr
 def with_executors(store: Store, number: int, vms: int) -> str:
     """A job that runs, with so many executors on so many VMs, of which two were lost; its id."""
     spec = JobSpec(app="a.py", executors=number)
-    record, _ = store.add_job(spec, lambda job_id: make_job(job_id, executors=number), None, 100.0)
+    record, _ = store.jobs.new.add_one(spec, lambda job_id: make_job(job_id, executors=number), None, 100.0)
     now, size = time.time(), Resources.of(2.0, 4096)
     tasks = [
         ExecutorRecord(
@@ -371,7 +371,7 @@ def with_executors(store: Store, number: int, vms: int) -> str:
     for n in (1, 1 + vms):
         tasks[n] = replace(tasks[n], state="lost", ended_at=now - 5, message=EVIL)
     began = replace(record, state="running", reason="it runs", placed_at=now - 60, started_at=now - 58)
-    store.save(Changes((began,), tuple(tasks)))
+    store.changes.save(Changes((began,), tuple(tasks)))
     return record.job.id
 
 
@@ -433,7 +433,7 @@ def test_executors_on_very_many_vms_are_shown_in_part(chromium: Browser, crowd: 
 
 def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) -> None:
     """Ending a job needs a confirmation; a cancelled dialog ends nothing."""
-    crowd.store.put("x", "y", [HistoryEvent(1.0, "job-1", "running", "its word <b>for all</b>")])
+    crowd.store.facts.put("x", "y", [HistoryEvent(1.0, "job-1", "running", "its word <b>for all</b>")])
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-1")
         page.sees("Why there")
@@ -443,13 +443,13 @@ def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) 
         page.sees("End job-1?", "dialog")
         page.press("Escape")
         page.until("!document.querySelector('dialog')")
-        record = crowd.store.job("job-1")
+        record = crowd.store.jobs.get("job-1")
         assert record is not None
         assert not record.ended
         page.click("button.danger")
         page.click("dialog button.danger")
         page.sees("killed", "h1 + .chip")
-        record = crowd.store.job("job-1")
+        record = crowd.store.jobs.get("job-1")
         assert record is not None
         assert record.state == "killed"
         well(page, url)
@@ -457,12 +457,12 @@ def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) 
 
 def test_texts_are_texts(chromium: Browser, crowd: Crowd) -> None:
     """Names, types, owners, queues, reasons, notes and logs are shown as they are, and are nothing else."""
-    record = crowd.store.job("job-60")
+    record = crowd.store.jobs.get("job-60")
     assert record is not None
     job = replace(record.job, name=EVIL, type=EVIL, owner=EVIL, queue=EVIL)
-    runs = crowd.store.job("job-1")
+    runs = crowd.store.jobs.get("job-1")
     assert runs is not None
-    crowd.store.save(Changes((replace(record, job=job, reason=EVIL), replace(runs, reason=EVIL)), ()))
+    crowd.store.changes.save(Changes((replace(record, job=job, reason=EVIL), replace(runs, reason=EVIL)), ()))
     crowd._vms[0] = replace(crowd._vms[0], note=EVIL, name=EVIL, type=EVIL)
     crowd.step(0)
     crowd.set_shadow("rr", {})
@@ -486,10 +486,10 @@ def test_texts_are_texts(chromium: Browser, crowd: Crowd) -> None:
 
 def test_links_lead_nowhere_strange(chromium: Browser, crowd: Crowd) -> None:
     """A driver may say anything of where its UI is."""
-    record = crowd.store.job("job-1")
+    record = crowd.store.jobs.get("job-1")
     assert record is not None
     job = replace(record.job, client_driver="http:javascript:alert(1)//")
-    crowd.store.save(Changes((replace(record, job=job),), ()))
+    crowd.store.changes.save(Changes((replace(record, job=job),), ()))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-1")
         page.sees("Spark UI")
@@ -669,12 +669,12 @@ def test_what_if_plays_a_time_that_is_over(chromium: Browser, crowd: Crowd) -> N
 
 def test_costs_are_told_by_job_and_who_would_have_been_cheaper(chromium: Browser, crowd: Crowd) -> None:
     """The bill lists today's costs by job name, beside those under a shadow policy."""
-    record = crowd.store.jobs(states=("running",), limit=1)[0]
+    record = crowd.store.jobs.page(states=("running",), limit=1)[0]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     vm = ("m1.large-1", "", "m1.large")
     paid = Charge(today, *vm, record.job.id, "", "default", "ff", "used", 0.25)
     long_ago = Charge("2020-01-01", *vm, "", "", "", "ff", "idle", 0.5)
-    crowd.store.save(Changes((), (), charges=(paid, long_ago)))
+    crowd.store.changes.save(Changes((), (), charges=(paid, long_ago)))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
         page.sees(record.job.name, "tbody")
@@ -697,7 +697,9 @@ def test_no_policy_is_ranked_by_the_hours_in_which_it_decided(chromium: Browser,
     today = time.strftime("%Y-%m-%d", time.gmtime())
     idle = Charge(today, "m1.large-1", "", "m1.large", "", "", "", "ff", "idle", 0.75)
     used = idle._replace(job="job-1", kind="used", dollars=0.25)
-    crowd.store.save(Changes((), (), charges=(idle, used, used._replace(policy="greedy", job="job-2"))))
+    crowd.store.changes.save(
+        Changes((), (), charges=(idle, used, used._replace(policy="greedy", job="job-2")))
+    )
     crowd.fixed = True
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
@@ -723,7 +725,7 @@ def test_what_is_saved_says_beside_what(chromium: Browser, crowd: Crowd) -> None
     today = time.strftime("%Y-%m-%d", time.gmtime())
     paid = Charge(today, "m1.large-1", "", "m1.large", "", "", "", "ff", "idle", 1e-6)
     account = Account("vm-1", "m1.large-1", "m1.large", 0.24, 5.0, 5.0)
-    crowd.store.save(Changes((), (), charges=(paid,), accounts=(account,)))
+    crowd.store.changes.save(Changes((), (), charges=(paid,), accounts=(account,)))
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/bill")
         page.sees("100 % less than all VMs on since ")

@@ -380,7 +380,9 @@ def test_the_timeline_is_bounded(store: Store) -> None:
     crowd.step(3)
     app = create_app(crowd, store, AppOptions(token=None, version="1"))
     told = ask(app, "GET", "/v1/timeline?hours=1", host="localhost").json()
-    ran = {task.job_id for record in store.jobs(limit=100) for task in store.executors(record.job.id)}
+    ran = {
+        task.job_id for record in store.jobs.page(limit=100) for task in store.jobs.executors(record.job.id)
+    }
     assert {task["job_id"] for task in told["tasks"]} == {job["id"] for job in told["jobs"]} == ran
     assert {one["policy"] for one in told["decisions"]} == {"greedy"}
     assert not told["left_out"]
@@ -417,7 +419,7 @@ def test_all_of_today_counts_from_when_vms_are_paid_for(store: Store) -> None:
     noon = (midnight + told["until"]) / 2
     for opened_at, since in ((noon, noon), (5.0, midnight)):
         account = Account("vm-1", "m1.large-1", "m1.large", 0.24, opened_at, opened_at)
-        store.save(Changes((), (), accounts=(account,)))
+        store.changes.save(Changes((), (), accounts=(account,)))
         assert ask(app, "GET", "/v1/bill/today", host="localhost").json()["since"] == pytest.approx(
             since, rel=0.0, abs=0.01
         )
@@ -430,9 +432,9 @@ def test_a_restart_takes_nothing_off_what_a_fixed_cluster_costs(store: Store) ->
     midnight = until - until % 86400
     early, late = midnight + (until - midnight) / 4, midnight + (until - midnight) / 2
     before = Account("S0", "m1.large-1", "m1.large", 0.24, early, late)
-    store.save(Changes((), (), accounts=(before,)))
-    store.save(Changes((), (), accounts=(replace(before, closed=True),)))
-    store.save(Changes((), (), accounts=(Account("S1", "m1.large-1", "m1.large", 0.24, late, late),)))
+    store.changes.save(Changes((), (), accounts=(before,)))
+    store.changes.save(Changes((), (), accounts=(replace(before, closed=True),)))
+    store.changes.save(Changes((), (), accounts=(Account("S1", "m1.large-1", "m1.large", 0.24, late, late),)))
     told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
     assert told["since"] == pytest.approx(early, rel=0.0, abs=0.01)
     assert told["fixed"] == pytest.approx(told["fixed_per_hour"] * (told["until"] - early) / 3600)

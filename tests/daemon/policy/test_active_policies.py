@@ -59,7 +59,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """A store that knows three jobs."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     for _ in range(3):
-        store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 1.0)
+        store.jobs.new.add_one(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 1.0)
     yield store
     store.close()
 

@@ -49,12 +49,12 @@ def test_learning_goes_on_after_a_restart(store: Store) -> None:
     second = deciders(store)
     second.close()
     assert recalled(store) == kept
-    assert store.get("learned ff") is None
+    assert store.facts.get("learned ff") is None
 
 
 def test_a_memory_that_cannot_be_read_is_told_once_and_forgotten(store: Store) -> None:
     """One line of the log says so, and the policy decides as a new one."""
-    store.put("learned ogasched", "bm90IGFuIGFyY2hpdmU=")
+    store.facts.put("learned ogasched", "bm90IGFuIGFyY2hpdmU=")
     with capture_logs() as logs:
         afresh = deciders(store)
     (line,) = [line for line in logs if line["log_level"] == "error"]

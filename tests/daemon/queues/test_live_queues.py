@@ -12,7 +12,8 @@ from conf.loader import build
 from conf.schema import Config, JobSpec, QueueSettings
 from daemon.core.errors import RejectedError
 from daemon.queues.live_queues import LiveQueues
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from environment.model.cluster_model import Changes
 from tests.builders import make_job
 
@@ -41,11 +42,11 @@ def refused(call: Callable[..., object], *arguments: object) -> tuple[int, str]:
 
 def submit(store: Store, queue: str, *, over: bool = False) -> None:
     """A job in the queue."""
-    record, _ = store.add_job(
+    record, _ = store.jobs.new.add_one(
         JobSpec(app="a.py"), lambda job_id: replace(make_job(job_id), queue=queue), None, 1
     )
     if over:
-        store.save(Changes((replace(record, state="finished", finished_at=2.0),), ()))
+        store.changes.save(Changes((replace(record, state="finished", finished_at=2.0),), ()))
 
 
 def test_a_change_holds_over_restarts(store: Store) -> None:
@@ -54,7 +55,7 @@ def test_a_change_holds_over_restarts(store: Store) -> None:
     The `changed` callback runs once the change is on disk.
     """
     told: list[str | None] = []
-    queues = live(store, changed=lambda: told.append(store.get("queues")))
+    queues = live(store, changed=lambda: told.append(store.facts.get("queues")))
     assert weights(queues) == CONFIGURED
     assert not queues.patch("prod.etl", {"weight": 5, "most": {"cpus": 16, "memory": "32g"}})
     assert not queues.patch("prod.etl", {"most": {"cpus": None}, "submit": ["ann"]})
@@ -113,7 +114,7 @@ def test_changes_that_do_not_go_with_the_config_any_more_are_dropped(store: Stor
     assert "the guarantees below it are 8 cpus, more than its most, 4" in logs[0]["why"]
     assert (logs[0]["queue"], logs[0]["was"]["guaranteed"]["cpus"]) == ("prod.etl", 8)
     assert weights(edited)["prod.adhoc"] == 7, "what goes with the config holds"
-    assert list(json.loads(store.get("queues") or "")) == ["prod.adhoc"]
+    assert list(json.loads(store.facts.get("queues") or "")) == ["prod.adhoc"]
 
 
 def test_without_queues_any_is_there_until_one_is_made(store: Store) -> None:
@@ -184,7 +185,7 @@ def test_what_no_queue_can_be_is_refused(
     found, text = refused(queues.patch, path, change)
     assert (found, why in text) == (status, True), text
     assert weights(queues) == CONFIGURED
-    assert store.get("queues") is None
+    assert store.facts.get("queues") is None
 
 
 def test_the_whole_tree_is_looked_at(store: Store) -> None:
@@ -202,7 +203,7 @@ def test_a_change_that_is_not_kept_does_not_hold(store: Store, monkeypatch: pyte
     def full(*_: object) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr(store, "put", full)
+    monkeypatch.setattr(store.facts, "put", full)
     assert refused(queues.patch, "dev", {"weight": 2}) == (503, "no room")
     assert weights(queues) == CONFIGURED
 
@@ -212,6 +213,6 @@ def test_jobs_of_queues_that_are_gone_are_told(store: Store) -> None:
     for queue in ("gone", "gone", "prod", "dev"):
         submit(store, queue)
     with capture_logs() as logs:
-        live(store).tell_strays(store.jobs())
-        live(store, {}).tell_strays(store.jobs())
+        live(store).tell_strays(store.jobs.page())
+        live(store, {}).tell_strays(store.jobs.page())
     assert [(each["queue"], each["jobs"]) for each in logs] == [("gone", 2), ("prod", 1)]

@@ -13,8 +13,9 @@ from conf.schema import Config, Driver, DynamicExecutors, JobSpec, SharingFile
 from daemon.core.errors import RejectedError
 from daemon.core.identity import NOBODY, Submitter
 from daemon.launch.launcher import Launcher
-from daemon.store.job_store import Store, StoreFullError
+from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.rows.database import StoreFullError
 from daemon.submission.admission import Intake
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.pools import SpotTerms, Terms
@@ -110,7 +111,7 @@ def test_what_no_queue_takes_is_refused(
     """A job that its queue cannot take is refused with a hint at the valid choice, and not stored."""
     found, text = refused(lambda: door(queue, owner, **asked))
     assert (found, why in text) == (status, True), text
-    assert not door.store.jobs()
+    assert not door.store.jobs.page()
 
 
 def test_what_could_run_is_let_in(door: Door) -> None:
@@ -135,7 +136,7 @@ def test_what_a_queue_says_holds_for_its_jobs(door: Door) -> None:
     dev = door("dev", "ann")
     assert (dev.priority, dev.spot, door("dev", "ann", spot="only").spot) == (0, "only", "only")
     assert [job.spot for job in door.arrived] == ["never", "never", "only", "only"]
-    kept = door.store.spec(etl.id)
+    kept = door.store.jobs.spec(etl.id)
     assert kept is not None
     assert (kept.spot, kept.priority) == ("allowed", None), "what was submitted is what the user said"
 
@@ -180,7 +181,7 @@ def test_what_came_to_nothing_takes_no_room(door: Door, monkeypatch: pytest.Monk
         raise StoreFullError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(door.store, "add_jobs", full)
+        patched.setattr(door.store.jobs.new, "add", full)
         for _ in range(5):
             assert refused(lambda: door("prod.etl", "ann"))[0] == 503
     spec = JobSpec(app=__file__, queue="prod.etl", owner="ann", cpus=1, memory=1024)
@@ -188,7 +189,7 @@ def test_what_came_to_nothing_takes_no_room(door: Door, monkeypatch: pytest.Monk
         list(door.intake.accept([SubmittedSpec(spec, "key")]))
     door("prod.etl", "ann")
     assert refused(lambda: door("prod.etl", "ann"))[0] == 429
-    assert len(door.store.jobs()) == 2
+    assert len(door.store.jobs.page()) == 2
 
 
 def test_a_batch_fills_a_queue_no_further(door: Door) -> None:

@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_forgotten() -> None:
 def test_a_daemon_tells_of_it_as_an_event(store: Store, tmp_path: Path) -> None:
     """Which webhooks are told; a daemon that is started again does not repeat it."""
     charge = Charge(day_of(time.time()), "vm", "", "m1", "job-1", "ann", "etl", "ff", "used", 2.0)
-    store.save(Changes((), (), charges=(charge,)))
+    store.changes.save(Changes((), (), charges=(charge,)))
     queues = {"etl": {"most": {"dollars_per_day": 1.5}}}
 
     def told() -> list[str]:

@@ -25,8 +25,11 @@ from daemon.scheduler.build import service_of
 from daemon.scheduler.foundation import TermInputs
 from daemon.scheduler.service import Service
 from daemon.scheduler.timers import CHARGED_AT_ONCE
-from daemon.store.job_store import DeposedError, Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.model_changes import ModelChanges
+from daemon.store.queries.stored_jobs import StoredJobs
 from daemon.store.rows.bill import AskedBill
+from daemon.store.rows.database import DeposedError, StoreError
 from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import replay
 from environment.model.messages import events as ev
@@ -64,7 +67,7 @@ def make_service(store: Store, tmp_path: Path) -> Service:
 
 def known(store: Store, job_id: str) -> JobRecord:
     """A job that is in the store."""
-    record = store.job(job_id)
+    record = store.jobs.get(job_id)
     assert record is not None
     return record
 
@@ -84,9 +87,9 @@ def running(service: Service) -> Iterator[None]:
 def keep(store: Store, state: str) -> JobRecord:
     """Store a job with executors that ran, now in this state; return its record."""
     spec = JobSpec(app="/apps/a.py")
-    record, _ = store.add_job(spec, lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.jobs.new.add_one(spec, lambda job_id: make_job(job_id), None, 100.0)
     record = replace(record, state=state, started_at=110.0, next_executor=1)  # type: ignore[arg-type]  # any text
-    store.save(Changes((record,), ()))
+    store.changes.save(Changes((record,), ()))
     return record
 
 
@@ -124,7 +127,7 @@ def test_a_driver_of_a_job_that_goes_on_is_found_again(store: Store, tmp_path: P
     with running(make_service(store, tmp_path)):
         os.kill(json.loads(before)["driver"]["pid"], 15)
         deadline = time.monotonic() + PATIENCE
-        while (job := store.job(record.job.id)) and not job.ended:
+        while (job := store.jobs.get(record.job.id)) and not job.ended:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     assert (folder / "driver" / PROCESS_FILE).read_text() == before
@@ -151,10 +154,10 @@ def test_a_job_that_was_accepted_goes_on_though_it_would_be_refused_by_now(
             assert time.monotonic() < deadline
             time.sleep(0.02)
     assert (job.state, job.exit_code) == ("failed", 143)
-    kept = store.spec(record.job.id)
+    kept = store.jobs.spec(record.job.id)
     assert kept is not None
     assert (kept.label, len(kept.conf["spark.x"])) == ("odd\u202ename", 40_000)
-    assert not store.damaged()
+    assert not store.damages.all()
 
 
 def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, tmp_path: Path) -> None:
@@ -168,7 +171,7 @@ def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, t
         while identity(processes["driver"]["pid"]) is not None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-    job = store.job(record.job.id)
+    job = store.jobs.get(record.job.id)
     assert job is not None
     assert (job.state, job.exit_code) == ("failed", None)
     assert "vanished" in job.reason
@@ -177,10 +180,10 @@ def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, t
 def test_a_job_launched_for_a_driver_elsewhere_starts_afresh(store: Store, tmp_path: Path) -> None:
     """Its executors were told of a driver on the host of an earlier leader, and would not find ours."""
     record = replace(keep(store, "placing"), started_at=None, placed_at=105.0, driver_on="abc@elsewhere")
-    store.save(Changes((record,), ()))
+    store.changes.save(Changes((record,), ()))
     with running(make_service(store, tmp_path)):
         deadline = time.monotonic() + PATIENCE
-        while (job := store.job(record.job.id)) and job.state != "queued":
+        while (job := store.jobs.get(record.job.id)) and job.state != "queued":
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
@@ -193,7 +196,7 @@ def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: 
     service.stop()
     service._loop._handle([Item(ev.KillRequested(time.time(), record.job.id))])
     service.run()  # to its end, at once
-    job = store.job(record.job.id)
+    job = store.jobs.get(record.job.id)
     assert job is not None
     assert job.state == "killed"
 
@@ -210,14 +213,14 @@ def test_a_job_whose_record_is_damaged_fails_and_the_others_go_on(store: Store, 
         eventually_ends(folders[0])
         service.kill(other.job.id)
         eventually_ends(folders[1])
-    failed = store.job(damaged.job.id)
+    failed = store.jobs.get(damaged.job.id)
     assert failed is not None
     assert failed.state == "failed"
     assert "its record in the job store was damaged" in failed.reason
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
         sql.execute("UPDATE jobs SET record = replace(record, 'failed', 'fajled') WHERE number = 1")
         sql.commit()
-    assert len(store.jobs()) == 2
+    assert len(store.jobs.page()) == 2
     assert "1 cannot be read (jobs job-1: " in service.health().checks["rows"]
 
 
@@ -227,7 +230,7 @@ def test_a_kill_is_kept_before_it_is_answered(store: Store, tmp_path: Path) -> N
     service = make_service(store, tmp_path)
     with running(service):
         assert service.kill(record.job.id).state == "killed"
-        job = store.job(record.job.id)
+        job = store.jobs.get(record.job.id)
         assert job is not None
         assert job.state == "killed"
         assert service.kill(record.job.id) == job
@@ -251,16 +254,16 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store refuses, nothing goes to the master, and the link lives; then the id is kept."""
-    save, refusals = Store.save, iter([StoreError("no room")] * 2)
+    save, refusals = ModelChanges.save, iter([StoreError("no room")] * 2)
     commands: list[str | None] = []
 
-    def refusing(self: Store, *arguments: Any) -> None:
+    def refusing(self: ModelChanges, *arguments: Any) -> None:
         if arguments[2] and (error := next(refusals, None)):
             raise error
         save(self, *arguments)
 
-    monkeypatch.setattr(Store, "save", refusing)
-    monkeypatch.setattr(MasterLink, "execute", lambda *_: commands.append(store.get("framework_id")))
+    monkeypatch.setattr(ModelChanges, "save", refusing)
+    monkeypatch.setattr(MasterLink, "execute", lambda *_: commands.append(store.facts.get("framework_id")))
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         launcher = Launcher(config, tmp_path, "127.0.0.1")
@@ -280,9 +283,9 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
                 time.sleep(0.02)
             assert service._parts.substrate.subscribed
     assert next(refusals, None) is None
-    assert set(commands) == {store.get("framework_id")}
+    assert set(commands) == {store.facts.get("framework_id")}
     again: Any = make_service(store, tmp_path)._parts.substrate
-    assert again.framework_id == store.get("framework_id") is not None
+    assert again.framework_id == store.facts.get("framework_id") is not None
 
 
 def test_a_driver_is_started_when_the_store_can_be_read_again(
@@ -292,12 +295,12 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
     config, events = Config(data_dir=str(tmp_path)), list[ev.Event]()
     launcher = CommandLauncher(config, tmp_path, "127.0.0.1")
     drivers = HostDrivers(launcher, store, events.append, lambda _: (), requeue=False)
-    job, spec = keep(store, "running").job, Store.spec
+    job, spec = keep(store, "running").job, StoredJobs.spec
     with monkeypatch.context() as silent:
-        silent.setattr(Store, "spec", lambda *_: (_ for _ in ()).throw(StoreError("gone")))
+        silent.setattr(StoredJobs, "spec", lambda *_: (_ for _ in ()).throw(StoreError("gone")))
         drivers.start(job)
         drivers.tend()
-    assert Store.spec is spec
+    assert StoredJobs.spec is spec
     drivers.tend()
     deadline = time.monotonic() + PATIENCE
     while not events:
@@ -346,7 +349,7 @@ class Witness(CommandLauncher):
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """Look into the store first."""
-        self.at_launch += [(kept.task_id, kept.state) for kept in self.store.executors(job.id)]
+        self.at_launch += [(kept.task_id, kept.state) for kept in self.store.jobs.executors(job.id)]
         return super().describe(task, job, spec, tasks)
 
 
@@ -358,19 +361,19 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
     acknowledge = MasterLink.acknowledge
 
     def witnessed(link: MasterLink, status: dict[str, Any]) -> None:
-        (task,) = store.executors("job-1")
+        (task,) = store.jobs.executors("job-1")
         acknowledged.append((status["state"].removeprefix("TASK_").lower(), task.state))
         acknowledge(link, status)
 
     monkeypatch.setattr(MasterLink, "acknowledge", witnessed)
-    store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    store.jobs.new.add_one(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         witness = Witness(store, config, tmp_path)
         connect = partial(MasterLink, SessionOptions(master=mesos.address, user="root"))
         with running(service_of(TermInputs(config, store, witness, connect, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
-            while store.open_jobs.unfinished() != ([], []):
+            while store.jobs.open.unfinished() != ([], []):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     assert witness.at_launch == [("job-1.0", "launching")]
@@ -381,7 +384,7 @@ def test_launches_that_agents_drop_pause_and_are_logged(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its user is unknown on every agent: another is tried at once, then after a second, and so on."""
-    store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    store.jobs.new.add_one(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         connect = partial(
@@ -391,12 +394,12 @@ def test_launches_that_agents_drop_pause_and_are_logged(
         with running(service_of(TermInputs(config, store, launcher, connect, data_dir=tmp_path))):
             deadline = time.monotonic() + PATIENCE
             said = "launches of it in a row came to nothing"
-            while len(store.executors("job-1")) < 3 or said not in (job := known(store, "job-1")).reason:
+            while len(store.jobs.executors("job-1")) < 3 or said not in (job := known(store, "job-1")).reason:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     assert job.state == "queued"
     assert "No such user 'nosuchuser'" in job.reason
-    _, second, third = store.executors("job-1")[:3]
+    _, second, third = store.jobs.executors("job-1")[:3]
     assert third.launched_at - second.launched_at > 0.9
     # Where logs go depends on whether another test has set them up in this process.
     assert "never ran" in "".join(capsys.readouterr())
@@ -417,7 +420,9 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
                 config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), connect, data_dir=tmp_path
             )
         )
-        jobs = [store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
+        jobs = [
+            store.jobs.new.add_one(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)
+        ]
         with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
             sql.execute("UPDATE jobs SET spec = replace(spec, 'apps', 'aqps') WHERE number = 1")
             sql.commit()
@@ -425,14 +430,14 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
             for job in jobs:
                 service._parts.submissions._arrive(100.0, job)
             deadline = time.monotonic() + PATIENCE
-            while store.open_jobs.unfinished() != ([], []):
+            while store.jobs.open.unfinished() != ([], []):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     damaged, *others = (known(store, job.id) for job in jobs)
     assert damaged.state == "failed"
     assert "no specification of job-1 that can be read" in damaged.reason
     assert [job.state for job in others] == ["finished"] * 2
-    assert [len(store.executors(job.job.id)) for job in others] == [1, 1]
+    assert [len(store.jobs.executors(job.job.id)) for job in others] == [1, 1]
 
 
 def test_what_a_leader_handles_after_its_term_comes_to_nothing(
@@ -440,7 +445,7 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
 ) -> None:
     """Stopped in the middle of a turn and continued: no line in the log that it may share, no driver."""
     record = keep(store, "running")
-    term = store.begin_term("http://one", 1.0)
+    term = store.terms.begin("http://one", 1.0)
     config, connect = (
         Config(data_dir=str(tmp_path)),
         partial(MasterLink, SessionOptions(master=f"127.0.0.1:{free_port()}")),
@@ -452,7 +457,7 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     monkeypatch.setattr("daemon.store.rows.terms.boot_seconds", lambda: now + 60)
     service._parts.launching.drivers.start(record.job)
-    store.begin_term("http://other", 1.0)
+    store.terms.begin("http://other", 1.0)
     service._loop._handle([Item(ev.VmLost(time.time(), "vm-1"))])
     assert (tmp_path / "events.jsonl").read_text() == ""
     assert not service.health().ready
@@ -466,7 +471,7 @@ def test_nothing_is_decided_while_the_disk_is_full(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a full disk nothing is decided, and the job and /readyz say so; with room decisions resume."""
-    record, _ = store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    record, _ = store.jobs.new.add_one(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     service = make_service(store, tmp_path)
     service._loop._restore()
     decided: list[object] = []
@@ -479,7 +484,7 @@ def test_nothing_is_decided_while_the_disk_is_full(
     (tmp_path / "probe").mkdir()
     service._parts.saver.disk.look()
     service._loop._decide()
-    job = store.job(record.job.id)
+    job = store.jobs.get(record.job.id)
     assert job is not None
     assert job.reason == f"nothing is launched: {tmp_path} cannot be written: Is a directory"
     assert service.health().checks["disk"] == f"{tmp_path} cannot be written: Is a directory"
@@ -521,7 +526,7 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
     task = ExecutorRecord(
         f"{job.id}.0", job.id, 0, "v", "vm-1", "t", "127.0.0.1", 1.0, job.size, (31000,), 105.0, "running"
     )
-    store.save(Changes((replace(dynamic, job=job), replace(waits, started_at=None)), (task,)))
+    store.changes.save(Changes((replace(dynamic, job=job), replace(waits, started_at=None)), (task,)))
     service = make_service(store, tmp_path)
     with running(service):
         with pytest.raises(RejectedError, match=f"{waits.job.id} is queued: "):
@@ -529,7 +534,7 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
         with pytest.raises(RejectedError, match="has no executor 3 that runs; it has 0"):
             service.decommission(job.id, (0, 3), "")
         assert service.decommission(job.id, (0,), "vm-1 is emptied").state == "running"
-    (kept,) = store.executors(job.id)
+    (kept,) = store.jobs.executors(job.id)
     assert kept.decommissioned_at is not None
     assert kept.message == "is to end, once its blocks are elsewhere: vm-1 is emptied"
 

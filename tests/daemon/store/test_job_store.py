@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from conf.schema import Driver, JobSpec
 from daemon.core.shadow_comparison import Comparison, Outcome
-from daemon.store.job_store import IdempotencyConflictError, Store, StoreBusyError, StoreError
+from daemon.store.job_store import Store
 from daemon.store.migrations import SCHEMA_VERSION
-from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
 from daemon.store.rows import tables
-from daemon.store.rows.database import _Writer
+from daemon.store.rows.database import StoreBusyError, StoreError, _Writer
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import ExecutorRecord, ExecutorRequest, JobRecord
@@ -108,15 +108,15 @@ def file_store(tmp_path: Path) -> Iterator[Store]:
 
 def submit(store: Store, key: str | None = None, spec: JobSpec = SPEC) -> JobRecord:
     """Submit one job."""
-    return store.add_job(spec, make_job, key, 5.0)[0]
+    return store.jobs.new.add_one(spec, make_job, key, 5.0)[0]
 
 
 def test_ids_count_up_and_records_come_back(store: Store) -> None:
     """Jobs are numbered in order of submission and are found by id, with their spec."""
     first, second = submit(store), submit(store)
     assert [first.job.id, second.job.id] == ["job-1", "job-2"]
-    assert store.job("job-2") == second == JobRecord(make_job("job-2"))
-    assert store.spec("job-1") == SPEC
+    assert store.jobs.get("job-2") == second == JobRecord(make_job("job-2"))
+    assert store.jobs.spec("job-1") == SPEC
 
 
 @pytest.mark.parametrize(
@@ -125,36 +125,36 @@ def test_ids_count_up_and_records_come_back(store: Store) -> None:
 def test_unknown_ids_find_nothing(store: Store, unknown: str) -> None:
     """A text that is no known job's id leads to nothing, and to no error."""
     submit(store)
-    assert store.job(unknown) is None
-    assert store.spec(unknown) is None
-    assert store.executors(unknown) == []
-    assert store.explanations(unknown) == []
+    assert store.jobs.get(unknown) is None
+    assert store.jobs.spec(unknown) is None
+    assert store.jobs.executors(unknown) == []
+    assert store.jobs.explanations(unknown) == []
 
 
 def test_an_idempotency_key_is_one_job(store: Store) -> None:
     """The same key gives the first record again, as it is now; with another spec it is a conflict."""
-    record, new = store.add_job(SPEC, make_job, "k", 5.0)
+    record, new = store.jobs.new.add_one(SPEC, make_job, "k", 5.0)
     assert new
-    store.save(Changes((replace(record, state="killed"),), ()))
-    again, new = store.add_job(SPEC, make_job, "k", 6.0)
+    store.changes.save(Changes((replace(record, state="killed"),), ()))
+    again, new = store.jobs.new.add_one(SPEC, make_job, "k", 6.0)
     assert (again.state, new) == ("killed", False)
     with pytest.raises(IdempotencyConflictError, match="job-1"):
-        store.add_job(JobSpec(app="other.py"), make_job, "k", 7.0)
-    assert store.add_job(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
+        store.jobs.new.add_one(JobSpec(app="other.py"), make_job, "k", 7.0)
+    assert store.jobs.new.add_one(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
 
 
 def test_everything_is_there_after_a_restart(url: str) -> None:
     """A store that is opened again has jobs, executors, explanations and facts as they were."""
     store = Store(url)
     record, task = submit(store), make_task("job-1", 0)
-    store.save(Changes((replace(record, cost=1.5),), (task,)), [make_explanation("job-1")])
-    store.put("framework_id", "F-1")
+    store.changes.save(Changes((replace(record, cost=1.5),), (task,)), [make_explanation("job-1")])
+    store.facts.put("framework_id", "F-1")
     store.close()
     store = Store(url)
-    assert store.job("job-1") == replace(record, cost=1.5)
-    assert store.executors("job-1") == [task]
-    assert store.explanations("job-1") == [make_explanation("job-1")]
-    assert (store.get("framework_id"), store.get("else")) == ("F-1", None)
+    assert store.jobs.get("job-1") == replace(record, cost=1.5)
+    assert store.jobs.executors("job-1") == [task]
+    assert store.jobs.explanations("job-1") == [make_explanation("job-1")]
+    assert (store.facts.get("framework_id"), store.facts.get("else")) == ("F-1", None)
     assert submit(store).job.id == "job-2"
     store.close()
 
@@ -164,11 +164,11 @@ def test_saving_twice_replaces(store: Store) -> None:
     record = submit(store, "k")
     for state in ("placing", "running"):
         task = make_task("job-1", 0, message=state)
-        store.save(Changes((replace(record, state=state),), (task,)))
-    assert store.jobs() == [replace(record, state="running")]
-    assert [task.message for task in store.executors("job-1")] == ["running"]
-    assert store.spec("job-1") == SPEC
-    assert not store.add_job(SPEC, make_job, "k", 9.0)[1]
+        store.changes.save(Changes((replace(record, state=state),), (task,)))
+    assert store.jobs.page() == [replace(record, state="running")]
+    assert [task.message for task in store.jobs.executors("job-1")] == ["running"]
+    assert store.jobs.spec("job-1") == SPEC
+    assert not store.jobs.new.add_one(SPEC, make_job, "k", 9.0)[1]
 
 
 def test_a_save_is_all_or_none(store: Store) -> None:
@@ -176,21 +176,23 @@ def test_a_save_is_all_or_none(store: Store) -> None:
     record = submit(store)
     orphan = make_task("job-77", 0)
     with pytest.raises(StoreError, match=r"(?i)foreign key"):
-        store.save(Changes((replace(record, state="failed"),), (orphan,)))
-    assert store.job("job-1") == record
+        store.changes.save(Changes((replace(record, state="failed"),), (orphan,)))
+    assert store.jobs.get("job-1") == record
     with pytest.raises(ValueError, match="not an id"):
-        store.save(Changes((), (make_task("mine", 0),)))
+        store.changes.save(Changes((), (make_task("mine", 0),)))
 
 
 def test_one_waiting_explanation_is_kept(store: Store) -> None:
     """Placements are all kept, of the reasons to wait only the last."""
     submit(store)
     nothing = Changes((), ())
-    store.save(nothing, [make_explanation("job-1", "wait", 1.0), make_explanation("job-1", "wait", 2.0)])
-    store.save(nothing, [make_explanation("job-1", "place", 3.0)])
-    store.save(nothing, [make_explanation("job-1", "wait", 4.0)])
-    store.save(nothing, [make_explanation("job-1", "place", 5.0)])
-    assert [(e.decision, e.at) for e in store.explanations("job-1")] == [
+    store.changes.save(
+        nothing, [make_explanation("job-1", "wait", 1.0), make_explanation("job-1", "wait", 2.0)]
+    )
+    store.changes.save(nothing, [make_explanation("job-1", "place", 3.0)])
+    store.changes.save(nothing, [make_explanation("job-1", "wait", 4.0)])
+    store.changes.save(nothing, [make_explanation("job-1", "place", 5.0)])
+    assert [(e.decision, e.at) for e in store.jobs.explanations("job-1")] == [
         ("place", 3.0),
         ("wait", 4.0),
         ("place", 5.0),
@@ -223,11 +225,11 @@ def test_a_store_from_before_a_table_gets_it(file_store: Store, tmp_path: Path) 
 def test_pages_of_jobs(store: Store) -> None:
     """Pages follow each other in either order without gap or repetition, for chosen states too."""
     records = [submit(store) for _ in range(7)]
-    store.save(Changes(tuple(replace(record, state="finished") for record in records[::2]), ()))
+    store.changes.save(Changes(tuple(replace(record, state="finished") for record in records[::2]), ()))
 
     def pages(**query: Any) -> list[str]:
         seen: list[str] = []
-        while page := store.jobs(limit=2, before=seen[-1] if seen else None, **query):
+        while page := store.jobs.page(limit=2, before=seen[-1] if seen else None, **query):
             seen += [record.job.id for record in page]
         return seen
 
@@ -242,15 +244,15 @@ def test_jobs_of_owners_and_queues(store: Store) -> None:
     whose = [("alice", "night"), ("", "default"), ("bob", "night"), ("alice", "default"), ("alice", "night")]
     for owner, queue in whose:
         spec = JobSpec(app="a.py", owner=owner, queue=queue)
-        store.add_job(spec, lambda i: make_job(i, owner=spec.owner, queue=spec.queue), None, 5.0)  # noqa: B023
-    first = store.job("job-1")
+        store.jobs.new.add_one(spec, lambda i: make_job(i, owner=spec.owner, queue=spec.queue), None, 5.0)  # noqa: B023
+    first = store.jobs.get("job-1")
     assert first is not None
     assert (first.job.owner, first.job.queue) == ("alice", "night")
-    store.save(Changes((replace(first, state="finished"),), ()))
+    store.changes.save(Changes((replace(first, state="finished"),), ()))
 
     def found(**query: Any) -> list[int]:
         seen: list[str] = []
-        while page := store.jobs(limit=1, before=seen[-1] if seen else None, **query):
+        while page := store.jobs.page(limit=1, before=seen[-1] if seen else None, **query):
             seen += [record.job.id for record in page]
         return [int(job_id[4:]) for job_id in seen]
 
@@ -273,14 +275,14 @@ def test_jobs_of_types(store: Store) -> None:
     ):
         spec = JobSpec(app="a.py", type=kind, owner=owner, queue=queue)
         job = make_job("job-1", type=kind, owner=owner, queue=queue, labels=(("team", "a"),))
-        store.add_job(spec, lambda i: replace(job, id=i), None, 5.0)  # noqa: B023
-    first = store.job("job-1")
+        store.jobs.new.add_one(spec, lambda i: replace(job, id=i), None, 5.0)  # noqa: B023
+    first = store.jobs.get("job-1")
     assert first is not None
-    store.save(Changes((replace(first, state="finished"),), ()))
+    store.changes.save(Changes((replace(first, state="finished"),), ()))
 
     def found(**query: Any) -> list[int]:
         seen: list[str] = []
-        while page := store.jobs(limit=1, before=seen[-1] if seen else None, **query):
+        while page := store.jobs.page(limit=1, before=seen[-1] if seen else None, **query):
             seen += [record.job.id for record in page]
         return [int(job_id[4:]) for job_id in seen]
 
@@ -296,23 +298,23 @@ def test_jobs_of_types(store: Store) -> None:
 
 def test_counts_head_and_positions(store: Store) -> None:
     """The queue is counted in order of submission; money and tasks are summed."""
-    assert (store.head(), store.count_by_state(), store.totals().cost) == (None, {}, 0.0)
+    assert (store.jobs.head(), store.jobs.count_by_state(), store.jobs.totals().cost) == (None, {}, 0.0)
     records = [submit(store) for _ in range(4)]
     running = replace(records[0], state="running", cost=0.5)
-    store.save(
+    store.changes.save(
         Changes((running, replace(records[2], cost=0.25)), (make_task("job-1", 0), make_task("job-1", 1)))
     )
-    assert store.head() == records[1]
-    assert store.queue_positions([f"job-{n}" for n in (4, 2, 3)]) == [2, 0, 1]
-    assert store.count_by_state() == {"queued": 3, "running": 1}
-    assert store.totals().cost == 0.75
-    assert store.totals().executors == {"launching": 2}
+    assert store.jobs.head() == records[1]
+    assert store.jobs.positions([f"job-{n}" for n in (4, 2, 3)]) == [2, 0, 1]
+    assert store.jobs.count_by_state() == {"queued": 3, "running": 1}
+    assert store.jobs.totals().cost == 0.75
+    assert store.jobs.totals().executors == {"launching": 2}
 
 
 def test_unfinished_is_what_a_daemon_must_take_up(store: Store) -> None:
     """Jobs that are not over come back, and ended ones with open tasks, each with all its tasks."""
     one, two, three, _ = (submit(store) for _ in range(4))
-    store.save(
+    store.changes.save(
         Changes(
             (replace(one, state="finished"), replace(two, state="killed"), replace(three, state="running")),
             (
@@ -323,7 +325,7 @@ def test_unfinished_is_what_a_daemon_must_take_up(store: Store) -> None:
             ),
         )
     )
-    jobs, tasks = store.open_jobs.unfinished()
+    jobs, tasks = store.jobs.open.unfinished()
     assert [job.job.id for job in jobs] == ["job-2", "job-3", "job-4"]
     assert [task.task_id for task in tasks] == ["job-2.0", "job-3.9", "job-3.10"]
 
@@ -339,7 +341,7 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
     def work(n: int) -> None:
         try:
             outcomes.append(
-                store.add_job(SPEC, refuse if n % 3 == 0 else make_job, f"key {n}", 1.0)[0].job.id
+                store.jobs.new.add_one(SPEC, refuse if n % 3 == 0 else make_job, f"key {n}", 1.0)[0].job.id
             )
         except LookupError:
             outcomes.append("refused")
@@ -350,7 +352,7 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == sorted([f"job-{n}" for n in range(1, 21)] + ["refused"] * 10)
-    assert store.count_by_state() == {"queued": 20}
+    assert store.jobs.count_by_state() == {"queued": 20}
 
 
 def test_writers_who_wait_share_a_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,20 +368,20 @@ def test_writers_who_wait_share_a_commit(store: Store, monkeypatch: pytest.Monke
         commit(self, writes)
 
     monkeypatch.setattr(_Writer, "_commit", counting)
-    threads = [threading.Thread(target=store.put, args=(f"fact {n}", "")) for n in range(100)]
+    threads = [threading.Thread(target=store.facts.put, args=(f"fact {n}", "")) for n in range(100)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(commits) == [1, 99]
-    assert all(store.get(f"fact {n}") == "" for n in range(100))
+    assert all(store.facts.get(f"fact {n}") == "" for n in range(100))
 
 
 def test_a_key_that_comes_twice_at_once_is_one_job(store: Store) -> None:
     """In one batch, with the same job and with another one; numbers go on where the last batch ended."""
     other = SPEC.model_copy(update={"executors": 7})
     pairs = [(SPEC, "k"), (SPEC, "k"), (other, "k"), (other, None), (SPEC, "l")]
-    found = store.add_jobs([SubmittedSpec(*each) for each in pairs], lambda i, _: make_job(i), 1.0)
+    found = store.jobs.new.add([SubmittedSpec(*each) for each in pairs], lambda i, _: make_job(i), 1.0)
     assert isinstance(found[2], IdempotencyConflictError)
     kept = [each for each in found if not isinstance(each, Exception)]
     assert [(record.job.id, new) for record, new in kept] == [
@@ -388,19 +390,19 @@ def test_a_key_that_comes_twice_at_once_is_one_job(store: Store) -> None:
         ("job-2", True),
         ("job-3", True),
     ]
-    again = store.add_jobs([SubmittedSpec(SPEC, "l"), SubmittedSpec(SPEC)], lambda i, _: make_job(i), 1.0)
+    again = store.jobs.new.add([SubmittedSpec(SPEC, "l"), SubmittedSpec(SPEC)], lambda i, _: make_job(i), 1.0)
     assert [(each[0].job.id, each[1]) for each in again if isinstance(each, tuple)] == [
         ("job-3", False),
         ("job-4", True),
     ]
-    assert [store.spec(f"job-{n}") for n in (1, 2, 3)] == [SPEC, other, SPEC]
+    assert [store.jobs.spec(f"job-{n}") for n in (1, 2, 3)] == [SPEC, other, SPEC]
 
 
 def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
     """However many submit one key at once, one of them makes the job."""
     outcomes: list[tuple[JobRecord, bool]] = []
     threads = [
-        threading.Thread(target=lambda: outcomes.append(store.add_job(SPEC, make_job, "k", 1.0)))
+        threading.Thread(target=lambda: outcomes.append(store.jobs.new.add_one(SPEC, make_job, "k", 1.0)))
         for _ in range(20)
     ]
     for thread in threads:
@@ -415,21 +417,21 @@ def test_a_second_daemon_is_told_who_is_there(tmp_path: Path) -> None:
     """One daemon holds the lock; the next one hears its pid, and gets it when the first is gone."""
     url = url_of(tmp_path)
     first, second = Store(url), Store(url)
-    first.lock()
-    first.lock()
+    first.database.lock()
+    first.database.lock()
     with pytest.raises(StoreBusyError, match=f"pid {os.getpid()} on "):
-        second.lock()
+        second.database.lock()
     first.close()
-    second.lock()
+    second.database.lock()
     second.close()
 
 
 def hold(url: str, ready: "multiprocessing.synchronize.Event") -> None:
     """Take the lock, submit for as long as this process lives."""
     store = Store(url)
-    store.lock()
+    store.database.lock()
     for n in range(10**9):
-        store.add_job(SPEC, make_job, f"k{n}", 1.0)
+        store.jobs.new.add_one(SPEC, make_job, f"k{n}", 1.0)
         if n == 20:
             ready.set()
 
@@ -438,7 +440,7 @@ def lock_soon(store: Store) -> None:
     """Take the lock as soon as the server has noticed that the last holder is gone."""
     while True:
         try:
-            return store.lock()
+            return store.database.lock()
         except StoreBusyError:
             time.sleep(0.05)
 
@@ -457,7 +459,7 @@ def test_a_killed_daemon_leaves_a_good_store(url: str) -> None:
         process.close()
     store = Store(url)
     lock_soon(store)
-    jobs = store.jobs(limit=10**6, newest_first=False)
+    jobs = store.jobs.page(limit=10**6, newest_first=False)
     assert len(jobs) > 20
     assert [job.job.id for job in jobs] == [f"job-{n}" for n in range(1, len(jobs) + 1)]
     store.close()
@@ -511,7 +513,7 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(url: str) -> None:
     """A store that a newer program wrote is left alone, and both versions are named."""
     store = Store(url)
-    store.put("schema", str(SCHEMA_VERSION + 1))
+    store.facts.put("schema", str(SCHEMA_VERSION + 1))
     store.close()
     with pytest.raises(StoreError, match=f"has schema {SCHEMA_VERSION + 1}, this program knows schemas 1 to"):
         Store(url)
@@ -538,7 +540,7 @@ def test_nothing_is_accepted_on_a_full_disk(file_store: Store) -> None:
             submit(file_store)
         with pytest.raises(StoreError, match="disk"):
             file_store.check()
-        assert file_store.job("job-1") is not None
+        assert file_store.jobs.get("job-1") is not None
     assert submit(file_store).job.id == "job-2"
     file_store.check()
 
@@ -561,11 +563,11 @@ def test_another_writer_is_waited_for(file_store: Store, tmp_path: Path) -> None
     done = threading.Thread(target=submit, args=(file_store,))
     done.start()
     time.sleep(0.05)
-    assert file_store.jobs() == []
+    assert file_store.jobs.page() == []
     other.execute("ROLLBACK")
     other.close()
     done.join()
-    assert len(file_store.jobs()) == 1
+    assert len(file_store.jobs.page()) == 1
 
 
 texts = st.text(st.characters(categories=None), max_size=20)
@@ -623,10 +625,10 @@ def test_records_come_back_as_they_were(
     store: Store, job: JobRecord, task: ExecutorRecord, explanation: Explanation
 ) -> None:
     """Any record passes through the database unchanged, with any text and number."""
-    store.save(Changes((job,), (task,)), [explanation])
-    assert store.job("job-1") == job
-    assert store.executors("job-1") == [task]
-    assert store.explanations("job-1")[-1] == explanation
+    store.changes.save(Changes((job,), (task,)), [explanation])
+    assert store.jobs.get("job-1") == job
+    assert store.jobs.executors("job-1") == [task]
+    assert store.jobs.explanations("job-1")[-1] == explanation
 
 
 def test_numpy_scores_are_kept(store: Store) -> None:
@@ -635,5 +637,5 @@ def test_numpy_scores_are_kept(store: Store) -> None:
     score: Any = np.float32(0.5)
     seen = (CandidateVm("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), score, True),)
     choice = Choice(0, "vm-1", "", seen, 0)
-    store.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
-    assert store.explanations("job-1")[0].choices[0].candidates[0].score == 0.5
+    store.changes.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
+    assert store.jobs.explanations("job-1")[0].choices[0].candidates[0].score == 0.5

@@ -120,27 +120,29 @@ def test_the_first_schema_becomes_todays(url: str) -> None:
     """All that was there is there, sums, ends and queues are known, and it goes on as a new store would."""
     over, runs, task = first_store(url)
     with contextlib.closing(Store(url)) as store:
-        assert [job.job.id for job in store.jobs(owners=("",), queues=("default",))] == [
+        assert [job.job.id for job in store.jobs.page(owners=("",), queues=("default",))] == [
             "job-3",
             "job-2",
             "job-1",
         ]
-        assert [job.job.id for job in store.jobs(types=("sort",))] == ["job-3", "job-1"]
-        assert (store.job("job-1"), store.job("job-3")) == (over, runs)
-        assert store.executors("job-3") == [task]
-        assert store.get("schema") == str(SCHEMA_VERSION)
-        assert store.count_by_state() == {"finished": 1, "failed": 1, "running": 1}
-        assert (store.totals().cost, store.totals().executors) == (0.75, {"launching": 1})
-        submitted, _ = store.add_job(SPEC, lambda job_id: replace(runs.job, id=job_id), None, 7.0)
+        assert [job.job.id for job in store.jobs.page(types=("sort",))] == ["job-3", "job-1"]
+        assert (store.jobs.get("job-1"), store.jobs.get("job-3")) == (over, runs)
+        assert store.jobs.executors("job-3") == [task]
+        assert store.facts.get("schema") == str(SCHEMA_VERSION)
+        assert store.jobs.count_by_state() == {"finished": 1, "failed": 1, "running": 1}
+        assert (store.jobs.totals().cost, store.jobs.totals().executors) == (0.75, {"launching": 1})
+        submitted, _ = store.jobs.new.add_one(SPEC, lambda job_id: replace(runs.job, id=job_id), None, 7.0)
         assert submitted.job.id == "job-4"
-        store.save(Changes((replace(runs, state="failed", cost=1.0),), (replace(task, state="lost"),)))
-        assert store.count_by_state() == {"finished": 1, "failed": 2, "queued": 1}
-        assert (store.totals().cost, store.totals().executors) == (1.5, {"lost": 1})
+        store.changes.save(
+            Changes((replace(runs, state="failed", cost=1.0),), (replace(task, state="lost"),))
+        )
+        assert store.jobs.count_by_state() == {"finished": 1, "failed": 2, "queued": 1}
+        assert (store.jobs.totals().cost, store.jobs.totals().executors) == (1.5, {"lost": 1})
     with sql(url) as connection:
         ends = connection.execute(sa.select(tables.jobs.c.number, tables.jobs.c.finished_at))
         assert {row.number: row.finished_at for row in ends} == {1: 17.25, 2: None, 3: None, 4: None}
     with contextlib.closing(Store(url)) as store:  # and once more
-        assert store.job("job-1") == over
+        assert store.jobs.get("job-1") == over
 
 
 def test_an_old_store_has_the_shape_of_a_new_one(url: str, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
 from daemon.core.errors import RejectedError
 from daemon.launch.launcher import Launcher
-from daemon.store.job_store import Store, StoreError, StoreFullError
+from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Admission, SubmittedSpec
 from daemon.store.rows import job_rows
+from daemon.store.rows.database import StoreError, StoreFullError
 from daemon.submission import admission as intake_module
 from daemon.submission.admission import Intake
 from environment.model.messages.records import JobRecord
@@ -81,7 +82,7 @@ def test_a_job_that_never_ends_on_spot_is_kept_off_it(door: Door) -> None:
     assert job.unending_on == ("cheap",)
     assert "never ends on spot at this rate (120 interruptions an hour)" in job.barred(spot)
     assert not job.barred(fixed[1])
-    kept = door.store.job(job.id)
+    kept = door.store.jobs.get(job.id)
     assert kept is not None
     assert kept.job == job
     with pytest.raises(RejectedError, match="the job never ends on spot at this rate"):
@@ -118,8 +119,8 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
     record = door.admit(JobSpec(app=APP, executors=bounds))
     job = record.job
     assert (job.executors, job.fewest, job.begins_with, job.dynamic) == (500, 2, 3, Dynamic(2, 3))
-    assert door.store.job(job.id) == record
-    spec = door.store.spec(job.id)
+    assert door.store.jobs.get(job.id) == record
+    spec = door.store.jobs.spec(job.id)
     assert spec is not None
     assert spec.executors == bounds
     with pytest.raises(RejectedError, match="9 are needed at least"):
@@ -239,7 +240,7 @@ def test_those_that_fit_do_not_wait_for_a_look_at_the_vms(door: Door) -> None:
     found = door.intake.accept(submitted)
     first = next(found)
     assert (door.looks, set(first)) == (0, {submitted[0], submitted[2]})
-    assert [record.job.size.cpus for record in door.store.jobs(newest_first=False)] == [1, 2]
+    assert [record.job.size.cpus for record in door.store.jobs.page(newest_first=False)] == [1, 2]
     (second,) = found
     assert (door.looks, set(second)) == (1, {submitted[1], submitted[3]})
 
@@ -269,7 +270,7 @@ def test_what_is_wrong_with_one_stops_no_other(door: Door, monkeypatch: pytest.M
         monkeypatch.setattr(door.intake, "_job", failing(error, job))
         (found,) = door.intake.accept(submitted)
         assert told(found) == ["kept", name, "kept"]
-    assert door.store.count_by_state() == {"queued": 6}
+    assert door.store.jobs.count_by_state() == {"queued": 6}
     monkeypatch.setattr(door.intake, "_sized", failing(RuntimeError("no number"), door.intake._sized))
     answers = [found for found in door.intake.accept(submitted) if found]
     assert told({each: of for found in answers for each, of in found.items()}) == [
@@ -287,7 +288,7 @@ def test_a_full_disk_is_tried_once_for_all(door: Door, monkeypatch: pytest.Monke
         tries.append(1)
         raise StoreFullError("the disk is full")
 
-    monkeypatch.setattr(door.store, "add_jobs", full)
+    monkeypatch.setattr(door.store.jobs.new, "add", full)
     (found,) = door.intake.accept(asked_for(1, 2, 3))
     assert [each.status for each in found.values() if isinstance(each, RejectedError)] == [503] * 3
     assert len(tries) == 1
@@ -299,7 +300,7 @@ def test_of_many_the_last_find_the_queue_full(door: Door) -> None:
     (found,) = door.intake.accept(submitted)
     refused = {one: each.status for one, each in found.items() if isinstance(each, RejectedError)}
     assert refused == dict.fromkeys(submitted[10:], 429)
-    assert door.store.count_by_state() == {"queued": 10}
+    assert door.store.jobs.count_by_state() == {"queued": 10}
 
 
 def test_as_many_executors_as_are_worth_having(door: Door) -> None:
@@ -308,7 +309,7 @@ def test_as_many_executors_as_are_worth_having(door: Door) -> None:
     most = load_profiles()["pagerank"].curve.worth_having(1.0, 1024)
     assert most > 1
     assert (record.job.executors, record.job.fewest) == (most, 1)
-    spec = door.store.spec(record.job.id)
+    spec = door.store.jobs.spec(record.job.id)
     assert spec is not None
     assert (spec.executors, spec.min_executors) == (most, 1)
     assert door.admit(JobSpec(app=APP, type="pagerank", executors="auto", min_executors=3)).job.fewest == 3

@@ -45,10 +45,10 @@ class Door(SmallScheduler):
 
     def now(self, job_id: str, **changes: Any) -> JobRecord:
         """A job changed, and the loop has said so."""
-        record = self._store.job(job_id)
+        record = self._store.jobs.get(job_id)
         assert record is not None
         record = replace(record, **changes)
-        self._store.save(Changes((record,), ()))
+        self._store.changes.save(Changes((record,), ()))
         self.applications.observe((record,), ())
         return record
 
@@ -113,7 +113,7 @@ def test_a_driver_that_is_there_gets_a_job(api: Api, store: Store) -> None:
     """A driver gets an ordinary job with its owner and address; its secrets are in no row."""
     answer = register(api)
     assert (answer["id"], answer["heartbeat"], answer["executors"]) == ("job-1", 2.0, 2)
-    record, spec = store.job("job-1"), store.spec("job-1")
+    record, spec = store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert record is not None
     assert spec is not None
     job = record.job
@@ -128,7 +128,7 @@ def test_a_driver_that_is_there_gets_a_job(api: Api, store: Store) -> None:
 def test_a_driver_that_is_there_says_whether_it_uses_spot_vms(api: Api, store: Store) -> None:
     """As in a job file; executors of most jobs may be on some."""
     register(api, properties={"spark.stoker.spot": "never"})
-    record = store.job("job-1")
+    record = store.jobs.get("job-1")
     assert record is not None
     assert record.job.spot == "never"
 
@@ -192,7 +192,7 @@ def test_applications_that_share_a_secret_have_keys_of_their_own(api: Api, store
 def test_drivers_that_an_earlier_version_launched_keep_their_key(door: Door, store: Store) -> None:
     """It follows from the secret alone: such a driver runs on, here or on the cluster, and shows it."""
     key = hmac.digest(SECRET.encode(), b"the application's key", "sha256").hex()
-    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
+    store.jobs.new.add_one(JobSpec(app=__file__), dynamic_job, None, 100.0)
     launches = door.launcher._launches
     launches.of("job-1", SECRET)
     path = launches.records("job-1").with_name("launch.json")
@@ -211,17 +211,17 @@ def test_drivers_that_an_earlier_version_launched_keep_their_key(door: Door, sto
 def test_others_are_unknown(api: Api, store: Store) -> None:
     """An unknown job is a 404, also one with a driver started by the daemon without a key."""
     assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
-    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    store.jobs.new.add_one(JobSpec(app=__file__), make_job, None, 100.0)
     assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
 
 
 def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: Door) -> None:
     """A driver attaches with its job's key; its executors then learn its name."""
-    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
+    store.jobs.new.add_one(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
     key = door.launcher.applications.key_of("job-1")
     assert speak(api, key, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
-    record, spec = store.job("job-1"), store.spec("job-1")
+    record, spec = store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert record is not None
     assert spec is not None
     process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
@@ -234,7 +234,7 @@ def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: D
 def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: Door) -> None:
     """Host, port, the application's id, and the secret by other ways than arguments."""
     register(api)
-    record, spec = store.job("job-1"), store.spec("job-1")
+    record, spec = store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert record is not None
     assert spec is not None
     process, name = door.launcher.describe(_task("job-1"), record.job, spec, ())
@@ -321,10 +321,10 @@ def test_a_driver_is_found_again_by_the_next_daemon(api: Api, door: Door, store:
     register(api, secret=f"{SECRET}-2")
     door.now("job-2", state="killed")
     again = Door(store)  # with a folder of its own
-    again.applications.take_up(store.open_jobs.unfinished()[0])
+    again.applications.take_up(store.jobs.open.unfinished()[0])
     assert speak(Api(create_app(again, store, AppOptions(token="t0ken", version="1"))), key)["stop"] is None
     records = again.launcher.applications
-    over, record, spec = records.kept("job-2"), store.job("job-1"), store.spec("job-1")
+    over, record, spec = records.kept("job-2"), store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert over is not None
     assert record is not None
     assert spec is not None
@@ -337,7 +337,7 @@ def test_a_driver_is_found_again_by_the_next_daemon(api: Api, door: Door, store:
 def test_a_driver_on_the_cluster_goes_on_under_another_host(api: Api, door: Door, store: Store) -> None:
     """New executors know it by the secret that it was given; it speaks by the same key; its UI is found."""
     spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
-    record, _ = store.add_job(spec, dynamic_job, None, 100.0)
+    record, _ = store.jobs.new.add_one(spec, dynamic_job, None, 100.0)
     driver = replace(
         _task("job-1"), task_id="job-1.d", number=None, ports=(31001, 31002, 31003), running_at=101.0
     )
@@ -363,7 +363,7 @@ def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Do
     key = register(api)["key"]
     store.applications.drop("job-1")
     again = Door(store)
-    again.applications.take_up(store.open_jobs.unfinished()[0])
+    again.applications.take_up(store.jobs.open.unfinished()[0])
     other = Api(create_app(again, store, AppOptions(token="t0ken", version="1")))
     assert other("POST", "/v1/applications/job-1/release", json={"numbers": [0]}).status_code == 404
     for wrong in ("", key):
@@ -383,7 +383,7 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(
     with monkeypatch.context() as patched:
         patched.setattr(door.launcher.applications, "key_of", no_more_files)
         door.applications._sessions.clear()
-        door.applications.take_up(store.open_jobs.unfinished()[0])
+        door.applications.take_up(store.jobs.open.unfinished()[0])
         assert speak(api, key)["status"] == 503
     assert speak(api, key)["stop"] is None
 
@@ -392,13 +392,13 @@ def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
     api: Api, door: Door, store: Store
 ) -> None:
     """Messages and key of a job's earlier driver are void."""
-    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
+    store.jobs.new.add_one(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
     old = door.launcher.applications.key_of("job-1")
     assert speak(api, old, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
     door.launcher.abandon("job-1", afresh=True)
     door.launcher._launches.of("job-1")
-    record, spec = store.job("job-1"), store.spec("job-1")
+    record, spec = store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert record is not None
     assert spec is not None
     process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
@@ -416,11 +416,11 @@ def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
 ) -> None:
     """Executors and a driver that never ran are launched together, whichever name an earlier one had."""
     spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
-    store.add_job(spec, dynamic_job, None, 100.0)
+    store.jobs.new.add_one(spec, dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
     key = door.launcher.applications.key_of("job-1")
     speak(api, key, "PUT", "", **{**BODY, "secret": None})
-    record = store.job("job-1")
+    record = store.jobs.get("job-1")
     assert record is not None
     driver = replace(_task("job-1"), task_id="job-1.driver-2", number=None, ports=(31001, 31002, 31003))
 

@@ -101,7 +101,7 @@ def test_a_notice_that_is_not_stored_in_time(api: Api, scheduler: SmallScheduler
 def test_the_secret_is_shown_nowhere(api: Api, store: Store) -> None:
     """No API answer shows the secret to a client with the token."""
     vm_keys(store)
-    secret = store.get("vm_secret")
+    secret = store.facts.get("vm_secret")
     assert secret is not None
     for path in ("/v1/cluster", "/v1/jobs", "/readyz", "/metrics", "/openapi.json"):
         shown = api("GET", path, headers={"authorization": "Bearer t0ken"}).text

@@ -311,7 +311,7 @@ def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
     """
     with contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store:
         for _ in range(2):
-            store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 7.0)
+            store.jobs.new.add_one(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 7.0)
         estimate = Estimate(1.0, AHEAD.start, AHEAD.end, AHEAD.cost, 7)
         first, both = KeptEstimates(estimate, estimate), KeptEstimates(estimate, estimate, estimate)
         store.estimates.keep({"job-1": first, "job-2": first, "job-7": first})
@@ -321,10 +321,10 @@ def test_the_store_keeps_what_was_expected(tmp_path: Path) -> None:
         told = [(each.job.id, kept) for each, kept in store.estimates.latest(0)]
         assert told == [("job-1", first), ("job-2", both)]
         over = record(2, state="finished", finished_at=8.0)
-        store.save(Changes((over,), ()))
+        store.changes.save(Changes((over,), ()))
         assert [each.state for each, _ in store.estimates.latest(5)] == ["finished", "queued"]
         assert [each.state for each, _ in store.estimates.latest(0)] == ["queued"]
-        store.past.prune(["job-2"])
+        store.jobs.ended.prune(["job-2"])
         assert store.estimates.of("job-2") is None
         store._access.write(lambda one: one.exec_driver_sql("UPDATE estimates SET body = '{'"))
         assert (store.estimates.of("job-1"), store.estimates.latest(5)) == (None, [])

@@ -218,8 +218,8 @@ def summary(scene: Scene) -> int:
     """Print how sessions grew and shrank, and faults of the books; return the number of faults."""
     store = Store(scene.database)
     try:
-        records = {record.job.id: record for record in store.jobs(limit=100_000)}
-        tasks = {job_id: store.executors(job_id) for job_id in records}
+        records = {record.job.id: record for record in store.jobs.page(limit=100_000)}
+        tasks = {job_id: store.jobs.executors(job_id) for job_id in records}
     finally:
         store.close()
     began = [executors for executors in tasks.values() if executors]

@@ -167,7 +167,7 @@ def _not_played(job: Job, present: Present, store: Store) -> str:
     unknown = {job_id: after for after in _open(job) for job_id in after.jobs if job_id not in there}
     if not unknown:
         return ""
-    ends = store.ends_of([*unknown])
+    ends = store.jobs.ends_of([*unknown])
     if why := _would_not_run(job.after, ends):
         return why
     left = [(job_id, after) for job_id, after in unknown.items() if job_id not in ends]

@@ -17,7 +17,7 @@ def find_job(store: Store, permit: Permit, named: str) -> JobRecord:
     Of several with one name it is the one that has not ended, or the newest where all have. Where several
     have not ended, the name says too little: 409.
     """
-    record = store.job(named)
+    record = store.jobs.get(named)
     if record is None:
         record = _by_name(store, permit, named)
     if record is None:
@@ -30,7 +30,7 @@ def _by_name(store: Store, permit: Permit, name: str) -> JobRecord | None:
     owners = permit.owners(())
     if not name or owners is None or job_number(name) is not None or unseen(name):
         return None
-    found = store.named(name, owners, _MOST)
+    found = store.jobs.named(name, owners, _MOST)
     going = [record for record in found if not record.ended]
     if len(going) > 1:
         ids = ", ".join(record.job.id for record in going[:5]) + (", ..." if len(going) > 5 else "")

@@ -41,7 +41,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         return find_job(store, permit_of(request), job_id)
 
     def known_group(name: str, owners: Collection[str] | None) -> GroupSum:
-        found = None if owners is None else store.group(name, owners)
+        found = None if owners is None else store.jobs.group(name, owners)
         if found is None:
             raise RejectedError(404, "No such group", f"there is no group or array {name}")
         return found
@@ -58,7 +58,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         permit = permit_of(request)
         if (owners := permit.owners(query.owner)) is None:
             return job_schemas.JobList(jobs=[], next=None)
-        records = store.jobs(
+        records = store.jobs.page(
             states=query.state,
             owners=owners,
             queues=query.queue,
@@ -102,8 +102,8 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         job_id = record.job.id
         live = leadership.live()
         reason, place = told_of(live, store, permit_of(request), [record])[job_id]
-        due, spec = live.due(), store.spec(job_id)
-        tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
+        due, spec = live.due(), store.jobs.spec(job_id)
+        tasks = [_task_now(task, due.get(job_id, {})) for task in store.jobs.executors(job_id)]
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         expected = live.estimates().get(job_id)
@@ -139,7 +139,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         job_id = record.job.id
         live = leadership.live()
         reason, place = told_of(live, store, permit_of(request), [record])[job_id]
-        found, why = store.explanations(job_id), reason + _unreadable(store, job_id)
+        found, why = store.jobs.explanations(job_id), reason + _unreadable(store, job_id)
         estimate = job_bodies.estimate_of(record, live.estimates().get(job_id))
         no_estimate = live.no_estimate(record)
         body = explanations.explanation_body(record, why, found, place, estimate, no_estimate)
@@ -153,7 +153,7 @@ def add_jobs(app: FastAPI, leadership: Leadership, store: Store) -> None:
         record, executor = known(request, job_id), None
         job_id = record.job.id
         if query.executor is not None:
-            found = [task for task in store.executors(job_id) if task.number == query.executor]
+            found = [task for task in store.jobs.executors(job_id) if task.number == query.executor]
             if not found:
                 raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
             executor = found[0]
@@ -205,5 +205,5 @@ def _ui(record: JobRecord) -> str | None:
 
 def _unreadable(store: Store, job_id: str) -> str:
     """Parts of the job that are left out, since their rows in the store are damaged."""
-    rows = [str(damage) for damage in store.damages_of(job_id) if damage.table != "jobs"]
+    rows = [str(damage) for damage in store.damages.of(job_id) if damage.table != "jobs"]
     return f" (left out, as the job store is damaged: {'; '.join(rows)}; see `stoker doctor`)" if rows else ""

@@ -62,13 +62,13 @@ def _first_come(
 
     Paused jobs hold up no other job, and have reasons of their own.
     """
-    head = store.head() if standing is None else store.job(standing.head)
+    head = store.jobs.head() if standing is None else store.jobs.get(standing.head)
     if head is None or head.state != "queued":
         return {}  # the head has left the queue a moment ago, or there is none
     known, told = standing or QueuePositions(), {}
     # Who is placed already may be stored as queued for a moment still: nobody is before the head.
-    (of_head,) = store.queue_positions([head.job.id])
-    positions = store.queue_positions([record.job.id for record in queued])
+    (of_head,) = store.jobs.positions([head.job.id])
+    positions = store.jobs.positions([record.job.id for record in queued])
     before_head = known.ahead(head.job.id, of_head)
     for position, record in zip(positions, queued, strict=True):
         ahead = known.ahead(record.job.id, position) - before_head

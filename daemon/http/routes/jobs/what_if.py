@@ -45,7 +45,7 @@ def _past(since: float, permit: Permit, store: Store) -> RecordedJobs:
     if permit.limited:
         why = "since: the jobs of all are played, and you see your own alone"
         raise RejectedError(403, "Not yours to ask", why)
-    return recorded(lambda limit, before: store.jobs(limit=limit, before=before), since)
+    return recorded(lambda limit, before: store.jobs.page(limit=limit, before=before), since)
 
 
 def _check_bounds(asked: WhatIf) -> None:

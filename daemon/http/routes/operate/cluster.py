@@ -25,7 +25,7 @@ def add_cluster(app: FastAPI, leadership: Leadership, store: Store) -> None:
         found, permit = leadership.leader().cluster(), permit_of(request)
         if not permit.limited:
             return cluster_body(found)
-        jobs = store.jobs(states=OPEN_JOB, owners=permit.owners(()) or (), limit=MOST_SHOWN)
+        jobs = store.jobs.page(states=OPEN_JOB, owners=permit.owners(()) or (), limit=MOST_SHOWN)
         own = {record.job.id for record in jobs}
         return permit.redacted(cluster_body(found, own), own)
 

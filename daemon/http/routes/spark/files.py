@@ -90,7 +90,7 @@ def add_files(app: FastAPI, leadership: Leadership, store: Store) -> None:
     @app.get(file_delivery.PATH + "{job_id}/{key}/{name}", include_in_schema=False)
     def fetch(job_id: str, key: str, name: str) -> Response:
         """Give a file to a driver of the job, which is known by the key."""
-        record = store.job(job_id)
+        record = store.jobs.get(job_id)
         found = None if record is None else leadership.leader().handed(record, key)
         if found is None or found[1] != name:
             raise RejectedError(404, "No such file", "no job has a file here, or no longer")

@@ -102,7 +102,7 @@ def add_spark_rest(
     submissions = f"/{VERSION}/submissions"
 
     def known(submission_id: str) -> JobRecord:
-        record = store.job_by_key(_key(submission_id)) if _ID.fullmatch(submission_id) else None
+        record = store.jobs.by_key(_key(submission_id)) if _ID.fullmatch(submission_id) else None
         if record is None:
             raise RejectedError(404, "No such submission", f"there is no submission {submission_id[:80]}")
         return record
@@ -137,7 +137,7 @@ def add_spark_rest(
     def submission_status(submission_id: SubmissionId) -> Written:
         """Say how a submission is doing."""
         record = known(submission_id)
-        tasks = store.executors(record.job.id)
+        tasks = store.jobs.executors(record.job.id)
         driver = next((task for task in tasks if task.number is None and not task.ended), None)
         return answer(
             protocol.StatusBody,
@@ -162,7 +162,7 @@ def add_spark_rest(
     @app.post(f"{submissions}/killall", response_model=protocol.AllKilledBody, responses=_ERRORS)
     def kill_all_submissions() -> Written:
         """Ask for the end of all jobs that came by this protocol; others are left alone."""
-        going = store.open_jobs.by_keys(_KEY)
+        going = store.jobs.open.by_keys(_KEY)
         for job_id in going:
             leadership.leader().kill(job_id)
         return answer(protocol.AllKilledBody, message=f"killed: {', '.join(going) or 'there was none'}")

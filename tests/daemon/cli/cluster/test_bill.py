@@ -23,7 +23,9 @@ IDLE = Charge("2026-11-22", "vm-1", "", "m1.large", "", "", "", "ff", "idle", 4.
 @pytest.fixture
 def paid(daemon: Daemon) -> Daemon:
     """A daemon of a fixed VM, which was used little."""
-    daemon.cast.store.save(Changes((), (), charges=(USED, IDLE, USED._replace(job="=1+1", dollars=0.25))))
+    daemon.cast.store.changes.save(
+        Changes((), (), charges=(USED, IDLE, USED._replace(job="=1+1", dollars=0.25)))
+    )
     return daemon
 
 
@@ -59,7 +61,7 @@ def test_idle_hours_rank_no_policy(paid: Daemon, capsys: Capture) -> None:
 
     Idle dollars are one line without a policy, and a note explains it.
     """
-    paid.cast.store.save(Changes((), (), charges=(USED._replace(policy="greedy", dollars=0.5),)))
+    paid.cast.store.changes.save(Changes((), (), charges=(USED._replace(policy="greedy", dollars=0.5),)))
     assert paid.run("bill", "--by", "policy") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines[2:3]] == ["policy"]
@@ -92,7 +94,7 @@ def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
 
 def test_budget_and_what_providers_say(paid: Daemon, capsys: Capture) -> None:
     """The bill shows the difference to the provider's bill and the share of the budget spent."""
-    paid.cast.store.save(Changes((), (), charges=(IDLE._replace(kind="difference", dollars=-0.5),)))
+    paid.cast.store.changes.save(Changes((), (), charges=(IDLE._replace(kind="difference", dollars=-0.5),)))
     paid.cast.spent = BudgetStatus("2026-11-22", 4.0, 4.25, hold=True)
     assert paid.run("bill") == 0
     assert capsys.readouterr().out.splitlines()[-3:] == [

@@ -62,12 +62,14 @@ def test_a_job_says_where_it_stands(daemon: Daemon, tmp_path: Path, capsys: Capt
         flags = ("--queue", queue, "--priority", "7", "--owner", "ann")
         assert daemon.run("submit", *flags, "--no-restartable", "--deadline", "2h", str(app)) == 0
     for job_id, priority in (("job-1", 7), ("job-2", 0)):
-        record = daemon.cast.store.job(job_id)
+        record = daemon.cast.store.jobs.get(job_id)
         assert record is not None
-        asked = daemon.cast.store.spec(job_id)
+        asked = daemon.cast.store.jobs.spec(job_id)
         assert asked is not None
         assert (asked.restartable, asked.deadline) == (False, 7200.0)
-        daemon.cast.store.save(Changes((replace(record, job=replace(record.job, priority=priority)),), ()))
+        daemon.cast.store.changes.save(
+            Changes((replace(record, job=replace(record.job, priority=priority)),), ())
+        )
     daemon.cast.seen = seen(queues_of({}), first=["job-2", "job-1"])
     capsys.readouterr()
     assert daemon.run("job", "job-1") == 0

@@ -53,7 +53,7 @@ def test_submit_says_what_was_submitted(daemon: Daemon, app: str, capsys: Captur
     flags = ["--executors", "3", "--cpus", "0.5", "--memory", "1g"]
     assert daemon.run("submit", *flags, app, "--", "10", "--fast") == 0
     assert capsys.readouterr().out == "Job job-1 (count) submitted: 3 executors of 0.5 cpus, 1 GiB.\n"
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert spec.args == ("10", "--fast")
 
@@ -74,7 +74,7 @@ def test_what_stands_after_an_app_is_the_apps(
 ) -> None:
     """Arguments after an app go to the app, whichever form they have; a `--` only starts them."""
     assert daemon.run("submit", *before, app, *arguments) == 0
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert spec.args == theirs
 
@@ -90,7 +90,7 @@ def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Pa
     file = tmp_path / "job.yaml"
     file.write_text(f"app: {app}\n")
     assert daemon.run("submit", str(file), "--name", "x", "--", "--name") == 0
-    spec = daemon.cast.store.spec("job-2")
+    spec = daemon.cast.store.jobs.spec("job-2")
     assert spec is not None
     assert (spec.name, spec.args) == ("x", ("--name",))
     assert not capsys.readouterr().err
@@ -104,7 +104,7 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     flags += ["--driver-memory", "2g", "--driver-cores", "0.5"]
     flags += ["--resource", "gpus=2", "--resource", "disk=0.5"]
     assert daemon.run("submit", *flags, app) == 0
-    spec = daemon.cast.store.spec("job-1")
+    spec = daemon.cast.store.jobs.spec("job-1")
     assert spec is not None
     assert (spec.name, spec.main_class, spec.py_files) == ("n", "a.B", (app, app))
     assert (spec.packages, spec.repositories) == (("a:b:1", "c:d:2"), ("https://example.org/m",))
@@ -153,7 +153,7 @@ def test_files_are_sent_where_that_is_wanted(
     assert daemon.run("submit", *flags, app, "in") == 0
     assert sum(sent) == (3 << 20) - 1000
     assert max(sent) <= 1 << 20
-    first, second = daemon.cast.store.spec("job-2"), daemon.cast.store.spec("job-3")
+    first, second = daemon.cast.store.jobs.spec("job-2"), daemon.cast.store.jobs.spec("job-3")
     assert first is not None
     assert first == second
     name = f"stoker-file:{sha256}/large.zip"
@@ -184,7 +184,7 @@ def test_whose_job_it_is_and_in_which_queue(
     file.write_text(f"app: {app}\nowner: alice\nqueue: night\n")
     for command in ([app], [str(file)], [str(file), "--owner", "bob", "--queue", "day"]):
         assert daemon.run("submit", *command) == 0
-    kept = [record.job for record in daemon.cast.store.jobs(newest_first=False)]
+    kept = [record.job for record in daemon.cast.store.jobs.page(newest_first=False)]
     assert [(job.owner, job.queue) for job in kept] == [
         ("carol", "default"), ("alice", "night"), ("bob", "day")
     ]  # fmt: skip
@@ -202,7 +202,7 @@ def test_who_has_no_name_is_nobody(daemon: Daemon, app: str, monkeypatch: pytest
     """A job has no owner when the system knows no name of the submitting user."""
     monkeypatch.setattr("getpass.getuser", lambda: os.environ["NOBODY_HAS_THIS"])
     assert daemon.run("submit", app) == 0
-    record = daemon.cast.store.job("job-1")
+    record = daemon.cast.store.jobs.get("job-1")
     assert record is not None
     assert record.job.owner == ""
 

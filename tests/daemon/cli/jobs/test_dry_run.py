@@ -45,7 +45,7 @@ def test_what_would_come_of_it_is_shown(daemon: Daemon, app: Path, capsys: Captu
     assert daemon.run("submit", "-o", "json", *flags, str(app)) == 0
     tried = json.loads(capsys.readouterr().out)
     assert [each["vm"] for each in tried["placement"]] == ["vm-1"]
-    assert daemon.cast.store.jobs() == []
+    assert daemon.cast.store.jobs.page() == []
 
 
 def test_why_it_would_wait_is_shown(daemon: Daemon, app: Path, capsys: Capture) -> None:

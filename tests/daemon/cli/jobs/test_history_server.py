@@ -26,7 +26,7 @@ def test_a_job_is_named_by_its_name_too(tmp_path: Path, capsys: pytest.CaptureFi
     assert "holds no job store" in capsys.readouterr().err
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     for name in ("etl", "etl", "daily"):
-        store.add_job(JobSpec(app="/a.py", name=name), partial(named_job, name), None, 1.0)
+        store.jobs.new.add_one(JobSpec(app="/a.py", name=name), partial(named_job, name), None, 1.0)
     store.close()
     assert _named("daily", config, tmp_path) == "job-3"
     assert main(["history", "etl", *data_dir]) == 2

@@ -59,7 +59,7 @@ def test_a_job_is_submitted_again_with_what_changed(two: Daemon, capsys: Capture
     assert two.run("retry", "job-1", "--memory", "2g", "--conf", "spark.b=3") == 0
     said = "Job job-3 (count) submitted, as job-1 was: 3 executors of 1 cpu, 2 GiB.\n"
     assert capsys.readouterr().out == said
-    old, new = two.cast.store.spec("job-1"), two.cast.store.spec("job-3")
+    old, new = two.cast.store.jobs.spec("job-1"), two.cast.store.jobs.spec("job-3")
     assert old is not None
     assert new is not None
     assert new.conf == {"spark.a": "1", "spark.b": "3"}
@@ -80,13 +80,13 @@ def test_a_job_that_cannot_be_the_same_is_refused(
     two: Daemon, capsys: Capture, change: dict[str, Any], why: str
 ) -> None:
     """It says why, and nothing is submitted."""
-    spec = two.cast.store.spec("job-1")
+    spec = two.cast.store.jobs.spec("job-1")
     assert spec is not None
     (answer,) = two.cast.submit([SubmittedSpec(spec.model_copy(update=change), None)])
     assert answer
     assert two.run("retry", "job-3") == 2
     assert why in capsys.readouterr().err
-    assert two.cast.store.job("job-4") is None
+    assert two.cast.store.jobs.get("job-4") is None
 
 
 def test_one_command_shows_why_when_where_and_what_it_costs(two: Daemon, capsys: Capture) -> None:
@@ -110,7 +110,7 @@ def test_one_command_shows_why_when_where_and_what_it_costs(two: Daemon, capsys:
         assert part in said
     assert json.loads(printed("job", "job-1", "-o", "json"))["id"] == "job-1"
     happened = [HistoryEvent(10.0 + number, "job-1", "decided", f"round {number}") for number in range(20)]
-    two.cast.store.put("x", "y", happened)
+    two.cast.store.facts.put("x", "y", happened)
     shown = printed("job", "job-1").splitlines()
     assert shown[-1].endswith("job-1    decided: round 19")
     assert "... 11 earlier events: `stoker job job-1 --events`" in shown

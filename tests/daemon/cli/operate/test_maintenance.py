@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
             record = submit(store)
             if n < 2:
                 over = replace(record, state="finished", finished_at=time.time() - 3600 * (n + 1))
-                store.save(Changes((over,), ()))
+                store.changes.save(Changes((over,), ()))
     return tmp_path
 
 

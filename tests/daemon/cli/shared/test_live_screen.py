@@ -36,7 +36,7 @@ def nothing() -> None:
 def happen(daemon: Daemon, *texts: str, job_id: str | None = "job-1", at: float = 1.0) -> None:
     """Something happens."""
     events = [HistoryEvent(at, job_id, "waits" if job_id else "vm ready", text) for text in texts]
-    daemon.cast.store.put("x", str(time.monotonic()), events)
+    daemon.cast.store.facts.put("x", str(time.monotonic()), events)
 
 
 def submitted(daemon: Daemon) -> str:
@@ -104,7 +104,7 @@ def test_following_what_is_pruned_meanwhile_ends(
     job_id = submitted(daemon)
 
     def prune() -> None:
-        with daemon.cast.store._database._writing.begin() as connection:
+        with daemon.cast.store.database._writing.begin() as connection:
             connection.exec_driver_sql("DELETE FROM events")
             connection.exec_driver_sql("DELETE FROM jobs")
 

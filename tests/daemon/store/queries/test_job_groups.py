@@ -12,9 +12,9 @@ from conf.schema import JobSpec
 from conf.schema.users import Role
 from daemon.auth.permits import Permit
 from daemon.core.identity import NOBODY, Person, Submitter
-from daemon.store.job_store import IdempotencyConflictError, Store
+from daemon.store.job_store import Store
 from daemon.store.queries.dependencies import UnknownDependencyError
-from daemon.store.queries.insert_jobs import SubmittedSpec
+from daemon.store.queries.insert_jobs import IdempotencyConflictError, SubmittedSpec
 from environment.dependencies import After
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
@@ -42,7 +42,7 @@ def submit(
             made, name=spec.label, owner=spec.owner, group=spec.group, count=spec.count, labels=labels
         )
 
-    (outcome,) = store.add_jobs([SubmittedSpec(spec, key, submitter=submitter)], job, 5.0)
+    (outcome,) = store.jobs.new.add([SubmittedSpec(spec, key, submitter=submitter)], job, 5.0)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome[0]
@@ -51,10 +51,10 @@ def submit(
 def end(store: Store, state: str, *job_ids: str) -> None:
     """These jobs are over."""
     for number, job_id in enumerate(job_ids):
-        record = store.job(job_id)
+        record = store.jobs.get(job_id)
         assert record is not None
         over = replace(record, state=state, finished_at=50.0 + number, cost=0.5, reason="it broke")  # type: ignore[arg-type]
-        store.save(Changes((over,), ()))
+        store.changes.save(Changes((over,), ()))
 
 
 def test_names_become_ids(store: Store) -> None:
@@ -65,7 +65,7 @@ def test_names_become_ids(store: Store) -> None:
     end(store, "failed", "job-2")
     found = submit(store, after=["load", {"job": "job-1", "when": "any"}, "job-1"])
     assert found.job.after == (After("job-2", name="load", ended="failed"), After("job-1"))
-    assert store.job("job-4") == found
+    assert store.jobs.get("job-4") == found
 
 
 @pytest.mark.parametrize("after", ["job-9", "array-9", "job", {"group": "job"}, "me"])
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_said(store: Store, after: object) -> None:
     """And nothing is kept."""
     with pytest.raises(UnknownDependencyError, match=r"^after: (there is|ann has) no "):
         submit(store, name="me", after=after)
-    assert store.jobs() == []
+    assert store.jobs.page() == []
     with pytest.raises(UnknownDependencyError, match="but this one, which cannot come after itself"):
         submit(store, name="me", after="me")
 
@@ -105,14 +105,14 @@ def test_an_array_is_one_submission(store: Store) -> None:
     spec_of: dict[str, Any] = {"count": 3, "args": ["--part", "{index}"], "name": "parts"}
     first = submit(store, "k", **spec_of)
     assert (first.job.id, first.job.array, first.job.index) == ("job-1", "array-1", 0)
-    assert [job.job.index for job in store.jobs(group="array-1")] == [2, 1, 0]
-    spec = store.spec("job-3")
+    assert [job.job.index for job in store.jobs.page(group="array-1")] == [2, 1, 0]
+    spec = store.jobs.spec("job-3")
     assert spec is not None
     assert (spec.args, spec.env) == (("--part", "2"), {"STOKER_INDEX": "2", "STOKER_COUNT": "3"})
     assert submit(store, "k", **spec_of) == first
     with pytest.raises(IdempotencyConflictError):
         submit(store, "k", count=4)
-    assert len(store.jobs()) == 3
+    assert len(store.jobs.page()) == 3
     assert submit(store, after=["parts"]).job.after == (After("array-1", name="parts", members=3),)
     end(store, "finished", "job-1", "job-2", "job-3")
     assert submit(store, after=["array-1"]).job.after == (After("array-1", members=3, ended="finished"),)
@@ -123,21 +123,24 @@ def test_a_group_is_looked_at_as_one(store: Store) -> None:
     for _ in range(3):
         submit(store, group="nightly")
     submit(store, group="nightly", owner="bob")
-    found = store.group("nightly")
+    found = store.jobs.group("nightly")
     assert found is not None
     assert (found.state, found.states, found.finished_at) == ("queued", {"queued": 4}, None)
     end(store, "finished", "job-1")
     after = submit(store, after=[{"group": "nightly"}]).job.after
     assert after == (After("job-2", name="nightly"), After("job-3", name="nightly"))
     end(store, "failed", "job-3", "job-2")
-    found = store.group("nightly", ["ann"])
+    found = store.jobs.group("nightly", ["ann"])
     assert found is not None
     assert (found.state, found.cost, found.finished_at) == ("failed", 1.5, 51.0)
     assert found.failure is not None
     assert found.failure.job.id == "job-3"
     assert submit(store, after="nightly").job.after[0].ended == "failed"
-    assert store.group("weekly") is None
-    assert store.ends_of(["job-1", "job-3", "job-4", "job-99"]) == {"job-1": "finished", "job-3": "failed"}
+    assert store.jobs.group("weekly") is None
+    assert store.jobs.ends_of(["job-1", "job-3", "job-4", "job-99"]) == {
+        "job-1": "finished",
+        "job-3": "failed",
+    }
 
 
 def test_jobs_are_found_by_labels(store: Store) -> None:
@@ -148,14 +151,14 @@ def test_jobs_are_found_by_labels(store: Store) -> None:
     submit(store, labels={"team": "a"}, owner="bob")
 
     def found(**wanted: object) -> list[str]:
-        return [record.job.id for record in store.jobs(**wanted)]  # type: ignore[arg-type]
+        return [record.job.id for record in store.jobs.page(**wanted)]  # type: ignore[arg-type]
 
     assert found(labels={"team": "a"}) == ["job-4", "job-2", "job-1"]
     assert found(labels={"team": "a"}, limit=1, before="job-4") == ["job-2"]
     assert found(labels={"team": "a", "stage": "load"}) == ["job-1"]
     assert found(labels={"team": "a"}, owners=("bob",), states=("queued",)) == ["job-4"]
     end(store, "finished", "job-1")
-    assert store.past.prune(["job-1"]) == 1
+    assert store.jobs.ended.prune(["job-1"]) == 1
     assert found(labels={"stage": "load"}) == []
 
 
@@ -171,10 +174,10 @@ def test_no_circle_of_jobs_can_be_made(store: Store) -> None:
         )
         for name, after in (("load", ["clean"]), ("clean", ["load"]))
     ]
-    for outcome in store.add_jobs(circle, job, 5.0):
+    for outcome in store.jobs.new.add(circle, job, 5.0):
         assert isinstance(outcome, UnknownDependencyError)
         assert str(outcome).startswith("after: ann has no job or group ")
-    assert store.jobs() == []
+    assert store.jobs.page() == []
     submit(store, name="load")
     assert submit(store, name="clean", after="load").job.after == (After("job-1", name="load"),)
     # That of the name which is there: another one than this.

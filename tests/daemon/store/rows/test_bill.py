@@ -11,9 +11,10 @@ import sqlalchemy as sa
 
 from conf.schema import JobSpec
 from daemon.leadership.leader_session import LeaderSession
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
 from daemon.store.rows import tables
 from daemon.store.rows.bill import _TABLES, AskedBill, Bill, By
+from daemon.store.rows.database import StoreError
 from environment.model.cluster_model import Changes
 from environment.model.messages.records import JobRecord
 from environment.model.messages.vm_accounts import Account, Charge, Kind
@@ -43,7 +44,7 @@ def charge(
 
 def save(store: Store, *charges: Charge, accounts: tuple[Account, ...] = ()) -> None:
     """Store charges and accounts."""
-    store.save(Changes((), (), charges=charges, accounts=accounts))
+    store.changes.save(Changes((), (), charges=charges, accounts=accounts))
 
 
 def lines(bill: Bill) -> dict[str, dict[str, float]]:
@@ -104,7 +105,7 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection went when all was kept: the same is saved again, and is there once."""
-    tenure, save_once, calls = LeaderSession(store.begin_term(""), store), store.save, []
+    tenure, save_once, calls = LeaderSession(store.terms.begin(""), store), store.changes.save, []
 
     def unlucky(*given: Any) -> None:
         save_once(*given)
@@ -112,7 +113,7 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
         if len(calls) == 1:
             raise StoreError("the connection is gone")
 
-    monkeypatch.setattr(store, "save", unlucky)
+    monkeypatch.setattr(store.changes, "save", unlucky)
     monkeypatch.setattr("daemon.leadership.leader_session._SAVE_AGAIN", 0.0)
     for _ in range(2):
         assert tenure.save(Changes((), (), charges=(charge(0.5),)), (), {})
@@ -122,11 +123,11 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
 
 def test_a_job_that_is_pruned_leaves_what_it_used(store: Store) -> None:
     """By owner and queue, not by job."""
-    record, _ = store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 5.0)
+    record, _ = store.jobs.new.add_one(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 5.0)
     over = JobRecord(record.job, state="finished", finished_at=6.0)
     save(store, charge(0.25, job="job-1"), charge(0.5, job="job-2"), charge(1.0))
-    store.save(Changes((over,), ()))
-    assert store.past.prune(["job-1"]) == 1
+    store.changes.save(Changes((over,), ()))
+    assert store.jobs.ended.prune(["job-1"]) == 1
     assert lines(store.vms.bill(AskedBill("job"))) == {
         "": {"used": 0.25, "idle": 1.0},
         "job-2": {"used": 0.5},
@@ -159,8 +160,8 @@ def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
     engine.dispose()
     with contextlib.closing(Store(url)) as store:
         assert store.vms.accounts() == []
-        assert [damage.table for damage in store.open_jobs.take_up(7.0).damages] == ["accounts"]
-        assert store.open_jobs.take_up(7.0).damages == ()
+        assert [damage.table for damage in store.jobs.open.take_up(7.0).damages] == ["accounts"]
+        assert store.jobs.open.take_up(7.0).damages == ()
 
 
 def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_what_is_asked_again_and_again_is_short(store: Store) -> None:
     """However many jobs ran on however many VMs, on however many days."""
     days = [f"2026-11-{day}" for day in (21, 22)]
     save(store, *(charge(0.5, day, f"job-{n}", vm=f"vm-{n % 7}") for day in days for n in range(100)))
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         found = {
             table.name: connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in _TABLES
         }

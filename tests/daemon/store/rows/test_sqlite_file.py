@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from tests.daemon.store.test_job_store import submit, url_of
 
 
@@ -31,7 +32,7 @@ def test_a_store_that_was_emptied_is_refused(tmp_path: Path) -> None:
     assert note.stat().st_mode & 0o077 == 0
     note.unlink()
     with contextlib.closing(Store(url_of(tmp_path))) as store:
-        assert store.jobs() == []
+        assert store.jobs.page() == []
 
 
 def test_a_store_that_is_gone_is_refused(tmp_path: Path) -> None:
@@ -79,4 +80,4 @@ def test_a_store_whose_log_holds_the_newest_pages_is_good(tmp_path: Path) -> Non
         for name in ("stoker.db", "stoker.db-wal", "stoker.db.made"):
             (copy / name).write_bytes((tmp_path / name).read_bytes())
     with contextlib.closing(Store(url_of(copy))) as store:
-        assert len(store.jobs(limit=1000)) == 100
+        assert len(store.jobs.page(limit=1000)) == 100

@@ -139,7 +139,7 @@ def _house(folder: Path) -> Iterator[House]:
             until(lambda: bool(service.cluster().vms), "a VM")
             first = house.post("/v1/jobs", {"cpus": 3, "executors": 1})
             assert first.status_code == 201, first.text
-            until(lambda: store.jobs()[0].state == "running", "the first job")
+            until(lambda: store.jobs.page()[0].state == "running", "the first job")
             yield house
         finally:
             service.stop()
@@ -326,7 +326,7 @@ def test_it_is_no_submission_to_the_audit_log(tmp_path: Path, monkeypatch: pytes
         app = create_app(SmallScheduler(store), store, AppOptions(token=None, version="1", audit=audit))
         for path in ("/v1/jobs/dry-run", "/v1/jobs"):
             assert post(app, path, {"app": "count.py"}).is_success
-        assert len(store.jobs()) == 1
+        assert len(store.jobs.page()) == 1
     audit.close()
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [line["path"] for line in lines] == ["/v1/jobs"]
@@ -337,8 +337,8 @@ def test_a_trial_is_a_job_that_nobody_has(house: House) -> None:
     spec = SubmittedSpec(JobSpec(app=str(house.program), memory=1024, name="again"))
     first, again = (house.service.trial(spec, {})[0] for _ in range(2))
     assert first.id == again.id
-    last = house.store.jobs(limit=1)[0].job.id
-    assert house.store.job(first.id) is None
+    last = house.store.jobs.page(limit=1)[0].job.id
+    assert house.store.jobs.get(first.id) is None
     record = house.post("/v1/jobs", {"cpus": 1, "name": "again"}).json()
     assert int(record["id"].removeprefix("job-")) == int(last.removeprefix("job-")) + 1
     house.service.kill(record["id"])

@@ -10,7 +10,8 @@ import pytest
 from conf.schema import Config, PolicyChoice, QueueSettings
 from daemon.policy.active_policies import PolicySwitch
 from daemon.queues.live_queues import LiveQueues
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
+from daemon.store.rows.database import StoreError
 from daemon.store.rows.event_recorder import EventRecorder, HistoryEvent
 from environment.model.cluster_model import Changes
 from environment.model.messages.lease import Lease
@@ -113,9 +114,9 @@ def test_it_is_kept_with_what_it_tells_of_and_goes_with_its_job(store: Store) ->
     job = submit(store)
     ended = replace(job, state="finished", finished_at=9.0)
     happened = [HistoryEvent(float(n), "job-1" if n % 2 else None, "waits", str(n)) for n in range(1, 9)]
-    store.save(Changes((ended,), ()), happened=happened)
+    store.changes.save(Changes((ended,), ()), happened=happened)
     with pytest.raises(StoreError):
-        store.save(Changes((), (make_task("job-77", 0),)), happened=happened)  # of no job
+        store.changes.save(Changes((), (make_task("job-77", 0),)), happened=happened)  # of no job
     last = store.events.read(3)
     assert [each.happening.text for each in last.found] == ["6", "7", "8"]
     assert not last.more
@@ -127,7 +128,7 @@ def test_it_is_kept_with_what_it_tells_of_and_goes_with_its_job(store: Store) ->
     assert store.events.read(5, after=rest.next).found == []
     of_job = store.events.read(100, job_id="job-1")
     assert [each.happening.kind for each in of_job.found] == ["submitted", *["waits"] * 4]
-    assert store.past.prune(["job-1"]) == 1
+    assert store.jobs.ended.prune(["job-1"]) == 1
     assert store.events.read(100, job_id="job-1").found == []
     assert store.events.trim(kept=3) > 0
     assert [each.happening.text for each in store.events.read(100).found] == ["6", "8"]

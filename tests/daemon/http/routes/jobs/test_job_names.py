@@ -20,7 +20,7 @@ def submitted(daemon: Daemon, name: str, **flags: str) -> str:
     """The id of a new job of that name."""
     more = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
     assert daemon.run("submit", "--name", name, *more, __file__) == 0
-    return daemon.cast.store.jobs(limit=1)[0].job.id
+    return daemon.cast.store.jobs.page(limit=1)[0].job.id
 
 
 def test_a_name_is_taken_wherever_an_id_is(daemon: Daemon, capsys: Capture) -> None:
@@ -38,7 +38,7 @@ def test_a_name_is_taken_wherever_an_id_is(daemon: Daemon, capsys: Capture) -> N
     assert f"Job {job_id} " in capsys.readouterr().out
     assert daemon.run("wait", "etl") == 1
     assert daemon.run("retry", "etl") == 0
-    assert daemon.cast.store.jobs(limit=1)[0].job.name == "etl"
+    assert daemon.cast.store.jobs.page(limit=1)[0].job.name == "etl"
     assert daemon.run("job", "nothing") == 2
     assert "there is no job, group or array nothing" in capsys.readouterr().err
 
@@ -51,7 +51,7 @@ def test_of_several_the_one_that_goes_on_is_meant_or_none(daemon: Daemon, capsys
         find_job(store, permit, "etl")
     assert daemon.run("kill", "etl") == 2
     assert "give the id" in capsys.readouterr().err
-    assert all(record.state == "queued" for record in store.jobs())
+    assert all(record.state == "queued" for record in store.jobs.page())
     daemon.cast.put(second, "finished", "", finished_at=time.time())
     assert find_job(store, permit, "etl").job.id == first
     daemon.cast.put(first, "finished", "", finished_at=time.time())
@@ -65,7 +65,7 @@ def test_one_that_goes_on_is_found_behind_any_number_that_ended(daemon: Daemon) 
     for job_id in ended:
         daemon.cast.put(job_id, "finished", "", finished_at=time.time())
     assert find_job(store, permit, "etl").job.id == first
-    assert [record.job.id for record in store.named("etl", (), 3)] == [first, ended[-1], ended[-2]]
+    assert [record.job.id for record in store.jobs.named("etl", (), 3)] == [first, ended[-1], ended[-2]]
     daemon.cast.put(first, "killed", "", finished_at=time.time())
     assert find_job(store, permit, "etl").job.id == ended[-1]
 

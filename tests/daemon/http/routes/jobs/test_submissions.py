@@ -15,8 +15,9 @@ from daemon.core.errors import ElsewhereError, RejectedError
 from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.http.routes.jobs import submissions
-from daemon.store.job_store import Store, StoreError
+from daemon.store.job_store import Store
 from daemon.store.queries.insert_jobs import Admission, IdempotencyConflictError, SubmittedSpec
+from daemon.store.rows.database import StoreError
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")

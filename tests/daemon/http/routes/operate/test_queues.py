@@ -130,9 +130,9 @@ def test_who_is_behind_others_says_what_else_it_waits_for(
     """A job reports its own reason, if it has one, and then the jobs before it, each once."""
     for _ in range(2):
         assert api("POST", "/v1/jobs", json={"app": "count.py"}).status_code == 201
-    record = scheduler.store.job("job-2")
+    record = scheduler.store.jobs.get("job-2")
     assert record is not None
-    scheduler.store.save(Changes((replace(record, reason=reason),), ()))
+    scheduler.store.changes.save(Changes((replace(record, reason=reason),), ()))
     scheduler.seen = seen(Queues(), first=["job-1", "job-2"])
     told = f"{own}1 job is before it (order: priority, fair)"
     assert api("GET", "/v1/jobs/job-2").json()["reason"] == told

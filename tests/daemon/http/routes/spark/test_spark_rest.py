@@ -144,7 +144,7 @@ def test_a_submission_is_a_job(door: Door, store: Store) -> None:
     assert answer["message"].endswith("without effect: spark.ui.port (Stoker serves the pages of drivers)")
     assert answer["unknownFields"] == ["novelty"]
     assert response.headers["location"] == "/v1/jobs/job-1"
-    spec = store.spec("job-1")
+    spec = store.jobs.spec("job-1")
     assert spec is not None
     assert (spec.app, spec.args, spec.name) == ("/apps/app.py", ("--size", "8"), "wc")
     assert (spec.executors, spec.memory, spec.spark, spec.owner) == (3, 1408, "3.5", "ann")
@@ -186,7 +186,7 @@ def test_older_names_and_fractions_are_followed(
 ) -> None:
     """As Spark and Mesos follow them."""
     door.made(properties=properties)
-    spec = store.spec("job-1")
+    spec = store.jobs.spec("job-1")
     assert spec is not None
     assert {name: getattr(spec, name) for name in fields} == fields
 
@@ -214,7 +214,7 @@ def test_a_jar_comes_once(door: Door, store: Store) -> None:
     """spark-submit names the application among the jars, too."""
     jars = {"spark.jars": "file:/apps/lib.jar,file:/apps/app.jar"}
     door.made(app="file:/apps/app.jar", mainClass="org.x.Main", properties=jars)
-    spec = store.spec("job-1")
+    spec = store.jobs.spec("job-1")
     assert spec is not None
     assert (spec.app, spec.main_class, spec.jars) == ("/apps/app.jar", "org.x.Main", ("/apps/lib.jar",))
 
@@ -227,7 +227,7 @@ def test_what_is_not_said_of_a_driver_is_the_configs(scheduler: SmallScheduler, 
     )
     Door(app).made(properties={"spark.driver.memory": "2g"})
     Door(app).made()
-    first, second = store.spec("job-1"), store.spec("job-2")
+    first, second = store.jobs.spec("job-1"), store.jobs.spec("job-2")
     assert first is not None
     assert second is not None
     assert (first.driver, second.driver) == (Driver(on="cluster", cpus=2.0, memory=2432), None)
@@ -262,7 +262,7 @@ def test_a_submission_is_asked_about_and_ended(door: Door, store: Store) -> None
     }
     killed = door("POST", f"/v1/submissions/kill/{submission}").json()
     assert (killed["action"], killed["success"]) == ("KillSubmissionResponse", True)
-    assert store.job("job-1").state == "killed"  # type: ignore[union-attr]  # it is there
+    assert store.jobs.get("job-1").state == "killed"  # type: ignore[union-attr]  # it is there
     status = door("GET", f"/v1/submissions/status/{submission}").json()
     assert (status["driverState"], status["message"]) == ("KILLED", "killed on request")
     again = door("POST", f"/v1/submissions/kill/{submission}").json()
@@ -286,22 +286,22 @@ def test_a_submission_is_asked_about_and_ended(door: Door, store: Store) -> None
 def test_states_are_those_of_drivers(door: Door, store: Store, state: Any, placed: Any, told: str) -> None:
     """A job that failed before anything of it ran could not be run at all."""
     submission = door.made()
-    record = store.job("job-1")
+    record = store.jobs.get("job-1")
     assert record is not None
     record.state, record.placed_at = state, placed
-    store.save(Changes((record,), ()))
+    store.changes.save(Changes((record,), ()))
     assert door("GET", f"/v1/submissions/status/{submission}").json()["driverState"] == told
 
 
 def test_a_driver_that_failed_is_relaunching(door: Door, store: Store) -> None:
     """Until it runs again."""
     submission = door.made(properties={"spark.driver.supervise": "true"})
-    record, spec = store.job("job-1"), store.spec("job-1")
+    record, spec = store.jobs.get("job-1"), store.jobs.spec("job-1")
     assert record is not None
     assert spec is not None
     assert spec.retries == 10
     record.retried = 1
-    store.save(Changes((record,), ()))
+    store.changes.save(Changes((record,), ()))
     assert door("GET", f"/v1/submissions/status/{submission}").json()["driverState"] == "RELAUNCHING"
 
 
@@ -312,10 +312,10 @@ def test_all_submissions_are_ended_and_no_other_jobs(
     door.made()
     door("POST", "/v1/submissions/clear")
     door.made()
-    submit_one(scheduler, SubmittedSpec(store.spec("job-1")))  # type: ignore[arg-type]  # it is there
+    submit_one(scheduler, SubmittedSpec(store.jobs.spec("job-1")))  # type: ignore[arg-type]  # it is there
     answer = door("POST", "/v1/submissions/killall").json()
     assert (answer["action"], answer["success"]) == ("KillAllSubmissionResponse", True)
-    assert [store.job(f"job-{n}").state for n in (1, 2, 3)] == ["killed", "killed", "queued"]  # type: ignore[union-attr]
+    assert [store.jobs.get(f"job-{n}").state for n in (1, 2, 3)] == ["killed", "killed", "queued"]  # type: ignore[union-attr]
     cleared = door("POST", "/v1/submissions/clear").json()
     assert (cleared["action"], cleared["success"]) == ("ClearResponse", False)
 
@@ -356,7 +356,7 @@ def test_refusals_say_what_is_wrong(door: Door, store: Store, given: Any, words:
     message = refused(door.create(**given), 422)
     assert words in message
     assert "\n" not in message
-    assert store.jobs() == []
+    assert store.jobs.page() == []
 
 
 def test_answers_are_written_as_spark_writes_them(door: Door) -> None:
@@ -418,7 +418,7 @@ def test_the_token_comes_as_a_property_and_goes_nowhere(
     assert wanted == "this daemon wants its token: write spark.stoker.token into a file for --properties-file"
     wrong = {"spark.stoker.token": "not-the-t0ken"}
     assert "is not the token" in refused(door.create(properties=wrong), 401)
-    assert store.jobs() == []
+    assert store.jobs.page() == []
     right = {"spark.stoker.token": TOKEN}
     submission = door.made(properties=right)
     texts = [refused(door.create(properties={**right, "spark.stoker.typo": "1"}), 422)]
@@ -426,7 +426,7 @@ def test_the_token_comes_as_a_property_and_goes_nowhere(
     texts.append(refused(door.create(properties=right, appArgs=5), 422))
     number = {"spark.stoker.token": 5151515}
     texts.append(refused(door.create(sparkProperties=number), 401))
-    spec = store.spec("job-1")
+    spec = store.jobs.spec("job-1")
     assert spec is not None
     assert "token" not in spec.model_dump_json()
     # Whoever made it asks for it and ends it by its id.
