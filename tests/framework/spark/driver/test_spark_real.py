@@ -1,5 +1,6 @@
 """Real Spark: a driver on this host and executors on loopback addresses, without Mesos between them."""
 
+import ast
 import json
 import os
 import re
@@ -236,36 +237,49 @@ def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) 
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
+# Eight tasks that wait for each other, so that all run at once and none can use what another has.
 RESOURCES_APPLICATION = """
-import pathlib, sys
+import os, pathlib, sys, time
 from pyspark import SparkContext, TaskContext
 
-def has(_):
+folder = pathlib.Path(sys.argv[1])
+
+def has(number):
+    (folder / f"task-{number}").touch()
+    while len(list(folder.glob("task-*"))) < 8:
+        time.sleep(0.05)
     found = TaskContext.get().resources()
-    return sorted((name, each.addresses) for name, each in found.items())
+    return os.environ["SPARK_LOCAL_IP"], sorted((name, each.addresses) for name, each in found.items())
 
 context = SparkContext()
-found = context.parallelize(range(2), 1).map(has).collect()
-pathlib.Path(sys.argv[1], "result.txt").write_text(repr(found[0]))
+found = context.parallelize(range(8), 8).map(has).collect()
+(folder / "result.txt").write_text(repr(sorted(found)))
 """
 
 
 @pytest.mark.slow
-def test_executors_have_the_resources_that_their_settings_name(cluster: Cluster, tmp_path: Path) -> None:
-    """Executors have each kind, also without a discovery script; a script's findings come first."""
+@pytest.mark.parametrize(("version", "kinds"), [("3.5", ["gpu"]), ("4.3", ["fpga", "gpu", "nic"])])
+def test_executors_have_the_resources_that_their_settings_name(
+    cluster: Cluster, tmp_path: Path, version: str, kinds: list[str]
+) -> None:
+    """Executors have each kind, also without a discovery script; a script's findings come first.
+
+    Tasks share one or have several, all of their own executor. PySpark 3.5 shows a task one kind only, the
+    last of them.
+    """
+    cluster.spark = local_spark_home(os.environ, version)
+    cluster.shape = Resources.of(cpus=4.0, memory_mib=1024)
     (tmp_path / "app.py").write_text(RESOURCES_APPLICATION)
     script = tmp_path / "find.sh"
     script.write_text("""echo '{"name": "fpga", "addresses": ["f7"]}'""")
     script.chmod(0o755)
-    kinds = {
-        "spark.executor.resource.gpu.amount": "2",
-        "spark.task.resource.gpu.amount": "2",
-        "spark.executor.resource.fpga.amount": "1",
-        "spark.executor.resource.fpga.discoveryScript": str(script),
-        "spark.task.resource.fpga.amount": "1",
-    }
+    amounts = {"gpu": ("2", "0.5"), "fpga": ("1", "0.25"), "nic": ("8", "2")}
+    conf = {f"spark.executor.resource.{kind}.amount": amounts[kind][0] for kind in kinds}
+    conf |= {f"spark.task.resource.{kind}.amount": amounts[kind][1] for kind in kinds}
+    if "fpga" in kinds:
+        conf["spark.executor.resource.fpga.discoveryScript"] = str(script)
     application = Application(
-        str(tmp_path / "app.py"), arguments=(str(tmp_path),), conf={**QUICK_JAVA, **kinds}
+        str(tmp_path / "app.py"), arguments=(str(tmp_path),), conf={**QUICK_JAVA, **conf}
     )
     start_driver(
         cluster.driver_spec(application), DriverPlace(tmp_path / "driver", cluster.records), os.environ
@@ -275,7 +289,17 @@ def test_executors_have_the_resources_that_their_settings_name(cluster: Cluster,
     assert driver_status(cluster.records) == DriverStatus("ended", 0), (
         tmp_path / "driver/stderr"
     ).read_text()
-    assert (tmp_path / "result.txt").read_text() == repr([("fpga", ["f7"]), ("gpu", ["0", "1"])])
+    found = ast.literal_eval((tmp_path / "result.txt").read_text())
+    units = {
+        "fpga": [["f7"]] * 4,
+        "gpu": [["0"], ["0"], ["1"], ["1"]],
+        "nic": [["0", "1"], ["2", "3"], ["4", "5"], ["6", "7"]],
+    }
+    for address in ("127.0.1.1", "127.0.1.2"):
+        shown = [dict(resources) for executor, resources in found if executor == address]
+        assert {kind: sorted(task[kind] for task in shown) for kind in kinds} == {
+            kind: units[kind] for kind in kinds
+        }
     assert [executor.wait() for executor in executors] == [0, 0]
 
 
