@@ -16,6 +16,7 @@ from daemon.disk.uploads import Uploads
 from framework.host.user_files import OpenFile
 from framework.spark import Application, SparkHomes, alias_parts, unserved
 from framework.spark.conf_check import check_first_heap, check_resources
+from framework.spark.executor_resources import check_shares
 from framework.spark.install.backend_jar import BackendJarError
 from framework.spark.treatments import by_current_names
 
@@ -78,13 +79,14 @@ class LaunchCheck:
         """
         here = driver_of(spec, self.config).on == "host" or self.config.vms_here
         rights = self.rights.of(submitter.unix_user, here=here)
-        self.homes.there(spec.spark)
+        spark = self.homes.there(spec.spark)
         if driver_of(spec, self.config).on == "host":
             self.homes.here(spec.spark)
         application = application_of(spec)
         check_first_heap(application.conf, "executor", application.heap_mib(spec.memory))
         application.check()
         check_resources(application.conf, spec.resources)
+        check_shares(application.conf, spark.line)
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself
         heap = application.heap_mib(driver_of(spec, self.config).memory, "driver")

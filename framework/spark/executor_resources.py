@@ -61,6 +61,19 @@ def executor_resources(
         raise PropertyError(f"spark.executor.resource: {error}") from None
 
 
+def check_shares(conf: Mapping[str, str], line: tuple[int, int]) -> None:
+    """Raise ValueError for a task's part of a unit that its Spark, of this major and minor number, refuses.
+
+    Up to Spark 3.5, several tasks share a unit or one has it whole; only later ones take 0.6.
+    """
+    for kind, amount in _amounts(conf, "task").items():
+        if line < (4, 0) and 0.5 < amount < 1:
+            raise ValueError(
+                f"conf: spark.task.resource.{kind}.amount={amount:g}: should be at most 0.5, or a whole "
+                f"number, for Spark {line[0]}.{line[1]}; 1 lets as many tasks run at once"
+            )
+
+
 def given_addresses(conf: Mapping[str, str]) -> str:
     """The resources of an executor as a file for Spark has them, in JSON; empty where it finds them itself.
 

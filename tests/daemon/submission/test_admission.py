@@ -158,6 +158,22 @@ def test_resources_by_sparks_settings_are_taken_from_vms(door: Door) -> None:
             door.submit(1, conf=conf, resources=resources)
 
 
+def test_a_tasks_part_of_a_unit_is_one_that_its_spark_takes(door: Door) -> None:
+    """Spark 3.5 ends with the application's start where a task has more than half of a unit and not all."""
+
+    def check(spark: str, amount: str) -> None:
+        conf = {"spark.executor.resource.fpga.amount": "1", "spark.task.resource.fpga.amount": amount}
+        door.launcher.check(JobSpec(app=APP, spark=spark, conf=conf, resources={"fpga": 1.0}))
+
+    check("3.5", "0.5")
+    check("3.5", "1")
+    check("4.3", "0.6")
+    with pytest.raises(
+        ValueError, match=r"amount=0\.6: should be at most 0\.5, or a whole number, for Spark 3"
+    ):
+        check("3.5", "0.6")
+
+
 def test_settings_count_by_their_older_names(door: Door) -> None:
     """In a job file as elsewhere."""
     spec = JobSpec(app=APP, memory=4096, conf={"spark.yarn.executor.memoryOverhead": "2g"})
