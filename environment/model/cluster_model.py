@@ -26,7 +26,7 @@ from environment.model.messages.records import ExecutorRecord, Fault, JobRecord
 from environment.model.vms.job_registry import Changes
 from environment.model.vms.max_capacity import MaxCapacity
 from environment.model.vms.reservations import with_reserved
-from environment.model.vms.revive_check import fits_with
+from environment.model.vms.revive_check import completes, fits_with
 from environment.model.vms.usage_ledger import Ledger
 from environment.model.wiring import ModelWiring
 from environment.queues.shares import Standings
@@ -133,6 +133,7 @@ class ClusterModel:
                 due=due or launches_due,
                 later=later,
                 fits=lambda away: fits_with(self.view(), self.requests(), away),
+                completes=lambda away: completes(self.view(), self.requests(), away),
             )
         return parts.turn.end(counted=not isinstance(event, ev.Tick))
 

@@ -48,7 +48,13 @@ def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
         ours = [agent for agent in there if _is_ours(sizes[str(agent["id"])], gpus=gpus)]
         vms = tuple(agent_from_json(agent, sizes[str(agent["id"])]) for agent in ours)
         closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if _takes_nothing(agent))
-        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed)
+        # Where something is reserved for other roles, it may be that which is used.
+        used = tuple(
+            VmSize(str(agent["id"]), _scalars(agent["used_resources"]).positive)
+            for agent in ours
+            if "used_resources" in agent and agent["reserved_resources"].keys() <= set(roles)
+        )
+        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed, used=used)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
 
@@ -144,6 +150,9 @@ def _is_ours(size: VmSize, *, gpus: bool) -> bool:
 def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
     reserved = agent["reserved_resources"]
     ours = [agent["unreserved_resources"], *(reserved[role] for role in roles if role in reserved)]
+    return VmSize(str(agent["id"]), total(map(_scalars, ours)).positive)
+
+
+def _scalars(part: Mapping[str, Any]) -> Resources:
     # What is no number, such as ports, is text here.
-    scalars = ({n: float(v) for n, v in part.items() if not isinstance(v, str)} for part in ours)
-    return VmSize(str(agent["id"]), total(map(Resources.named, scalars)).positive)
+    return Resources.named({n: float(v) for n, v in part.items() if not isinstance(v, str)})

@@ -151,7 +151,8 @@ class VmsMeasured(Event):
 
     `vms` are all known properties of them, `closed` is the reason, by id, why the master offers nothing of a
     VM (`takes nothing new: ...`), `limits` are other restrictions on us, in words, and `quota` is the most
-    that all our roles may ever hold together, by Mesos' names of resources.
+    that all our roles may ever hold together, by Mesos' names of resources. `used` is what tasks of all
+    frameworks hold of VMs, as far as it is known.
     """
 
     sizes: tuple[VmSize, ...]
@@ -159,6 +160,7 @@ class VmsMeasured(Event):
     closed: tuple[tuple[str, str], ...] = ()
     limits: tuple[str, ...] = ()
     quota: Quota = field(default_factory=dict)
+    used: tuple[VmSize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,12 @@ from environment.types import Vm
 SETTLE = 1.5
 #: For how long the offers are refused that a waiting queue cannot use.
 REFUSE = 5.0
+#: For how long offers are kept that the first job does not fit into, but would together with what is free and
+#: not offered, as when another framework holds the rest. Then they are left to others for as long.
+KEEP = 30.0
+#: What is free and not offered for so long while offers are wanted is in another framework's hands: longer
+#: than we keep and refuse it.
+WITHHELD = 60.0
 #: How long to wait for offers before asking again: the first call may have been lost.
 ASK_AGAIN = 30.0
 #: Pauses between two calls for offers, longer after each call in vain.

@@ -50,6 +50,8 @@ class SupplySnapshot:
     declined: tuple[tuple[str, float], ...] = ()
     apart: bool = False
     asked_for_all: int = 0
+    kept: bool = False
+    keep_from: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class OfferSnapshot:
     limits: tuple[str, ...] = ()
     quota: Quota = field(default_factory=dict)
     counted: bool = False
+    wanted_since: float = 0.0
+    offered_at: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

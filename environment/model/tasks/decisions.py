@@ -103,7 +103,7 @@ class Decisions:
         if event.waiting is not None:
             self._fleet.idling.plan(event.waiting.keeps)
         if self._line.reasons.told is not None and not outdated:
-            self._supply.decline()
+            self._supply.unused()
 
     def launch_reserved(self) -> None:
         """Launch jobs with all VMs up and their reserved resources offered."""

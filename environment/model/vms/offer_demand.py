@@ -38,6 +38,12 @@ class Supply:
         self._apart = False
         #: How often that was asked for since somebody was placed, or began to wait.
         self._asked_for_all = 0
+        #: What is held was decided on in vain, and is to be given back unless it helps to keep it.
+        self._unused = False
+        #: What is held was decided on in vain, and is kept until more is offered (`options.KEEP`).
+        self._kept = False
+        #: When something may be kept again: what is given back is left to others for as long as it was held.
+        self._keep_from = 0.0
         #: VMs of which offers were given back, and until when the master therefore offers nothing of them.
         self._declined: dict[str, float] = {}
         #: Something happened since the last decision that could change it, beside that offers came.
@@ -59,6 +65,8 @@ class Supply:
             tuple(self._declined.items()),
             self._apart,
             self._asked_for_all,
+            self._kept,
+            self._keep_from,
         )
 
     def resume(self, state: SupplySnapshot) -> None:
@@ -68,14 +76,17 @@ class Supply:
         self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
         self._declined = dict(state.declined)
         self._apart, self._asked_for_all = state.apart, state.asked_for_all
+        self._kept, self._keep_from = state.kept, state.keep_from
 
     def connect(self) -> None:
         """Reset the state after the master has (again) accepted the framework: earlier messages are void."""
         self.subscribed, self._suppressed, self._stale = True, False, False
         self._apart, self._asked_for_all = False, 0
         self._declined.clear()
+        self._unused = self._kept = False
         self._book.clear()
         self._book.expect()
+        self._book.wanted_since = self._turn.now
         self._asked_at = self._turn.now
 
     def disconnect(self, why: str) -> None:
@@ -90,6 +101,7 @@ class Supply:
         as it came, a job that needs several would never be shown all of its room.
         """
         offers = tuple(offers)
+        self._kept = False
         self._book.take(offers, self._turn.now)
         self._changed_at = self._turn.now
         for offer in offers:
@@ -132,6 +144,8 @@ class Supply:
             return False
         if not len(self._book):
             return bool(self._places) and self._may_open()
+        if self._kept and not self.undecided:
+            return False
         return self._book.came() or self._settled(self._turn.now)
 
     def _kept_away(self) -> bool:
@@ -156,11 +170,17 @@ class Supply:
         """Whether the master has had the time to offer something and did not."""
         return not len(self._book) and self._turn.now - self._asked_at > options.SETTLE
 
+    def unused(self) -> None:
+        """What is held was decided on, and nobody could use it: it is kept or declined (`balance`)."""
+        self._unused = True
+
     def decline(self) -> None:
         """Decline all held offers."""
-        self._apart = False
+        now = self._turn.now
+        self._apart = self._unused = self._kept = False
         if held := self._book.clear():
-            until = self._turn.now + options.REFUSE
+            until = now + options.REFUSE
+            self._keep_from = max(self._keep_from, now + now - self._book.since)
             self._declined.update((offer.vm.id, until) for offer in held)
             self._turn.command(Decline, tuple(offer.id for offer in held), options.REFUSE)
 
@@ -171,15 +191,25 @@ class Supply:
         due: bool,
         later: bool = False,
         fits: Callable[[Collection[str]], bool] = lambda _: True,
+        completes: Callable[[Collection[str]], bool] = lambda _: False,
     ) -> None:
         """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
 
         While someone waits for VMs that may come `later`, offers are given back, and tell of those that do.
         What was given back, by VM, is asked for beside what is there only if somebody `fits` with it: else
         offers would go to and fro for a job that has no room whenever a task of others begins or ends.
+
+        What was decided on in vain is given back, unless all that is free and not offered `completes` the
+        room of the first job: given back, it would go to the framework that holds the rest.
         """
         if not self.subscribed:
             return
+        if self._unused or self._kept:
+            self._kept = self._may_keep() and (self._kept or completes(self._book.lacking))
+            if not self._kept:
+                self._asked_at = self._turn.now  # it was answered
+                self.decline()
+            self._unused = False
         if not anyone:
             self.decline()
             if later and self._suppressed:
@@ -195,6 +225,11 @@ class Supply:
                 self._asked_for_all += 1
                 self._revive()
 
+    def _may_keep(self) -> bool:
+        """Whether held offers may be kept: not for longer than `options.KEEP`, nor again at once."""
+        now = self._turn.now
+        return len(self._book) > 0 and now >= self._keep_from and now - self._book.since < options.KEEP
+
     @property
     def _pause(self) -> float:
         """Seconds between two calls for declined offers; longer after each call in vain."""
@@ -208,6 +243,8 @@ class Supply:
         now = self._turn.now
         if not self._suppressed and now - self._revived_at < options.REVIVE.first:
             return  # it stays stale, so a later event asks
+        if self._suppressed:
+            self._book.wanted_since = now
         self._suppressed = self._stale = self._apart = False
         self._asked_at = self._revived_at = now
         self._declined.clear()

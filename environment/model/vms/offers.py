@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from environment.model.messages import options
 from environment.model.messages.events import VmsMeasured
 from environment.model.messages.snapshot import Offer, OfferSnapshot, Quota, VmSize
 from environment.model.vms.max_capacity import MaxCapacity
@@ -37,6 +38,10 @@ class Offers:
 
     def __init__(self, ledger: Ledger, reservations: Reservations) -> None:
         self.since = 0.0
+        #: Since when offers are wanted.
+        self.wanted_since = 0.0
+        #: When each VM was last offered.
+        self._offered_at: dict[str, float] = {}
         self._ledger = ledger
         self._reservations = reservations
         #: Places of pools where no VM is up: what could be there is as good as offered.
@@ -91,6 +96,8 @@ class Offers:
             self._limits,
             self._quota,
             self._counted,
+            self.wanted_since,
+            tuple(self._offered_at.items()),
         )
 
     def resume(self, state: OfferSnapshot) -> None:
@@ -108,7 +115,8 @@ class Offers:
         for offer in state.offers:
             self._offers[offer.id] = offer
             self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
-        self.since = state.since
+        self.since, self.wanted_since = state.since, state.wanted_since
+        self._offered_at = dict(state.offered_at)
         for vm_id in self._vms:
             self.changed(vm_id)
 
@@ -133,6 +141,11 @@ class Offers:
                 self._guessed.discard(vm_id)
                 self.learn(self._vms[vm_id])
                 self._look(vm_id)
+        for vm_id, used in told.used:
+            # Offers know better, and what is used where tasks of ours begin and end is known too late.
+            if vm_id in self._vms and not self._by_vm.get(vm_id) and not self._ledger.count(vm_id):
+                self._others[vm_id] = used
+                self.changed(vm_id)
         return resized or len(self._vms) > known or before != self._closed or quota != self._quota
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
@@ -145,6 +158,7 @@ class Offers:
             self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
             vms[offer.vm.id] = offer.vm
         for vm in vms.values():
+            self._offered_at[vm.id] = at
             self.found(vm.id)
             self._awaited.discard(vm.id)
             self._guessed.discard(vm.id)
@@ -297,7 +311,7 @@ class Offers:
         for offer_id in self._by_vm.pop(vm_id, {}):
             self._offers.pop(offer_id, None)
         amounts = (self._offered, self._ports, self._free, self._others, self._told)
-        for known in (self._vms, *amounts, self._windows):
+        for known in (self._vms, *amounts, self._windows, self._offered_at):
             known.pop(vm_id, None)
         for some in (self._awaited, self._measured, self._guessed, self._gone, self._incomplete):
             some.discard(vm_id)
@@ -342,6 +356,11 @@ class Offers:
     def lacks(self, vm_id: str) -> bool:
         """Whether something of the VM is free and not offered."""
         return vm_id in self._incomplete
+
+    @property
+    def lacking(self) -> Collection[str]:
+        """The VMs of which something is free and not offered, by id."""
+        return self._incomplete
 
     def came(self) -> bool:
         """Whether all that can be expected is offered: all that is free, but on VMs that were waited for."""
@@ -389,8 +408,21 @@ class Offers:
             OfferedResources(there, ResourceArrays.of(offered, asked), ports),
             left_out,
             {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
-            self._limits,
+            (*self._limits, *self._withheld(at)),
         )
+
+    def _withheld(self, at: float) -> Iterator[str]:
+        """What to do about VMs of which nothing was offered for long although nobody is known to use them."""
+        latest = at - options.WITHHELD
+        if self.wanted_since > latest:
+            return
+        long = [vm for vm in self._incomplete if self._offered_at.get(vm, 0.0) <= latest]
+        if names := sorted(self.name(vm_id) for vm_id in long if vm_id not in self._offered):
+            more = f" (and {len(names) - 1} more)" if names[1:] else ""
+            yield (
+                f"{names[0]}{more} was not offered for more than {options.WITHHELD:g} s: if another framework"
+                " holds the offer, the master's --offer_timeout or a larger weight of our role ends that"
+            )
 
     def _missing(self, vm: Vm) -> bool:
         return self.offered(vm.id).get(CPUS) < self._free[vm.id].get(CPUS)

@@ -35,6 +35,15 @@ def fits_with(view: ClusterView, queue: Sequence[PlacementRequest], away: Collec
     return False
 
 
+def completes(view: ClusterView, queue: Sequence[PlacementRequest], away: Collection[str]) -> bool:
+    """Check whether the first job fits with the free resources of these VMs, by id, and not without them.
+
+    A policy that makes it wait although it fits into the offered resources gains nothing by more of them.
+    """
+    first = queue[:1]
+    return fits_with(view, first, away) and not fits_with(view, first, ())
+
+
 def _with(view: ClusterView, offered: OfferedResources, away: Collection[str]) -> OfferedResources:
     there = np.array([vm.id in away for vm in view.vms], np.bool_)
     resources = {

@@ -74,7 +74,8 @@ def _as_at_first(state: ev.Restored) -> ev.Restored:
     """A state without the fields that the first Stoker version did not record."""
     tasks = tuple(replace(task, share=1.0) for task in state.tasks)
     assert state.moment is not None
-    moment = replace(state.moment, book=replace(state.moment.book, counted=False))
+    book = replace(state.moment.book, counted=False, wanted_since=0.0, offered_at=())
+    moment = replace(state.moment, book=book, supply=replace(state.moment.supply, keep_from=0.0))
     return replace(state, tasks=tasks, accounts=(), moment=moment)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from environment.model.messages import commands as cmd
 from environment.model.messages import events as ev
-from environment.resources import Resources
+from environment.model.messages.snapshot import VmSize
+from environment.resources import NOTHING, Resources
 from environment.types import Vm
 from framework.mesos.agent_sizes import measured, quota_in_all, quotas
 from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError, read_into, read_json
@@ -112,6 +113,16 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
         ("S5", "takes nothing new: its agent has lost its connection to the master"),
     )
     assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3", "S5"]
+
+
+def test_what_tasks_of_all_frameworks_hold_is_read() -> None:
+    """Not where others have resources reserved, since these may be what is used, nor where it is not told."""
+    busy = {"used_resources": {"cpus": 1.5, "mem": 512.0, "gpus": 0.0, "ports": "[31000-31001]"}}
+    idle = {"id": "S2", "used_resources": {"cpus": 0.0, "mem": 0.0}, "reserved_resources": {"stoker": {}}}
+    others = {"id": "S3", **busy, "reserved_resources": {"other": {"cpus": 1.0, "mem": 512.0}}}
+    slaves = {"slaves": [{**AGENT, **busy}, {**AGENT, **idle}, {**AGENT, **others}, {**AGENT, "id": "S4"}]}
+    found = measured(slaves, ("stoker",), gpus=False)
+    assert found.used == (VmSize("S1", Resources.of(1.5, 512)), VmSize("S2", NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,11 @@ class Allocator:
         """Tell how large agents are; some are smaller for us, as another role has the rest."""
         sizes = {vm.id: vm.resources for vm in VMS} | dict(smaller)
         told = tuple(VmSize(vm_id, size) for vm_id, size in sizes.items())
-        self.obey(self.world.send(ev.VmsMeasured(self.world.now, told, VMS)))
+        taken = {vm.id: self.others.get(vm.id, NOTHING) for vm in VMS if vm.id not in dict(smaller)}
+        used = tuple(
+            VmSize(vm_id, held + self.world.model.ledger.held(vm_id)) for vm_id, held in taken.items()
+        )
+        self.obey(self.world.send(ev.VmsMeasured(self.world.now, told, VMS, used=used)))
 
     def play(self, seconds: float, job_id: str = "wide") -> float | None:
         """Let time go by until the job is placed; after how long it was, None if it was not."""
