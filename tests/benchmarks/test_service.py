@@ -341,7 +341,7 @@ def submit_into_queues(
 
 
 async def submit_steadily(
-    url: str, rate: float, seconds: float, more: Sequence[Mapping[str, str]] = ({},)
+    url: str, rate: float, seconds: float, more: Sequence[Mapping[str, object]] = ({},)
 ) -> list[Answer]:
     """Send submissions at fixed times, however long answers take.
 
@@ -350,7 +350,7 @@ async def submit_steadily(
     host, _, port = url.removeprefix("http://").partition(":")
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
 
-    def request(said: Mapping[str, str]) -> bytes:
+    def request(said: Mapping[str, object]) -> bytes:
         body = {"app": "/apps/a.py", "executors": 1, "cpus": 1.0, "memory": 1024, **said}
         sent = json.dumps(body).encode()
         return f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
