@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from audit.executor_use import CAUSES
 from audit.report.pictures import WIDTH, bars, intervals, timeline
 from audit.write import AuditResult
+from conf.util.dollars import money
 from conf.util.printable import visible
 
 #: Rows of tables; the rest is in JSON and CSV.
@@ -22,7 +23,7 @@ def report(audit: AuditResult) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"money": _money, "percent": _percent, "plain": visible}
+    environment.filters |= {"money": money, "percent": _percent, "plain": visible}
     costs, read, savings = audit.costs, audit.read, audit.savings
     total = costs.total
     lines = costs.by("type")
@@ -52,11 +53,6 @@ def report(audit: AuditResult) -> str:
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).date().isoformat()
-
-
-def _money(dollars: float) -> str:
-    digits = 2 if abs(dollars) >= 1 or not round(dollars, 4) else 4
-    return f"{dollars:,.{digits}f} $"
 
 
 def _percent(share: float | None) -> str:

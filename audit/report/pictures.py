@@ -116,7 +116,7 @@ def bars(costs: Costs) -> CostBars:
         found.append(
             Bar(label, _shortened(label), number * _ROW, dollars.total, tuple(segments), round(x, 2))
         )
-    lines_of = tuple(AxisMark(round(_LEFT + at * scale, 2), _money(at)) for at in ticks)
+    lines_of = tuple(AxisMark(round(_LEFT + at * scale, 2), _tick(at)) for at in ticks)
     return CostBars(len(rows) * _ROW + 24, tuple(found), lines_of)
 
 
@@ -172,7 +172,7 @@ def intervals(savings: Savings) -> Intervals | None:
         )
         for number, each in enumerate(found)
     )
-    lines = tuple(AxisMark(at(each), _money(each)) for each in ticks)
+    lines = tuple(AxisMark(at(each), _tick(each)) for each in ticks)
     return Intervals(len(found) * _ROW + 24, at(0.0), saved, lines)
 
 
@@ -191,5 +191,5 @@ def _shortened(label: str, end: str = "") -> str:
     return (label if len(label) <= room else f"{label[: room - 1]}…") + end
 
 
-def _money(dollars: float) -> str:
-    return f"{dollars:,.4g} $"
+def _tick(dollars: float) -> str:
+    return f"-{_tick(-dollars)}" if dollars < 0 else f"${dollars:,.4g}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from conf.util.dollars import money
 from daemon.cli.shared.errors import CommandError
 from daemon.cli.shared.fetching import Fetched, fetches
 
@@ -82,11 +83,11 @@ def table(answer: Json) -> Iterator[Any]:
         yield "Nothing was paid for in these days."
         return
     total, by = answer["total"], answer["by"]
-    yield f"{_money(total['total'])} from {answer['since']} to {answer['until']} (UTC)"
+    yield f"{money(total['total'])} from {answer['since']} to {answer['until']} (UTC)"
     yield ""
     kinds = [kind for kind in KINDS if total[kind] or kind in ("used", "idle")]
     if by == "kind":
-        rows = [(kind, _money(total[kind]), _percent(total[kind], total["total"])) for kind in kinds]
+        rows = [(kind, money(total[kind]), _percent(total[kind], total["total"])) for kind in kinds]
         yield render.table(["kind", "dollars", "share"], rows, right=("dollars", "share"))
     else:
         lines = [*answer["lines"], *([{**answer["rest"], "key": None}] if answer["rest"] else [])]
@@ -95,31 +96,31 @@ def table(answer: Json) -> Iterator[Any]:
             yield from _of_policies(told, total)
         else:
             dollars = [
-                (key, _money(line["total"]), *(_money(line[kind]) for kind in kinds)) for key, line in told
+                (key, money(line["total"]), *(money(line[kind]) for kind in kinds)) for key, line in told
             ]
             yield render.table([by, "billed", *kinds], dollars, right=("billed", *kinds))
     if total["difference"] is not None:
         yield ""
         more = "more" if total["difference"] >= 0 else "less"
-        apart = _money(abs(total["difference"]))
+        apart = money(abs(total["difference"]))
         yield f"Providers have charged {apart} {more} than this for VMs of which they tell it."
     if total["lost"]:
         yield ""
-        yield f"{_money(total['lost'])} of what was used is lost: work of jobs that gave way to others."
+        yield f"{money(total['lost'])} of what was used is lost: work of jobs that gave way to others."
     if (budget := answer["budget"]) is not None:
         yield ""
         over = budget["spent"] > budget["per_day"]
         held = ", no VM is opened until tomorrow" if over and budget["hold"] else ""
         beyond = f": it is spent{held}" if over else ""
-        yield f"Today (UTC) {_money(budget['spent'])} of a budget of {_money(budget['per_day'])}{beyond}."
+        yield f"Today (UTC) {money(budget['spent'])} of a budget of {money(budget['per_day'])}{beyond}."
 
 
 def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]:
     """Cost that jobs used while each policy decided; idle cost is not attributed to a policy."""
     from daemon.cli.shared import render
 
-    rows = [(key, _money(line["used"])) for key, line in told]
-    rows.append(("(idle and the rest, whoever decided)", _money(total["total"] - total["used"])))
+    rows = [(key, money(line["used"])) for key, line in told]
+    rows.append(("(idle and the rest, whoever decided)", money(total["total"] - total["used"])))
     yield render.table(["policy", "used"], rows, right=("used",))
     yield ""
     yield render.wrapped(
@@ -130,12 +131,6 @@ def _of_policies(told: Sequence[tuple[str, Json]], total: Json) -> Iterator[Any]
 
 def _key(by: str, key: str | None) -> str:
     return "(others)" if key is None else key or _NOBODY.get(by, "-")
-
-
-def _money(dollars: float) -> str:
-    from daemon.cli.shared import render
-
-    return render.money(dollars) if dollars >= 0 else f"-{render.money(-dollars)}"
 
 
 def _percent(part: float, whole: float) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from audit.executor_use import CAUSES
 from audit.write import AuditResult
+from conf.util.dollars import money
 from daemon.cli.shared import render
 
 if TYPE_CHECKING:
@@ -125,11 +126,6 @@ def _cautions(audit: AuditResult) -> Iterator[str]:
         some = "; ".join(f"{each.name}: {each.why}" for each in read.unread[:_UNREAD])
         more = f"; and {len(read.unread) - _UNREAD} more (-o json)" if len(read.unread) > _UNREAD else ""
         yield f"{render.count(len(read.unread), 'file')} not read: {some}{more}"
-
-
-def money(dollars: float) -> str:
-    """Dollars, with more digits where there are few."""
-    return f"{dollars:,.2f} $" if abs(dollars) >= 1 or not round(dollars, 4) else f"{dollars:.4f} $"
 
 
 def _percent(share: float | None) -> str:

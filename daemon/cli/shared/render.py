@@ -16,6 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from conf.util import dollars as dollar_texts
 from conf.util.printable import visible
 
 NONE = "-"
@@ -80,14 +81,8 @@ def duration(seconds: float | None) -> str:
 
 
 def money(dollars: float | None) -> str:
-    """$0.0123, $12.34: four decimals below one dollar, two above, more where four would show nothing."""
-    if dollars is None:
-        return NONE
-    if dollars >= 1:
-        return f"${dollars:,.2f}"
-    if dollars >= 0.001 or dollars == 0:
-        return f"${dollars:.4f}"
-    return f"${dollars:.6f}" if dollars >= 0.000001 else "less than $0.000001"
+    """Dollars as text; a dash where they are not known."""
+    return NONE if dollars is None else dollar_texts.money(dollars)
 
 
 def memory(mib: float | None) -> str:
