@@ -86,8 +86,8 @@ def test_many_applications(tmp_path: Path) -> None:
     text = made(tmp_path, savings=False)
     assert text.count("<td>") == 14
     assert "2 more</text>" in text
-    (rest,) = re.findall(r"2 more</text>.*?<text[^>]*>([\d.]+) \$", text, re.DOTALL)
-    each = [float(dollars) for dollars in re.findall(r'class="num">([\d.]+) \$', text)]
+    (rest,) = re.findall(r"2 more</text>.*?<text[^>]*>\$([\d.]+)", text, re.DOTALL)
+    each = [float(dollars) for dollars in re.findall(r'class="num">\$([\d.]+)', text)]
     assert float(rest) == pytest.approx(sum(sorted(each)[:2]), abs=2e-4)
 
 
