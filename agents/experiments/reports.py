@@ -86,7 +86,9 @@ def table(runs: Sequence[SimulatedRun]) -> str:
     rows = []
     for policy, of in found.items():
         cells = [_cell(metric, of[metric], seeds > 1 and policy not in same) for metric in _TITLES]
-        cells[1:1] = ["" if policy == least else str(difference(of["cost"], found[least]["cost"]))]
+        beside = difference(of["cost"], found[least]["cost"])
+        apart = f"{100 * beside.mean:+.1f} %" if {policy, least} <= set(same) else str(beside)
+        cells[1:1] = ["" if policy == least else apart]
         rows.append(f"| `{policy}` | {knowledge(policy)} | " + " | ".join(cells) + " |\n")
     alike = f"All {seeds} seeds are the same run with {', '.join(f'`{policy}`' for policy in same)}.\n"
     return head + "".join(rows) + f"\n{alike if same else ''}{durations_of(runs)}\n"

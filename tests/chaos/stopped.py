@@ -56,7 +56,9 @@ class Run:
         self.store = Store(f"sqlite:///{folder / 'stoker.db'}", at=world.now)
         config = Config(data_dir=str(folder), keep=Keep(name="timeout", seconds=KEEP))
         config = config.model_copy(update={"mesos": config.mesos.model_copy(update={"boot_timeout": 30.0})})
-        link: Any = SimpleNamespace(execute=self._execute, all_lost=lambda: "", far=False, subscribed=True)
+        link: Any = SimpleNamespace(
+            execute=self._execute, all_lost=str, far=False, subscribed=True, measure=lambda _: True
+        )
         self.service = service_of(
             TermInputs(
                 config,

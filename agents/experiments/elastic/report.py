@@ -241,8 +241,9 @@ Made by `stoker reproduce elastic --seeds {count}{asked}`, with {seeds}.
 
 The same jobs run on VMs that are opened when they are needed and closed when they are not
 ([elastic.md](../elastic.md)). A VM boots for 30, 60 or 120 seconds, is charged
-for a minute at least, and then by the second. Durations are believed with the error that was measured of
-their types (belief `spread`); of Alibaba's tasks nothing is known. Cells are mean ± standard deviation over
+for a minute at least, and then by the second. Durations are those of the profiles
+(truth `profile`), and believed with the error that was measured of their types (belief `spread`); of
+Alibaba's tasks nothing is known. Cells are mean ± standard deviation over
 seeds; *beside* are differences of bills. {method}
 
 * *fixed*: VMs that are always there, all of the cluster, or so many that they have the cores which are used

@@ -127,8 +127,8 @@ submits most; *80 % load* keeps the paper's cluster at that on average, with sma
 load, crowds*, where a third of that is of who needs his results soon (deadlines of 1.5 to 3 times the
 duration), and two crowds of 40 jobs come at once, which have time (10 to 30 times); in *crowd* all have more
 work than there is room for, on a hundred VMs. A fifth of the jobs have a higher priority, and each has a
-deadline of 2 to 8 times its duration after its submission where nothing else is said. Durations are believed
-with the error that was measured of their types (belief `spread`).
+deadline of 2 to 8 times its duration after its submission where nothing else is said. Durations are those of
+the profiles (truth `profile`), believed with the error that was measured of their types (belief `spread`).
 
 Order *none* is first come, first served, as far as the policy keeps to it. In *fair*, jobs of others may
 overtake the first once, and then only those of its own user are shown; in *fair, overtaking free* 128 times,

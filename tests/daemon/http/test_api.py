@@ -30,10 +30,11 @@ from daemon.http.app import create_app
 from daemon.http.app_options import AppOptions
 from daemon.schemas.policies import comparison_body
 from daemon.store.job_store import Store
+from daemon.store.queries.stored_jobs import StoredJobs
 from daemon.store.rows.database import StoreError
 from environment.decisions.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.messages.records import ExecutorRecord, JobRecord
+from environment.model.messages.records import ExecutorRecord
 from environment.model.messages.vm_accounts import Charge
 from environment.resources import Resources
 from tests.daemon.small_scheduler import ESTIMATE, LOG, SmallScheduler
@@ -843,20 +844,15 @@ def test_a_body_that_does_not_come(app: FastAPI, monkeypatch: pytest.MonkeyPatch
     assert (response.status_code, response.headers["connection"]) == (408, "close")
 
 
-def test_a_failing_store(app: FastAPI, api: Api, store: Store) -> None:
+def test_a_failing_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the store cannot be read, the answer is 503 and says so."""
 
-    class Broken(Store):
-        def __init__(self) -> None:
-            pass
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
 
-        def job(self, job_id: str) -> JobRecord | None:
-            raise StoreError("the disk is full")
-
-        def count_by_state(self) -> dict[str, int]:
-            raise StoreError("the disk is full")
-
-    broken = Api(create_app(SmallScheduler(store), Broken(), AppOptions(token=None, version="1")))
+    monkeypatch.setattr(StoredJobs, "get", full)
+    monkeypatch.setattr(StoredJobs, "count_by_state", full)
+    broken = Api(create_app(SmallScheduler(store), store, AppOptions(token=None, version="1")))
     for path in ("/v1/jobs/job-1", "/metrics"):
         response = broken("GET", path)
         assert (response.status_code, response.json()["detail"]) == (503, "the disk is full")
