@@ -47,14 +47,19 @@ def test_each_report_has_seeds_enough_to_be_judged() -> None:
 @needs_traces
 @pytest.mark.slow
 def test_all_reports_are_made_quickly(tmp_path: Path) -> None:
-    """With revision, seeds, belief and truth; none on seeds of a published block."""
-    paths = make_results(tmp_path, quick=True, workers=0)
-    assert [path.stem for path in paths] == [report.name for report in REPORTS]
+    """With revision, seeds, belief and truth; none on seeds of a published block.
+
+    The two that take half of the time are left to tests of their own, and to `make results QUICK=1`.
+    """
+    names = tuple(report.name for report in REPORTS if report.name not in ("decisions", "zhao2023"))
+    paths = make_results(tmp_path, quick=True, only=names, workers=0)
+    assert [path.stem for path in paths] == list(names)
     for path in paths:
         text = path.read_text(encoding="utf-8")
         assert "\nOf revision " in text or "\nOf a revision that is not known" in text
         assert "seeds 90000 to 90001" in text or "seeds 90000 to 90000" in text
-        assert path.stem == "zhao2023" or ("ruth" in text and "elie" in text)
+        assert "ruth" in text
+        assert "elie" in text
         assert "standard error" in text
 
 
