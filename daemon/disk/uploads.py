@@ -27,8 +27,6 @@ from daemon.store.rows.database import is_full
 
 log = structlog.get_logger("uploads")
 
-#: Bytes of one part: what the API takes as a body.
-LARGEST_PART = 1 << 20
 #: Bytes of the disk that uploads leave to the job store and to jobs.
 _SPARED = 256 << 20
 #: Seconds after which what came of a file is removed, when no more comes.

@@ -21,7 +21,6 @@ from daemon.core.url_paths import UNKNOWN_VERSION, VERSION
 from framework.spark.submit_properties import TOKEN
 
 _OURS = re.compile(r"/v[0-9]{1,9}/submissions(/.*)?")
-_PROBLEM = b"application/problem+json"
 
 DriverState = Literal[
     "SUBMITTED", "RUNNING", "FINISHED", "RELAUNCHING", "UNKNOWN", "KILLED", "FAILED", "ERROR"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -46,11 +45,3 @@ def units_of(episodes: Sequence[Episode], kind: str) -> FloatArray:
     # A unit of dollars is for one job; where it is a dollar, dollars are told.
     units = ((float(e.jobs.unit_dollars), len(e.jobs.arrival)) for e in episodes)
     return np.array([1.0 if unit == 1.0 else unit * jobs for unit, jobs in units])
-
-
-def in_short(told: Mapping[str, Mapping[str, Any]]) -> str:
-    """An evaluation in a line: `burst 6.012 $, 301 s, 2010 s`."""
-    return "; ".join(
-        f"{name} {of['cost']:.3f} $, {of['duration']:.0f} s, {of['completion']:.0f} s"
-        for name, of in told.items()
-    )
