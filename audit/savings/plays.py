@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,11 @@ class Played:
     #: Why it could not be played; empty: it was.
     failed: str = ""
 
+    @classmethod
+    def not_played(cls, scenario: Scenario, why: str, refused: Iterable[str] = ()) -> "Played":
+        """A scenario that has no numbers, and why."""
+        return cls(scenario, 0.0, DollarRange(0.0, 0.0, 0.0), 1.0, 0.0, tuple(refused), why)
+
 
 def workload(runs: Sequence[JobRun]) -> Workload:
     """The runs as a workload, from the first one's start on; each takes its logged seconds."""
@@ -77,7 +82,7 @@ def workload(runs: Sequence[JobRun]) -> Workload:
             owner=one_line(run.application.user),
             queue=one_line(run.application.queue) or DEFAULT_QUEUE,
         )
-        for run in sorted(runs, key=lambda run: run.application.started_at)
+        for run in _in_order(runs)
     )
 
 
@@ -123,13 +128,13 @@ def _play(scenario: Scenario, jobs: Workload, runs: Sequence[JobRun], types: Map
             fallback=create(second.name, second.options),
         )
     except StuckError as error:
-        return Played(scenario, 0.0, DollarRange(0.0, 0.0, 0.0), 1.0, 0.0, (), str(error))
+        return Played.not_played(scenario, str(error))
     left_out = {*result.refused, *result.aside, *result.given_up}
     kept = [run for run, job in zip(_in_order(runs), jobs.jobs, strict=True) if job.name not in left_out]
     logged, replayed = sum(run.cost.total for run in kept), sum(run.replayed for run in kept)
     if not kept or replayed <= 0:
         why = f"its VMs hold none of the applications ({next(iter(left_out), 'no application')})"
-        return Played(scenario, 0.0, DollarRange(0.0, 0.0, 0.0), 1.0, 0.0, tuple(left_out), why)
+        return Played.not_played(scenario, why, left_out)
     bill = result.bill
     # Executors are whole numbers there; what that changes is in both, and so not in their ratio.
     dollars = bill.total * logged / replayed

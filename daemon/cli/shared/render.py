@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conf.util import dollars as dollar_texts
+from conf.util.dollars import money as dollars_as_text
 from conf.util.printable import visible
 
 NONE = "-"
@@ -82,7 +82,7 @@ def duration(seconds: float | None) -> str:
 
 def money(dollars: float | None) -> str:
     """Dollars as text; a dash where they are not known."""
-    return NONE if dollars is None else dollar_texts.money(dollars)
+    return NONE if dollars is None else dollars_as_text(dollars)
 
 
 def memory(mib: float | None) -> str:
