@@ -13,12 +13,16 @@ from typing import Any
 from audit.executor_memory import memory_of
 from audit.executor_use import NEVER, CoreUse, Idle, TaskArrays, idles, uses
 from profiles.event_lines import Event, EventLines, EventLogError, short_name
+from profiles.executor_attributes import ExecutorAttributes
 
 _MIB = float(1 << 20)
 _MS = 1000.0
 #: Executors whose times lie so far outside of the application's are of another clock. Chosen: no log is
 #: flushed so late.
 _OTHER_CLOCK = 86_400.0
+#: An executor that was launched longer before its registration is of another clock. Chosen: an hour is longer
+#: than the fetch of Spark's archives may take.
+_LONGEST_START = 3600.0
 #: Where the application's file lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 _LONGEST_NAME = 200
@@ -53,6 +57,8 @@ class Executor:
     use: CoreUse
     #: What dynamic allocation would not have held.
     idle: Idle = NEVER
+    #: Its VM's type and its part of it, as the daemon that launched it wrote into the log.
+    attributes: ExecutorAttributes | None = None
 
     @property
     def seconds(self) -> float:
@@ -158,6 +164,7 @@ class _Span:
     removed: float | None = None
     lost: bool = False
     peak: float | None = None
+    attributes: ExecutorAttributes | None = None
 
 
 @dataclass(slots=True)
@@ -329,6 +336,7 @@ class _Reading:
                 peak_mib=span.peak,
                 use=use,
                 idle=out,
+                attributes=span.attributes,
             )
 
     def _stages(self, task_cpus: float) -> Iterable[Stage]:
@@ -379,9 +387,14 @@ def _note_added(reading: _Reading, event: Event) -> None:
     requested = info.get("Request Time")
     if isinstance(requested, int | float) and 0 < requested / _MS <= at:
         at = requested / _MS
+    # So does the daemon that launched it, also where the application asked for nothing.
+    attributes = ExecutorAttributes.read(info.get("Attributes"))
+    if attributes is not None and at - _LONGEST_START <= attributes.launched_at <= at:
+        at = attributes.launched_at
     gpus = info.get("Resources", {}).get("gpu", {}).get("addresses", ())
     span = _Span(name, str(info["Host"]), float(info["Total Cores"]), at)
     span.profile, span.gpus = int(info.get("Resource Profile Id", 0)), float(len(gpus))
+    span.attributes = attributes
     if (earlier := reading.spans.get(name)) is not None:
         earlier.removed = at if earlier.removed is None else earlier.removed
         reading.over.append(earlier)

@@ -27,7 +27,7 @@ class PriceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A price list, and the VM type of executors of which no log and no host tells one; empty: none."""
+    """A price list, and the VM type where it maps no host of an executor; empty: the one in the log."""
 
     table: PriceList
     vm_type: str = ""
@@ -40,14 +40,16 @@ class Prices:
     def type_of(self, application: LoggedApplication, executor: Executor) -> str:
         """The VM type that an executor ran on, if that is known and has a price; else an empty text.
 
-        The host counts first, then `vm_type`, then what the application's settings say.
+        The host counts first, then `vm_type`, then what the log has of the executor, then of its application.
         """
         for pattern, name in self.table.hosts.items():
             if fnmatchcase(executor.host, pattern):
                 return name
         if self.vm_type:
             return self.vm_type
-        return application.vm_type if self.table.type_named(application.vm_type) else ""
+        launched = executor.attributes.vm_type if executor.attributes else ""
+        known = (name for name in (launched, application.vm_type) if self.table.type_named(name))
+        return next(known, "")
 
     def per_hour(self, application: LoggedApplication, executor: Executor) -> float:
         """Dollars an hour of an executor; PriceError when the list has no price for it.
@@ -58,7 +60,7 @@ class Prices:
         name = self.type_of(application, executor)
         vm = self.table.type_named(name) if name else None
         if vm is not None:
-            return vm.price_per_hour * _share(executor, vm)
+            return vm.price_per_hour * _share(executor, vm, name)
         table = self.table
         if table.per_core_hour is None:
             what = (
@@ -72,7 +74,9 @@ class Prices:
         return table.per_core_hour * executor.cores + by_memory + table.per_gpu_hour * executor.gpus
 
 
-def _share(executor: Executor, vm: VmPrice) -> float:
+def _share(executor: Executor, vm: VmPrice, name: str) -> float:
+    if executor.attributes and executor.attributes.vm_type == name:
+        return executor.attributes.vm_share
     gpus = vm.resources.get("gpus", 0.0)
     shares = (
         executor.cores / vm.cpus,

@@ -39,6 +39,7 @@ from framework.spark import (
     DriverStatus,
     DriverUi,
     DynamicAllocation,
+    ExecutorAttributes,
     ExecutorPlace,
     HostError,
     ProcessSpec,
@@ -192,7 +193,10 @@ class Launcher:
     ) -> tuple[ProcessSpec, str]:
         if not task.ports or task.number is None:
             raise ValueError("no port is offered")
-        place = ExecutorPlace(task.number, task.address, task.ports[0], application_id, task.profile)
+        attributes = ExecutorAttributes(task.launched_at, task.vm_type, task.share)
+        place = ExecutorPlace(
+            task.number, task.address, task.ports[0], application_id, task.profile, attributes
+        )
         size, patience = task.resources, self._config.spark.connect_timeout
         spark = self.homes.there(job.spark)
         process = executor_process(application, endpoint, place, size, secret, spark, patience)

@@ -29,6 +29,7 @@ from framework.spark.install.java import find_java
 from framework.spark.launch import ExecutorPlace, ProcessSpec, Uri, driver_process, executor_process
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
 from framework.spark.uri_schemes import unserved
+from profiles.executor_attributes import ExecutorAttributes
 
 __all__ = [
     "RESERVED_ENVIRONMENT",
@@ -41,6 +42,7 @@ __all__ = [
     "DriverStatus",
     "DriverUi",
     "DynamicAllocation",
+    "ExecutorAttributes",
     "ExecutorPlace",
     "HostError",
     "ProcessSpec",

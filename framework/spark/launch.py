@@ -28,6 +28,7 @@ from framework.spark.executor_resources import given_addresses
 from framework.spark.install.homes import SparkHome
 from framework.spark.memory import executor_cores
 from framework.spark.properties_file import properties_text
+from profiles.executor_attributes import ExecutorAttributes
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
@@ -64,6 +65,8 @@ class ExecutorPlace:
     """The application's id in Spark; empty where the driver's UI has to be asked for it."""
     profile: int = 0
     """The number of its resource profile in Spark."""
+    attributes: ExecutorAttributes | None = None
+    """Facts for Spark's event log, by which an audit prices it as the bill does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ def executor_process(
         "SPARK_LOCAL_HOSTNAME": executor.address,
         "SPARK_EXECUTOR_MEMORY": f"{executor_heap(application, size.memory_mib)}m",
         "SPARK_EXECUTOR_OPTS": _executor_options(application, executor),
+        **(executor.attributes.variables if executor.attributes else {}),
     }
     arguments = (
         *(endpoint.host, endpoint.port, endpoint.ui_port),

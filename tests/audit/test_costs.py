@@ -8,7 +8,7 @@ from audit.costs import costs_of
 from audit.prices import PriceError, Prices, load_prices
 from conf.loader import ConfigError
 from conf.schema.prices import PriceList, VmPrice
-from tests.audit.made_logs import ETL, app_end, app_start, environment, read, task, written
+from tests.audit.made_logs import BEGAN, ETL, added, app_end, app_start, environment, read, task, written
 
 #: A VM of 4 cores and 8 GiB that costs 3.6 dollars an hour: a tenth of a cent a second.
 LIST = PriceList(types={"big": VmPrice(cpus=4, memory=8192, price_per_hour=3.6)})
@@ -61,6 +61,24 @@ def test_types_by_host_and_by_settings(tmp_path: Path) -> None:
     unknown = environment(databricks__workerNodeTypeId="d")
     with pytest.raises(PriceError, match="its VM type d is not in the prices"):
         costs_of([read(written(tmp_path, [unknown, *ETL[2:]]))], Prices(PriceList(types=types)))
+
+
+def test_what_a_daemon_wrote_of_an_executor(tmp_path: Path) -> None:
+    """Its launch, its VM's type and its share of that count; values that make no sense do not."""
+    types = {name: VmPrice(cpus=4, memory=8192, price_per_hour=3.6) for name in ("big", "other")}
+    launched = {"STOKER_LAUNCHED_MS": str((BEGAN + 2) * 1000), "STOKER_VM_TYPE": "big"}
+
+    def dollars(vm: str = "", at: float = 8, **changes: str) -> float:
+        attributes = {**launched, "STOKER_VM_SHARE": "0.1", **changes}
+        log = [app_start(), added("1", at, info={"Attributes": attributes}), app_end(at + 4)]
+        return costs_of([read(written(tmp_path, log))], Prices(PriceList(types=types), vm)).total.total
+
+    assert dollars() == pytest.approx(10 * 0.001 * 0.1)
+    assert dollars("other") == pytest.approx(10 * 0.001 * 0.5)
+    assert dollars("big", STOKER_VM_SHARE="7") == pytest.approx(4 * 0.001 * 0.5)
+    assert dollars("big", STOKER_LAUNCHED_MS="soon") == pytest.approx(4 * 0.001 * 0.5)
+    assert dollars(at=1) == pytest.approx(4 * 0.001 * 0.1)  # launched after it came
+    assert dollars(at=3700) == pytest.approx(4 * 0.001 * 0.1)  # an hour before
 
 
 def test_sums(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ import httpx
 import pytest
 from stoker import StokerError
 
+from audit.prices import Prices
+from audit.read_logs import read_logs
+from conf.schema.prices import PriceList, VmPrice
 from daemon.cli.jobs.upload import upload_files
 from daemon.store.job_store import Store
 from environment.model.cluster_model import ClusterModel
@@ -83,6 +86,26 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     events = list((daemon.folder / "data/jobs" / job_id / "driver/events").iterdir())
     assert events, "Spark's event log is kept"
     assert secret not in events[0].read_text()
+    assert_the_audit_prices_it_as_the_bill_does(job, events[0], daemon.stage.url)
+
+
+def assert_the_audit_prices_it_as_the_bill_does(job: dict[str, Any], log: Path, url: str) -> None:
+    """The event log of the job has from when on, and by which share of its VM, each executor is paid for."""
+    [application] = read_logs([str(log)]).applications
+    prices = {task["vm_type"]: task["price_per_hour"] for task in job["tasks"]}
+    types = {name: VmPrice(cpus=1, memory=1, price_per_hour=price) for name, price in prices.items()}
+    priced = Prices(PriceList(types=types))
+    logged = {int(executor.id): executor for executor in application.executors}
+    tasks = {task["number"]: task for task in job["tasks"] if task["number"] in logged}
+    for number, executor in logged.items():
+        assert executor.added_at == pytest.approx(tasks[number]["launched_at"], abs=0.001)
+    # The last executor may come too late to register.
+    if len(tasks) == len(job["tasks"]):
+        bill = httpx.get(f"{url}/v1/bill", params={"by": "job"}, timeout=300.0).json()
+        [used] = [line["used"] for line in bill["lines"] if line["key"] == job["id"]]
+        held = ((priced.per_hour(application, logged[number]), task) for number, task in tasks.items())
+        paid = sum(rate * (task["ended_at"] - task["launched_at"]) / 3600 for rate, task in held)
+        assert paid == pytest.approx(used, rel=0.001)
 
 
 def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
