@@ -53,6 +53,12 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
     ] = None,
+    plot_timeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot-timeline", metavar="FILE", help="Draw which jobs each VM held, and when (.png, .svg)."
+        ),
+    ] = None,
     durations: Annotated[
         Path | None,
         typer.Option("--durations", metavar="DIR", help="Durations by the model of `profile fit DIR`."),
@@ -141,7 +147,14 @@ def simulate(
     ] = "ff",
     *,
     shared: SharingOptions,
-    output: Output = "table",
+    rows: Annotated[
+        Literal["runs", "jobs", "decisions", "executors"],
+        typer.Option("--rows", help="With -o csv: a row for each of these."),
+    ] = "runs",
+    output: Annotated[
+        Literal["table", "json", "csv"],
+        typer.Option("--output", "-o", help="For people, the API's own JSON, or rows for spreadsheets."),
+    ] = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed.
 
@@ -166,6 +179,8 @@ def simulate(
         bound=bound,
         shared=shared,
         fallback=fallback,
+        plot_timeline=plot_timeline,
+        rows=rows,
     )
 
 
@@ -261,6 +276,8 @@ def compare_policies(
     bound: bool = False,
     shared: SharingOptions | None = None,
     fallback: str = "ff",
+    plot_timeline: Path | None = None,
+    rows: str = "runs",
 ) -> "list[SimulatedRun]":
     """Run all policies over all workloads and seeds, and print a table for each workload.
 
@@ -274,7 +291,15 @@ def compare_policies(
         from agents.experiments.comparison import compare, contender
         from daemon.cli.research import sharing_options as sharing_tables
         from daemon.cli.research.optimality_gap import distances, limits_of, told
-        from daemon.cli.research.simulation_tables import cautions, draw, mostly_failed, plain, show
+        from daemon.cli.research.simulation_tables import (
+            cautions,
+            draw,
+            mostly_failed,
+            plain,
+            print_rows,
+            show,
+            timeline,
+        )
 
         find_own_policies()
         contenders = [contender(name) for name in policies if name]
@@ -302,14 +327,21 @@ def compare_policies(
             suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
             path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
             draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+    if plot_timeline is not None:
+        timeline(runs, plot_timeline)
     by = shared.shown_by(runs)
     if by is not None and shared.plot_shares is not None:
         sharing_tables.draw(runs, by, sharing, shared.plot_shares)
     profiled = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
     notes = {name: list(cautions(found, profiled)) for name, found in of_workload.items()}
-    if output == "json":
+    if output != "table":
         for line in dict.fromkeys(line for lines in notes.values() for line in lines):
             print(f"stoker: {line}", file=sys.stderr)
+    if output == "csv":
+        print_rows(runs, rows)
+        _fail_for(mostly_failed(runs, fallback))
+        return runs
+    if output == "json":
         print_json(
             [
                 plain(run)

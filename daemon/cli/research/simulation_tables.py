@@ -1,5 +1,7 @@
 """Tables of `stoker simulate` and `evaluate`: a row for each policy, and cautions."""
 
+import csv
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,3 +229,28 @@ def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
         reports.draw(statistics_of(runs), title, path)
     except (OSError, ValueError) as error:
         raise CommandError(f"--plot {path}: {error}") from None
+
+
+def timeline(runs: "list[SimulatedRun]", path: Path) -> None:
+    """Draw which jobs each VM held; CommandError when the file cannot be written."""
+    from agents.experiments.timeline import draw_timeline
+
+    try:
+        left_out = draw_timeline(runs, path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--plot-timeline {path}: {error}") from None
+    if left_out:
+        print(f"stoker: {path}: the {left_out} VMs that held executors for the shortest time are left out",
+              file=sys.stderr)  # fmt: skip
+
+
+def print_rows(runs: "list[SimulatedRun]", by: str) -> None:
+    """Print a line of names, and as CSV a row for each run, or each of its jobs, decisions or executors."""
+    from agents.experiments.run_rows import rows_of
+
+    writer = None
+    for row in rows_of(runs, by):
+        if writer is None:
+            writer = csv.DictWriter(sys.stdout, [*row], lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)

@@ -1,14 +1,19 @@
 """`stoker simulate` and `stoker reproduce`, as a user runs them."""
 
+import csv
+import io
 import json
 import re
 import shutil
 import subprocess
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from agents.drl.model_folder import SHIPPED
+from agents.experiments.comparison import compare, contender
+from agents.experiments.timeline import bars_of
 from daemon.cli import main
 
 
@@ -227,6 +232,46 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "plot.png"
     assert main(["simulate", "--policy", "ff", "--jobs", "3", "--plot", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_timeline_is_drawn(tmp_path: Path, kind: str) -> None:
+    """--plot-timeline writes a picture with a panel for each policy."""
+    picture = tmp_path / f"timeline.{kind}"
+    command = ["simulate", "--policy", "ff,greedy", "--jobs", "3", "--plot-timeline", str(picture)]
+    assert main(command) == 0
+    assert picture.read_bytes()[:5] == {"png": b"\x89PNG\r", "svg": b"<?xml"}[kind]
+
+
+def test_bars_of_a_timeline_do_not_overlap() -> None:
+    """On each VM all executors are shown, none over another, within the row."""
+    [run] = compare([contender("greedy")], ["burst"], seeds=[3], jobs=60)
+    bars = [bars_of(run, vm) for vm in range(len(run.result.vms))]
+    assert sum(map(len, bars)) == len(run.result.held.job)
+    assert all(0 <= bar.low < bar.high <= 1 + 1e-9 for of_vm in bars for bar in of_vm)
+    for of_vm in bars:
+        for one, other in combinations(of_vm, 2):
+            apart = one.end <= other.start or one.high <= other.low + 1e-9 or other.high <= one.low + 1e-9
+            assert apart, (one, other)
+
+
+def test_rows_for_spreadsheets(capsys: pytest.CaptureFixture[str]) -> None:
+    """-o csv has a row for each run, job, decision or executor; sums of jobs are those of their run."""
+    rows = {}
+    for kind in ("runs", "jobs", "decisions", "executors"):
+        command = ["simulate", "--policy", "ff,greedy", "--jobs", "5", "--seeds", "2", "-o", "csv"]
+        assert main([*command, "--rows", kind]) == 0
+        rows[kind] = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert (len(rows["runs"]), len(rows["jobs"])) == (4, 20)
+    for run in rows["runs"]:
+        key = {name: run[name] for name in ("policy", "workload", "seed")}
+        of = {kind: [row for row in found if key.items() <= row.items()] for kind, found in rows.items()}
+        assert sum(float(job["cost"]) for job in of["jobs"]) == pytest.approx(float(run["cost"]))
+        assert len(of["executors"]) == sum(int(job["executors"]) for job in of["jobs"])
+        placed = {row["job"]: row["vms"] for row in of["decisions"] if row["decision"] == "place"}
+        assert placed == {job["job"]: job["vms"] for job in of["jobs"]}
+        waits = sum(row["decision"] == "wait" for row in of["decisions"])
+        assert waits == int(run["waits"])
 
 
 def test_curves_may_be_those_that_were_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
