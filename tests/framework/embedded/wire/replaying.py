@@ -25,7 +25,11 @@ Json = Any
 LONGEST_GAP = 8.0
 """Recorded silences longer than this are cut."""
 
-_NANOS = {"grace_period", "max_completion_time"}
+GRACE = 4.0
+"""By what the time that a task has to end after SIGTERM is longer than recorded: on a busy machine a shell takes
+half a second to start, and would be killed instead."""
+
+_NANOS = {"max_completion_time"}
 _SECONDS = {
     "refuse_seconds",
     "failover_timeout",
@@ -388,6 +392,8 @@ def _raw_summary(data: bytes) -> Json:
 def _scaled(value: Json, scale: float, key: str = "") -> Json:
     """A call with its times scaled; a command's long sleeps stay long."""
     if isinstance(value, dict):
+        if key == "grace_period" and "nanoseconds" in value:
+            return {"nanoseconds": int(value["nanoseconds"] * GRACE)}
         if key in _NANOS and "nanoseconds" in value:
             return {"nanoseconds": int(value["nanoseconds"] * scale)}
         return {name: _scaled(item, scale, name) for name, item in value.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.framework.embedded.running import Mesos, running, small_cluster
-from tests.framework.embedded.wire.replaying import Replay
+from tests.framework.embedded.wire.replaying import GRACE, Replay
 from tests.waiting import until
 
 TRANSCRIPTS = Path(__file__).resolve().parents[5] / "shared" / "mesos-wire"
@@ -173,7 +173,7 @@ def options(scenario: Scenario) -> dict[str, Any]:
         "heartbeat_interval": 15 * scale,
         "agent_ping_timeout": 15 * scale,
         "default_refuse": 5 * scale,
-        "kill_grace": 3 * scale,
+        "kill_grace": 3 * GRACE,
         "executor_shutdown_grace": 5 * scale,
         "update_retry": 10 * scale,
         "launch_delay": 0.2 * scale,
