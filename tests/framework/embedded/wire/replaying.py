@@ -26,8 +26,10 @@ LONGEST_GAP = 8.0
 """Recorded silences longer than this are cut."""
 
 GRACE = 4.0
-"""By what the time that a task has to end after SIGTERM is longer than recorded: on a busy machine a shell takes
-half a second to start, and would be killed instead."""
+"""The factor by which a task gets longer to end after SIGTERM than was recorded.
+
+On a busy machine a shell takes half a second to start, and its task would be killed instead.
+"""
 
 _NANOS = {"max_completion_time"}
 _SECONDS = {
