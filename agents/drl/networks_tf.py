@@ -52,6 +52,12 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
         scores = self._compute(self._kind(*self._values), flat)
         return tf.reshape(scores, tf.concat((outer, scores.shape[-1:]), 0))
 
+    def logits(self, observation: tf.Tensor | Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """Scores of the allowed actions, and a very low one of the others; float32 [..., N + 1]."""
+        if not isinstance(observation, Mapping):
+            return self.scores(observation)
+        return tf.where(observation["mask"], self.scores(observation["observation"]), _FORBIDDEN)
+
     def weights_as_arrays(self) -> SharedWeights | Flat:
         """A copy of the weights, float32 arrays."""
         found: SharedWeights | Flat = self._kind(*(variable.numpy() for variable in self._values))
@@ -82,12 +88,6 @@ class Actor(ScoreNetwork):
     ) -> tuple[tfp.distributions.Categorical, Any]:
         """The distribution of actions, and the state, which is none."""
         return tfp.distributions.Categorical(self.logits(observation), dtype=tf.int32), network_state
-
-    def logits(self, observation: tf.Tensor | Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Scores of the allowed actions, and a very low one of the others; float32 [..., N + 1]."""
-        if not isinstance(observation, Mapping):
-            return self.scores(observation)
-        return tf.where(observation["mask"], self.scores(observation["observation"]), _FORBIDDEN)
 
 
 class Masked(dict[str, Any]):

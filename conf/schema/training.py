@@ -219,8 +219,8 @@ class TrainingSpec(Strict):
             raise ValueError("imitation: should be left out with the paper's rewards")
         if self.drawn is not None and not (self.rewards == "dense" and self.observation.name == "natural"):
             raise ValueError("drawn: needs dense rewards and the natural observation")
-        if self.drawn is not None and (self.algorithm, self.network.kind) != ("reinforce", "shared"):
-            raise ValueError("drawn: needs reinforce and a shared network: clusters differ in size")
+        if self.drawn is not None and self.network.kind != "shared":
+            raise ValueError("drawn: needs a shared network: clusters differ in size")
         compared = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline != "none"
         if self.rewards == "paper" and compared:
             raise ValueError("reinforce.baseline: should be none with the paper's rewards")

@@ -44,7 +44,7 @@ class DqnLearner:
             train_step_counter=tf.Variable(0, dtype=tf.int64),
         )
         self.agent.initialize()
-        self._train = tf.function(self._train_on, reduce_retracing=True)
+        self._train = train_on(self.agent, self._numbers.batch)
         self._replay = ReplayBuffer(self._numbers.buffer, worlds.length, worlds.vms)
         self._rollouts: Rollouts | None = None
         self._owed, self._begun = 0, 0
@@ -126,24 +126,28 @@ class DqnLearner:
             self._rollouts.begin(episodes, seeds, np.flatnonzero(over).tolist())
         return self._rollouts
 
-    def _train_on(self, sample: Transitions, rounds: int, mask: bool) -> tf.Tensor:
-        """Run training iterations, each on its part of the sample; return the mean loss.
 
-        Only the loop is translated from Python: TF-Agents' code needs no translation, and translating it took
-        longer.
-        """
-        size = self._numbers.batch
-        train = tf.autograph.experimental.do_not_convert(self._train_on_part)
+def train_on(agent: Any, batch: int) -> Any:
+    """A graph that takes transitions, [R * batch, ...], and their number R of training steps; the mean loss.
+
+    Only the loop is translated from Python: TF-Agents' code needs no translation, and translating it took
+    longer.
+    """
+
+    def train_on_part(part: Transitions, mask: bool) -> tf.Tensor:
+        return agent.train(_trajectories(part, mask=mask)).loss
+
+    train = tf.autograph.experimental.do_not_convert(train_on_part)
+
+    def train_on_all(sample: Transitions, rounds: Any, mask: bool) -> tf.Tensor:
         total = tf.constant(0.0)
         for number in tf.range(rounds):
-            here = slice(number * size, (number + 1) * size)
+            here = slice(number * batch, (number + 1) * batch)
             part = tf.nest.map_structure(lambda array, here=here: array[here], sample)
             total += train(part, mask)
         return total / tf.cast(rounds, tf.float32)
 
-    def _train_on_part(self, part: Transitions, mask: bool) -> tf.Tensor:
-        """One training iteration; its loss."""
-        return self.agent.train(_trajectories(part, mask=mask)).loss
+    return tf.function(train_on_all, reduce_retracing=True)
 
 
 def _trajectories(part: Transitions, *, mask: bool) -> Trajectory:

@@ -173,12 +173,19 @@ def play_greedily(
         return rollouts.outcome()
 
 
+def rewards_by_job(record: Record) -> FloatArray:
+    """Sums of rewards of the steps that decide about the first job placed, the second, and so on, [B, M]."""
+    used = np.arange(record.actions.shape[1]) < record.length[:, None]
+    row, head = np.nonzero(used)[0], record.heads[used]
+    by_job = np.zeros((len(record.length), int(head.max(initial=0)) + 1))
+    np.add.at(by_job, (row, head), record.rewards[used])
+    return by_job
+
+
 def _flattened(record: Record, *, choices_only: bool) -> Steps:
     used = np.arange(record.actions.shape[1]) < record.length[:, None]
     row, head = np.nonzero(used)[0], record.heads[used]
-    reward = record.rewards[used]
-    by_job = np.zeros((len(record.length), int(head.max(initial=0)) + 1))
-    np.add.at(by_job, (row, head), reward)
+    by_job = rewards_by_job(record)
     masks = record.masks[:, :-1]
     if choices_only:
         used &= masks.sum(2) > 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from agents.drl.networks_tf import Actor
+from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training.teaching import Examples, Lesson, watch_all
 from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
@@ -54,7 +54,7 @@ def examples_of(
 
 def imitate(
     worlds: Worlds,
-    network: Actor,
+    network: ScoreNetwork,
     examples: dict[int, Examples],
     imitation: ImitationSpec,
     progress: Progress,

@@ -47,11 +47,13 @@ class ReplayBuffer:
         return min(self._written, len(self._kept.action))
 
     def add(self, new: Transitions) -> None:
-        """Store these, no more than there is room for, and drop as many of the oldest when it is full."""
-        places = (self._written + np.arange(len(new.action))) % len(self._kept.action)
+        """Store these, the latest where there is no room for all, and drop the oldest when it is full."""
+        room = len(self._kept.action)
+        count = min(len(new.action), room)
+        places = (self._written + np.arange(count)) % room
         for array, values in zip(self._kept, new, strict=True):
-            array[places] = values
-        self._written += len(new.action)
+            array[places] = values[len(values) - count :]
+        self._written += count
 
     def sample(self, random: np.random.Generator, count: int) -> Transitions:
         """Random transitions, all equally likely, some perhaps more than once."""

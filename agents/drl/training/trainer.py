@@ -21,6 +21,7 @@ from agents.drl.training import checkpoints
 from agents.drl.training.board import Board
 from agents.drl.training.checkpoints import Checkpoint
 from agents.drl.training.dqn import DqnLearner
+from agents.drl.training.dqn_worlds import DrawnDqnLearner
 from agents.drl.training.evaluation import Evaluation
 from agents.drl.training.imitation import examples_of, imitate
 from agents.drl.training.output import write_policy
@@ -169,7 +170,9 @@ def learner_of(worlds: Worlds) -> Learner:
             weights = weights._replace(wait_offset=np.full(1, _FIRST_WAIT, np.float32))
     else:
         weights = first_flat(worlds.length, worlds.vms, hidden, seed)
-    return ReinforceLearner(worlds, weights) if spec.algorithm == "reinforce" else DqnLearner(worlds, weights)
+    if spec.algorithm == "reinforce":
+        return ReinforceLearner(worlds, weights)
+    return DqnLearner(worlds, weights) if spec.drawn is None else DrawnDqnLearner(worlds, weights)
 
 
 def _weights_of(worlds: Worlds, start: str) -> SharedWeights | Flat:

@@ -313,29 +313,38 @@ def test_a_learner_makes_one_graph_for_any_number_of_steps(tiny: dict[str, Any])
     assert len(set(graphs)) == 1
 
 
-def test_worlds_that_are_drawn_are_learned_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "numbers"),
+    [
+        ("reinforce", {"workloads": 2, "rollouts": 2}),
+        ("dqn", {"episodes": 2, "batch": 8, "buffer": 100, "steps": 5}),
+    ],
+)
+def test_worlds_that_are_drawn_are_learned_on(
+    algorithm: str, numbers: dict[str, Any], tmp_path: Path
+) -> None:
     """Clusters of two sizes, a teacher watched first; the policy serves any beta that was drawn."""
     from agents.drl.training.trainer import train
 
     spec = spec_of(
         {
-            "algorithm": "reinforce", "iterations": 2, "considered": 4, "threads": 1,
+            "algorithm": algorithm, "iterations": 2, "considered": 4, "threads": 1,
             "network": {"hidden": 8},
             "drawn": {"vms": {3: 1, 5: 1}, "pools": 0.5, "jobs": [6, 9], "betas": [0.2, 0.8]},
             "observation": {"name": "natural", "types": []},
             "objective": {"completion": 1.0, "waiting": 0, "dollars": 1, "seconds": 1},
             "evaluation": {"every": 2, "seeds": 1},
             "imitation": {"teacher": "greedy", "episodes": 4, "epochs": 1, "waiting": 0.05},
-            "reinforce": {"workloads": 2, "rollouts": 2},
+            algorithm: numbers,
         }
     )  # fmt: skip
     assert spec_of(yaml.safe_load(yaml.safe_dump(spec.model_dump(mode="json")))) == spec
 
     whole = train(spec, tmp_path / "whole")
     assert read_model(whole).spec.betas == (0.2, 0.8)
-    create("reinforce", {"model": str(whole), "beta": 0.3})
+    create(algorithm, {"model": str(whole), "beta": 0.3})
     with pytest.raises(PolicyError, match=r"is for beta 0.2 to 0.8, not 0.9"):
-        create("reinforce", {"model": str(whole), "beta": 0.9})
+        create(algorithm, {"model": str(whole), "beta": 0.9})
 
 
 def test_every_world_counts_alike() -> None:
