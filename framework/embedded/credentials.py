@@ -42,7 +42,7 @@ def own_secret(path: Path) -> str:
             file.write(secret + "\n")
         draft.replace(path)
     except OSError as error:
-        raise CredentialsError(f"{path}: no secret can be kept there: {error.strerror}") from None
+        raise CredentialsError(f"{path}: no secret can be stored there: {error.strerror}") from None
     return secret
 
 

@@ -76,7 +76,7 @@ async def _serve(
     options: MasterOptions,
     cells: Mapping[str, Cell],
 ) -> None:
-    os.umask(0o066)  # who runs tasks may pass to its sandbox, and see nothing of others' on the way
+    os.umask(0o066)  # the user that runs tasks may pass to its sandbox, and see nothing of others' on the way
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -168,7 +168,7 @@ def _alone_in(work_dir: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             if time.monotonic() > end:
-                raise OSError(errno.EBUSY, "another embedded Mesos has it", str(work_dir))
+                raise OSError(errno.EBUSY, "another embedded Mesos uses it", str(work_dir))
             time.sleep(0.05)
         yield
 

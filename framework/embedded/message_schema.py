@@ -13,11 +13,11 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_ANY = "any"  # a message whose inside the embedded Mesos neither reads nor checks
+_ANY = "any"  # a message whose fields the embedded Mesos neither reads nor checks
 _END_INT = 2**63  # Mesos keeps integers in 64 bits
 _SCALARS = {"string", "bytes", "double", "int", "bool"}
 
-#: Calls of an operator whose form is checked, and no more.
+#: Calls of an operator of which only the form is checked.
 NOT_EMBEDDED = ("LIST_FILES", "REMOVE_QUOTA", "DRAIN_AGENT", "GROW_VOLUME")
 
 # name=type; `!` marks a required field, `*` a repeated one. Fields stand in the order of their numbers in

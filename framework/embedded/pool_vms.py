@@ -25,7 +25,7 @@ from framework.embedded.settings import AgentSpec
 
 Json = dict[str, Any]
 
-#: What an opening may say of its VM, to be told when it is another one here.
+#: Properties that an opening may state of its VM; an opening with other values is refused.
 _CHECKED = ("type", "cpus", "memory_mib", "price_per_hour")
 
 
@@ -67,7 +67,7 @@ class PoolVms:
         self._open: dict[str, _OpenVm] = {}
         #: The leases whose VMs were closed.
         self._over: set[str] = set()
-        #: What openings are answered with next, for tests.
+        #: Answers to the next openings, for tests.
         self.refusals: list[VmRefusedError] = []
 
     def handle(self, request: Request) -> Response:
@@ -75,7 +75,7 @@ class PoolVms:
         if request.method == "GET":
             return json_response({"vms": self._list(), "notices": self._notices()})
         if request.method != "POST":
-            return text_response(405, "GET the VMs that are open, or POST what is to be", Allow="GET, POST")
+            return text_response(405, "GET the open VMs, or POST an opening or closing", Allow="GET, POST")
         try:
             match parse_json(request.body):
                 case {"open": {"lease": str(lease), "name": str(name), **wanted}} if lease:
@@ -133,7 +133,7 @@ class PoolVms:
                 vm.notice = time.time() + seconds
                 vm.taken = self._loop.call_later(seconds, self.close, vm.id)
                 return
-        raise CallError(f"{agent.spec.name} is of no pool")
+        raise CallError(f"{agent.spec.name} belongs to no pool")
 
     def _list(self) -> list[Json]:
         return [_told(vm) for vm in self._open.values()]

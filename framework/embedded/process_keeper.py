@@ -20,7 +20,7 @@ from framework.host.process_tree import adopt_orphans, end_with_parent, kill, ki
 #: The work sends it to its keeper.
 _IS_READY = signal.SIGUSR1
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, _IS_READY)
-#: Chosen: what is killed is gone in a moment, unless the disk hangs; then waiting gains nothing.
+#: Chosen: a killed process is gone in a moment, unless the disk hangs; then waiting gains nothing.
 _END_SECONDS = 10.0
 #: Chosen: longer than tasks and their executors have to end, all together.
 _WORK_ENDS_SECONDS = 20.0

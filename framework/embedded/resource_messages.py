@@ -13,7 +13,7 @@ from environment.resources import CPUS, MEMORY, NOTHING, THOUSANDTHS, Resources,
 Json = dict[str, Any]
 Ranges = tuple[tuple[int, int], ...]
 
-_LARGEST = 1e12  # far above any machine; keeps sums within what a double can hold exactly
+_LARGEST = 1e12  # far above any machine; keeps sums within the range that a double holds exactly
 _ORDER = {CPUS: 0, MEMORY: 1, "disk": 2}
 
 

@@ -22,17 +22,17 @@ class AgentSpec:
     price_per_hour: float
     """Dollars; the attribute `price` (SCALAR) of every offer."""
     address: str
-    """IP that the agent advertises, such as `127.0.1.1`; empty: one that no other master here gives."""
+    """IP that the agent advertises, such as `127.0.1.1`; empty: one that no other master here uses."""
     ports: tuple[int, int]
     """Inclusive range of offered ports; disjoint between agents."""
     resources: Mapping[str, float] = field(default_factory=lambda: {"disk": 10_000.0})
-    """What it offers beside cpus and memory, by name; disk is in MiB."""
+    """Resources that it offers beside cpus and memory, by name; disk is in MiB."""
     pool: str = ""
-    """Which pool it is of: it is there only while a VM is open as it; empty: it is always there."""
+    """Its pool: the agent exists only while a VM is open as it; empty: it always exists."""
     boot: float = 0.0
-    """Seconds from when such a VM is opened until its agent starts."""
+    """Seconds from the opening of such a VM until its agent starts."""
     lease: str = ""
-    """Under which lease the VM was opened; the attribute `lease` (TEXT), unless it is empty."""
+    """The lease under which the VM was opened; the attribute `lease` (TEXT), unless it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class MasterOptions:
     heartbeat_interval: float = 15.0
     agent_ping_timeout: float = 15.0
     max_agent_ping_timeouts: int = 5
-    """So many unanswered pings make an agent unreachable."""
+    """Number of unanswered pings after which an agent is unreachable."""
     offer_timeout: float | None = None
-    """After this an unused offer is rescinded; None: never."""
+    """Time after which an unused offer is rescinded; None: never."""
     default_refuse: float = 5.0
-    """How long a refused offer is not offered again when the framework does not say."""
+    """Time for which a refused offer is not offered again when the framework states none."""
     kill_grace: float = 3.0
     """Between SIGTERM and SIGKILL when no kill policy says otherwise."""
     executor_shutdown_grace: float = 5.0
-    """What an executor that is told to end gets before SIGKILL."""
+    """Time between the request to end and SIGKILL, for an executor."""
     executor_registration_timeout: float = 60.0
     update_retry: float = 10.0
     """Before an unacknowledged update is sent again; doubles each time."""

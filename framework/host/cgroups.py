@@ -135,7 +135,7 @@ def make_group(name: str, mounts: str, own: str) -> ControlGroup:
     except CgroupError:
         raise
     except OSError as error:
-        raise CgroupError(f"no cgroup can be made: {error.filename}: {error.strerror}") from None
+        raise CgroupError(f"no cgroup can be created: {error.filename}: {error.strerror}") from None
 
 
 def make_tracker(name: str, mounts: str, own: str) -> Path | None:
@@ -171,7 +171,7 @@ def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:
             group = ControlGroup(folder, folder).child(name)
             group.open_to_children()
             return group
-    raise CgroupError(f"no group above {nearest} lets its children have limits on cpu and memory")
+    raise CgroupError(f"no group above {nearest} allows its children limits on cpu and memory")
 
 
 def _own_folder(controller: str, mounts: str, own: str) -> Path | None:
@@ -181,7 +181,7 @@ def _own_folder(controller: str, mounts: str, own: str) -> Path | None:
         if path is not None and kind == ("cgroup" if controller else "cgroup2"):
             if controller and controller not in options:
                 continue
-            # A mount may show a part of the tree only; what is outside of it is shown as its top.
+            # A mount may show a part of the tree only; groups outside of it are shown as its top.
             inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
             return Path(point) / inside
     return None

@@ -9,7 +9,7 @@ import structlog
 
 log = structlog.get_logger("daemon")
 
-#: Seconds from SIGTERM to the end. What is stored is safe at any moment, and jobs go on without the daemon.
+#: Seconds from SIGTERM to the end. The stored state is safe at any moment, and jobs go on without the daemon.
 LONGEST_END = 8.0
 #: Seconds for the log to take a last line: its reader may stand still.
 _LAST_LINE = 1.0

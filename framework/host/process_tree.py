@@ -13,7 +13,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-_PAUSE_SECONDS = 0.005  # what a killed process takes to be gone
+_PAUSE_SECONDS = 0.005  # time until a killed process is gone
 
 
 def adopt_orphans() -> None:
@@ -69,7 +69,7 @@ def below(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, ValueError):
-                # The name in parentheses may hold anything, also what is no text.
+                # The name in parentheses may hold anything, even bytes that are no text.
                 text = (entry / "stat").read_text(errors="replace").rpartition(")")[2]
                 state, parent = text.split()[:2]
                 children.setdefault(int(parent), []).append(int(entry.name))

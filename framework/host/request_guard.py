@@ -11,7 +11,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-#: A name or an address with or without a port; empty is what HTTP/1.0 sends.
+#: A name or an address with or without a port; empty in HTTP/1.0.
 _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\])?(:[0-9]{0,5})?")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -45,14 +45,14 @@ class RequestGuard:
         """
         host = headers.get("host", "")
         if not _HOST.fullmatch(host):
-            return Denial(400, f"the header Host should be there once, as HOST:PORT, found {host!r}")
+            return Denial(400, f"the header Host should appear once, as HOST:PORT, found {host!r}")
         if "," in headers.get("origin", ""):
-            return Denial(400, "the header Origin may be there once")
+            return Denial(400, "the header Origin may appear only once")
         if not self._any_name and not self._is_known(host):
-            return Denial(421, f"this server is not {host or 'without a name'}; ask for it as localhost")
+            return Denial(421, f"this server is not {host or 'without a name'}; address it as localhost")
         origin = headers.get("origin")
         if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != host.lower():
-            return Denial(403, f"pages of {origin} may not ask this server for anything")
+            return Denial(403, f"pages of {origin} may not send requests to this server")
         return None
 
     def _is_known(self, host: str) -> bool:

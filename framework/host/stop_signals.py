@@ -22,9 +22,9 @@ STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _LONGEST = 200
 #: Seconds that telling may take before the signal has its effect all the same.
 _TELLING = 1.0
-#: Interrupts what the main thread waits for, so that it runs handlers; nothing else uses it.
+#: Interrupts the main thread's wait, so that it runs handlers; nothing else uses it.
 _WAKE = signal.SIGURG
-#: What `si_code` says of a signal that no process sent.
+#: Meaning of `si_code` for a signal that no process sent.
 _OF_KERNEL = 0x80
 
 
@@ -50,7 +50,7 @@ class _Hearing:
         self._told.add(signal.Signals[sender.signal])
         telling = threading.Thread(target=self._tell, args=(sender,), name="told", daemon=True)
         telling.start()
-        telling.join(seconds)  # whoever reads the log may stand still
+        telling.join(seconds)  # the reader of the log may stand still
 
     def handled(self, number: int) -> None:
         """Report a signal that has a handler, unless it was reported."""
@@ -127,7 +127,7 @@ def sender_of(info: signal.struct_siginfo) -> SignalSender:
 
 
 _OUTSIDE = "a process outside of this one's container"
-_MISSED = "not known: it came while a process was being started"
+_MISSED = "not known: it arrived while a process was being started"
 
 
 def _user(uid: int) -> str:
@@ -145,6 +145,6 @@ def _command(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
         command = " ".join(masked_arguments(words)) or Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
-        return "gone already"
+        return "already gone"
     command = visible(command)
     return command if len(command) <= _LONGEST else f"{command[: _LONGEST - 4]} ..."

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Seconds for the shell that tries what a user may do.
+#: Seconds for the shell that checks a user's rights.
 _PATIENCE = 20.0
 
 
@@ -62,7 +62,7 @@ def cannot(account: UnixAccount, *, enter: Iterable[Path] = (), read: Iterable[P
             check=False,
         )
     except subprocess.SubprocessError as error:
-        raise OSError(f"what {account.name} may do cannot be tried: {error}") from error
+        raise OSError(f"the rights of {account.name} cannot be checked: {error}") from error
     if not tried.returncode:
         return ""
     _, what, path = wanted[(len(tests) - tried.returncode) // 2]

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path, PurePosixPath
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A FIFO without a writer would hold up who opens it.
+# A FIFO without a writer would block the process that opens it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # A link; a part on the way that is no folder, or a link; a socket.
 _NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
@@ -140,7 +140,7 @@ def _open(part: str, flags: int, at: int, name: str) -> int:
         raise
     except OSError as error:
         if error.errno in _NO_FILE:
-            raise UntrustedFileError(f"{name}: {part} is a link, or no file") from None
+            raise UntrustedFileError(f"{name}: {part} is a link, or not a file") from None
         raise
 
 

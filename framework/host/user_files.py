@@ -32,8 +32,8 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
 #: Seconds for the files of one job.
 _PATIENCE = 5.0
-#: Threads that may hang at once: of one user, and of all. A user who asks for many at once may have more that
-#: hang, which are not counted: two users would close the door for everybody.
+#: Threads that may hang at once: of one user, and of all. A user may have more that hang by many requests at
+#: once; these are not counted, since two users could otherwise block everybody.
 _HANGING_OF_ONE, _HANGING = 4, 64
 
 
@@ -62,7 +62,8 @@ class UserFiles:
         """`patience` is the longest time of one read in seconds."""
         self._patience = patience
         self._lock = threading.Lock()
-        #: Looks whose threads run; those that took too long are written off, and stay here until they end.
+        #: Looks with a running thread; those that took too long are written off, and stay here until they
+        #: end.
         self._running: set[_Look] = set()
 
     @property
@@ -73,7 +74,7 @@ class UserFiles:
     def trouble(self) -> str:
         """Message when reads do not finish; empty when all do."""
         hanging = self.hanging
-        return f"{len(hanging)} looks at files of users hang, at {hanging[0]} say" if hanging else ""
+        return f"{len(hanging)} reads of users' files hang, for example {hanging[0]}" if hanging else ""
 
     def look(self, account: UnixAccount | None, about: str, work: Callable[[], T], asker: str = "") -> T:
         """Do `work` on a thread with the rights that the user has on files (None: our own); its result.
@@ -87,7 +88,7 @@ class UserFiles:
         hanging = Counter(one.user for one in late)
         counted = sum(min(count, _HANGING_OF_ONE) for count in hanging.values())
         if hanging[look.user] >= _HANGING_OF_ONE or counted >= _HANGING:
-            raise TimeoutError(f"earlier looks hang, at {late[0].about} say")
+            raise TimeoutError(f"earlier reads hang, for example {late[0].about}")
         done: Future[T] = Future()
         with self._lock:
             self._running.add(look)

@@ -14,7 +14,7 @@ from framework.mesos.translate import agent_from_json
 #: Seconds that the master has for each answer.
 PATIENCE = 10.0
 #: Why nothing is placed on an agent that the master still counts and cannot speak to.
-AWAY = "takes nothing new: its agent has lost its connection to the master"
+AWAY = "accepts no new tasks: its agent has lost its connection to the master"
 #: Bytes of an answer: an agent is told in some thousand.
 _MOST = 256 << 20
 
@@ -56,15 +56,14 @@ def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
         )
         return VmsMeasured(0.0, tuple(sizes.values()), vms, closed, used=used)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
+        raise ValueError(f"its /slaves is not the answer of a Mesos master: {error!r}") from error
 
 
 def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
     """Quotas of our roles in a master's answer to GET /roles, a sentence for each role with one."""
     ours = {name for role in roles for name in _lineage(role)}
     return tuple(
-        f"the master's quota lets role {name} have {_parts(quota['limit'])}, "
-        f"of which {_used(quota)} are taken"
+        f"the master's quota grants role {name} {_parts(quota['limit'])}, of which {_used(quota)} are used"
         for name, quota in _quotas(told).items()
         if name in ours
     )
@@ -106,7 +105,7 @@ def _quotas(told: Any) -> dict[str, dict[str, dict[str, float]]]:
             if role.get("quota", {}).get("limit")
         }
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"its /roles is not what a Mesos master answers: {error!r}") from error
+        raise ValueError(f"its /roles is not the answer of a Mesos master: {error!r}") from error
 
 
 def _lineage(role: str) -> tuple[str, ...]:
@@ -140,7 +139,7 @@ def _closed(agent: Mapping[str, Any]) -> str:
         return AWAY
     state = str((agent.get("drain_info") or {}).get("state", "")).lower()
     how = {"draining": "it is being drained", "drained": "it was drained"}.get(state, "it was deactivated")
-    return f"takes nothing new: {how} by an operator"
+    return f"accepts no new tasks: {how} by an operator"
 
 
 def _is_ours(size: VmSize, *, gpus: bool) -> bool:
@@ -154,5 +153,5 @@ def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
 
 
 def _scalars(part: Mapping[str, Any]) -> Resources:
-    # What is no number, such as ports, is text here.
+    # Values that are no numbers, such as ports, are text here.
     return Resources.named({n: float(v) for n, v in part.items() if not isinstance(v, str)})

@@ -57,7 +57,7 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int, 
     try:
         return json.loads(data)
     except RecursionError as error:
-        raise ValueError(f"{host} answers with JSON that is nested too deep") from error
+        raise ValueError(f"{host} answers with JSON that is nested too deeply") from error
 
 
 def read_into(to: int, url: str, credentials: Credentials, *, seconds: float, most: int) -> int:
@@ -86,7 +86,7 @@ def _answer(
     end: threading.Timer | None = None
     try:
         connection.connect()
-        # A time-out holds for each step only: whoever drips would be read for ever.
+        # A time-out holds for each step only: a server that drips would be read for ever.
         end = threading.Timer(seconds, _cut, (connection.sock, late))
         end.daemon = True
         end.start()
@@ -107,11 +107,13 @@ def _answer(
             raise TimeoutError
     except (OSError, HTTPException) as error:
         if late.is_set():
-            # What has come is only a part, and whether its end reads as an end or as a reset is chance.
+            # The bytes received are only a part, and whether its end reads as an end or as a reset is chance.
             raise TimeoutError(f"{parts.netloc} has not answered in full within {seconds:g} s") from error
         if isinstance(error, OSError):
             raise
-        raise OSError(f"{parts.netloc} does not answer as HTTP demands: {type(error).__name__}") from error
+        raise OSError(
+            f"{parts.netloc} sends an answer that is not valid HTTP: {type(error).__name__}"
+        ) from error
     finally:
         if end is not None:
             end.cancel()

@@ -60,7 +60,7 @@ class Calls:
         with self._changed:
             why = self._closed
             if not why and len(self._waiting) >= MOST_WAITING:
-                why = f"{MOST_WAITING} calls to the master wait already"
+                why = f"{MOST_WAITING} calls to the master are already waiting"
             if not why:
                 self._waiting.append(call)
                 self._changed.notify_all()
@@ -96,8 +96,8 @@ class Calls:
         while (call := self._next()) is not None:
             try:
                 self._make(call)
-            except Exception as error:  # whatever it is, the next call has to be made
-                # pymesos raises RuntimeError for whatever is not a 2xx.
+            except Exception as error:  # the next call has to be made after any error
+                # pymesos raises RuntimeError for every status that is not a 2xx.
                 log.warning("call failed", call=call.name, error=f"{type(error).__name__}: {error}"[:300])
                 if isinstance(error, TimeoutError):
                     self._hangs(f"it did not answer {call.name} in time")

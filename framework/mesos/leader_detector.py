@@ -74,7 +74,7 @@ class Detector:
                 why = f" ({type(error).__name__})" if self._client.connected else ""
                 self.state = f"ZooKeeper at {self._hosts} does not answer{why}"
             except ValueError as error:
-                self._tell("", f"what is announced at {self._path} is no Mesos master: {error}")
+                self._tell("", f"the entry at {self._path} is not a Mesos master: {error}")
             self._look.wait(_LOOK_AGAIN)
         try:
             self._client.stop()

@@ -98,7 +98,7 @@ class MasterLink:
         self._options = options
         self._local = local
         self._emit = emit
-        #: As whom masters and agents are asked.
+        #: Credentials for requests to masters and agents.
         self.credentials = Credentials(options.principal, options.secret)
         self._census = AgentPoller(self._read_agents, self._tell_agents)
         self._may_call = may_call
@@ -121,13 +121,13 @@ class MasterLink:
         self._pause = BACKOFF.first
         self._next_try = 0.0
         self._redirected_to: str | None = None
-        #: Who led at the last look; with a new one, nothing is as it was.
+        #: The leading master at the last check; with a new one, nothing is as it was.
         self._leader = ""
         self._offers: dict[str, Json] = {}
         self._agents: dict[str, str] = {}
         #: Since when agents have no connection to the master, as far as it was asked; for the census alone.
         self._away: dict[str, float] = {}
-        #: What was last told of why there is no connection.
+        #: The last logged reason for the missing connection.
         self._told = ""
         self._look = threading.Event()
         self._stopping = False
@@ -170,7 +170,7 @@ class MasterLink:
             return local_sandbox(self._local.agents / task.vm_name, self.framework_id, task.task_id)
         url = self.agent_url(task.vm_id)
         if not url:
-            raise OSError(f"the agent on {task.vm_name} has not been heard of since the daemon started")
+            raise OSError(f"the agent on {task.vm_name} has not reported since the daemon started")
         return RemoteSandbox(url, self.framework_id, task.task_id, self.credentials)
 
     def agent_url(self, agent_id: str) -> str | None:
@@ -330,7 +330,7 @@ class MasterLink:
     def _launch(self, session: Session, command: cmd.Launch, describe: Describe) -> None:
         offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
         if len(offers) < len(command.offer_ids):
-            self._refuse(command.task_ids, command.vm.id, "an offer was taken back")
+            self._refuse(command.task_ids, command.vm.id, "an offer was rescinded")
             return
         purse, tasks = OfferAllocator(offers), []
         sent: list[str] = []
@@ -368,7 +368,7 @@ class MasterLink:
         for task_id in task_ids:
             self._emit(ev.TaskChanged(self._now(), task_id, "dropped", vm_id, "launch_not_sent", why), None)
 
-    # ---- what the session reports --------------------------------------------------------------------
+    # ---- reports of the session -----------------------------------------------------------------------
 
     def on_subscribed(self, session: Session, framework_id: str) -> None:
         """Record the accepted subscription; the consumer of the event stores the id before it acts on it."""

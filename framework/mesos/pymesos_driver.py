@@ -33,7 +33,7 @@ for _handler in list(pymesos.logger.handlers):
     pymesos.logger.removeHandler(_handler)
 pymesos.logger.setLevel(logging.CRITICAL)
 
-#: What takes pymesos' callbacks; from here, so that nobody imports pymesos as it is.
+#: The class of pymesos' callbacks; imported from here, so that no module imports pymesos unpatched.
 Scheduler = pymesos.Scheduler
 
 
@@ -51,7 +51,7 @@ class CallConnection(HTTPConnection):
         if self.sock is None:
             self.connect()  # which takes its time
         if not self._may_call():
-            raise FencedError("this daemon may not lead any more")
+            raise FencedError("this daemon may no longer be the leader")
         super().send(data)
 
 

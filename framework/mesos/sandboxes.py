@@ -15,7 +15,7 @@ from framework.mesos.bounded_http import NOBODY, Credentials, RefusedAnswerError
 
 #: Seconds that an agent has to answer; for a whole file.
 PATIENCE, FILE_PATIENCE = 10.0, 60.0
-#: Bytes, 16 TiB: no log is so long, and an agent may answer an error to what it cannot seek to.
+#: Bytes, 16 TiB: no log is so long, and an agent may answer an error to a position beyond its reach.
 _LONGEST = 1 << 44
 #: Bytes of JSON that a byte of a log becomes at most, and those around all of them.
 _ESCAPED, _FRAME = 6, 4096
@@ -32,7 +32,7 @@ def local_sandbox(agent_dir: Path, framework_id: str, task_id: str) -> FolderSan
             key=lambda path: path.lstat().st_mtime,
         )
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise FileNotFoundError(f"there is no sandbox of {task_id}") from None
+        raise FileNotFoundError(f"{task_id} has no sandbox") from None
     return FolderSandbox(agent_dir, str(runs / latest.name))
 
 
@@ -106,11 +106,11 @@ class RemoteSandbox:
 
     def _refused(self, error: RefusedAnswerError, name: str) -> OSError:
         if error.status == 404:
-            return FileNotFoundError(f"{name or 'the sandbox'} is not there any more, or not yet")
+            return FileNotFoundError(f"{name or 'the sandbox'} does not exist any more, or not yet")
         cure = ""
         if error.status == 401:
-            cure = "; it wants mesos.principal and mesos.secret_file" + (
-                " that it knows" if self.credentials.principal else ""
+            cure = "; it requires mesos.principal and mesos.secret_file" + (
+                "of a principal that it knows" if self.credentials.principal else ""
             )
         return OSError(f"agent {self.agent_url} answers {error.status}{cure}")
 

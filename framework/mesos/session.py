@@ -31,7 +31,7 @@ HEARTBEATS_MISSED = 3
 _DOUBTFUL = 1.5
 #: Seconds beyond its time-outs after which a call hangs, however slowly an answer drips in.
 _GRACE = 1.0
-#: What a master says to a framework id that it has removed: torn down, or away for too long.
+#: A master's answer to a framework id that it has removed: torn down, or away for too long.
 _REMOVED = "framework has been removed"
 _CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
 
@@ -50,7 +50,8 @@ class SessionOptions:
     failover_timeout: float = 7 * 24 * 3600.0
     secret_variables: bool = False
     webui_url: str | None = None
-    #: Whether agents that have gpus may be offered: a master keeps them from who does not know of gpus.
+    #: Whether agents that have gpus may be offered: a master offers them only to frameworks that know of
+    #: gpus.
     gpus: bool = True
     #: Seconds that a master has for each step of a call: to accept the connection, to answer.
     call_timeout: float = 10.0
@@ -98,7 +99,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._now = now
         self._listener = listener
         self.subscribed = False
-        #: The how-manieth subscription it is; given by whoever holds it.
+        #: Sequence number of this subscription, assigned by MasterLink.
         self.number = 0
         self.redirected_to: str | None = None
         #: The subscription ended for another reason than the loss of its connection.
@@ -150,7 +151,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._calls.run()
         self._stop()
 
-    # ---- what the link asks, never waiting for the master --------------------------------------------
+    # ---- requests of the link, which never wait for the master ----------------------------------------
 
     def start(self) -> None:
         """Subscribe; the listener receives the outcome."""
@@ -172,7 +173,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
             return self._trouble
         silent, allowed = now - self._heard_at, HEARTBEATS_MISSED * self._heartbeat
         if silent > (allowed if self.subscribed else min(self._call_timeout, allowed)):
-            return f"nothing heard for {silent:.0f} s"
+            return f"no message for {silent:.0f} s"
         if (pending := self._calls.pending(now)) > self._call_timeout + _GRACE:
             return f"a call was not answered for {pending:.0f} s"
         if self._started and not self._driver.works():
@@ -183,8 +184,8 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         """Reason to doubt that the master is there, although the connection stands; empty without one."""
         silent, pending = now - self._heard_at, self._calls.pending(now)
         if silent > _DOUBTFUL * self._heartbeat:
-            return f"nothing heard for {silent:.0f} s"
-        return f"a call is not answered for {pending:.0f} s" if pending > self._call_timeout / 2 else ""
+            return f"no message for {silent:.0f} s"
+        return f"a call has not been answered for {pending:.0f} s" if pending > self._call_timeout / 2 else ""
 
     def drain(self, seconds: float) -> None:
         """Wait at most so many seconds until all calls are made."""
@@ -204,7 +205,7 @@ class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
         self.fall_silent()
         self._calls.close(why)
         if self._calls.pending(time.monotonic()):
-            # Whatever does not answer is not waited for.
+            # A connection that does not answer is not waited for.
             with contextlib.suppress(AttributeError, OSError):
                 self._driver._conn.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # suppressed
 

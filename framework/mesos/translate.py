@@ -18,17 +18,17 @@ from framework.spark import ProcessSpec
 
 Json = dict[str, Any]
 
-#: What a VM is called whose agent says nothing about its type or price.
+#: Type of a VM whose agent states no type or price.
 UNKNOWN_TYPE = "unknown"
 _EXITED = re.compile(r"(?:Command|Container) exited with status (?P<code>\d{1,3})\b")
 _TERMINATED = re.compile(r"(?:Command|Container) terminated with signal (?P<name>[\w /-]*\w)")
 _SIGNALS = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
-#: What updates say of why a task was ended, by their reason, where the message only says how.
+#: Reason why a task was ended, by the update's reason, for messages that state only the exit.
 _REASONS = {
     "agent_draining": "its agent is being drained",
     "agent_removed_by_operator": "an operator has removed its agent",
     "framework_removed": "the master has removed our framework",
-    "max_completion_time_reached": "it ran for longer than it may",
+    "max_completion_time_reached": "it ran for longer than its limit",
 }
 #: The ports that there are.
 _FIRST_PORT, _LAST_PORT = 1, 65535
@@ -159,7 +159,7 @@ class OfferAllocator:
 
     def __init__(self, offers: Iterable[Mapping[str, Any]]) -> None:
         everything = [dict(resource) for offer in offers for resource in offer.get("resources", ())]
-        # What is reserved for us is no one else's to use, so it goes first.
+        # Resources reserved for our role are of no use to others, so they go first.
         self._resources = sorted(everything, key=_is_unreserved)
 
     def pay(self, amounts: Resources, ports: Sequence[int]) -> list[Json]:
@@ -254,7 +254,7 @@ def price_of(value: object) -> tuple[float, str]:
         price = nan
     if isfinite(price) and price >= 0:
         return price, ""
-    right = "no number of dollars per hour, such as price:0.48"
+    right = "not a number of dollars per hour, such as price:0.48"
     return 0.0, f"its attribute price is {str(value)[:40]!r}, {right}; it counts as 0"
 
 

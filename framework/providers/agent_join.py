@@ -44,7 +44,7 @@ def joining(wanted: VmRequest, door: Door) -> AgentJoin:
     attributes = {"vm": vm.type, "price": decimal(vm.price_per_hour), "lease": wanted.lease}
     for name, value in attributes.items():
         if not value or ";" in value or not value.isprintable():
-            raise ProviderError("invalid", f"{value!r} can be no attribute ({name}) of a Mesos agent")
+            raise ProviderError("invalid", f"{value!r} cannot be an attribute ({name}) of a Mesos agent")
     told = ";".join(f"{name}:{value}" for name, value in attributes.items())
     notice_url = f"{door.url.rstrip('/')}{VMS}{quote(wanted.lease, safe='')}/notice"
     return AgentJoin(door.master, told, _flag(vm.resources), notice_url, door.key(wanted.lease))

@@ -253,7 +253,7 @@ def _read(named: str, answer: bytes, schema: type[_Answer]) -> _Answer:
     except RecursionError:
         raise _wrong(named, "nested too deeply") from None
     except ValueError as error:
-        raise _wrong(named, f"no JSON in UTF-8: {error}") from None
+        raise _wrong(named, f"not JSON in UTF-8: {error}") from None
     if not isinstance(value, dict):
         raise _wrong(named, "should be one JSON object")
     try:
@@ -263,7 +263,7 @@ def _read(named: str, answer: bytes, schema: type[_Answer]) -> _Answer:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _wrong(named: str, why: str) -> ProviderError:

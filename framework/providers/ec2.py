@@ -30,7 +30,7 @@ from framework.providers.interface import Machine, Notice, ProviderError, VmRequ
 from framework.providers.user_data import UserData
 
 _CLUSTER, _POOL, _LEASE = "stoker-cluster", "stoker-pool", "stoker-lease"
-#: What is tagged of a VM; a disk that outlives its VM can be found so.
+#: The tagged resources of a VM; a disk that outlives its VM can be found by its tags.
 _TAGGED = ("instance", "volume")
 #: States of an instance that is paid for, or still has disks that are; one that is shutting down is not.
 _THERE = ["pending", "running", "stopping", "stopped"]
@@ -46,14 +46,14 @@ _PRICES_HOLD = 300.0
 _NOTICE = 120.0
 #: The status of a request for a spot instance that is going to be ended.
 _MARKED = "marked-for-termination"
-#: What happens to an instance that ends it.
+#: Events of an instance that end it.
 _ENDS = ["instance-stop", "instance-retirement"]
 
-#: What the client raises for an answer that is none, but for errors of its own.
+#: Exceptions that the client raises for an unreadable answer, besides its own errors.
 _UNREADABLE = (
     ResponseParserError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
 )  # fmt: skip
-#: Characters of what it says then.
+#: Characters of an error's text that are shown then.
 _LONGEST = 300
 
 _Answer = TypeVar("_Answer", bound=answers.Ec2Answer)
@@ -70,7 +70,7 @@ class Ec2:
         self._spot = {_pool(vm): vm.type for vm in places if _is_spot(vm)}
         session = boto3.session.Session()
         self._client = _client(session, options, attempts=3)
-        # Tried once: where tokens are not known, what the client tries again is opened again.
+        # Tried once: where tokens are unknown, a retry of the client would open another instance.
         self._opener = _client(session, options, attempts=1)
         self._sizes: dict[str, answers.InstanceType] = {}
         self._prices: tuple[float, dict[tuple[str, str], float]] = (0.0, {})
@@ -88,7 +88,7 @@ class Ec2:
         answer = _call(self._opener.run_instances, **request)
         found = answers.read(answers.Instances, answer).instances
         if len(found) != 1:
-            raise ProviderError("unavailable", f"EC2 answers with {len(found)} instances, and not with one")
+            raise ProviderError("unavailable", f"EC2 answers with {len(found)} instances instead of one")
         if found[0].state.name not in _THERE:
             why = f"{found[0].instance_id}, which was opened under the lease {wanted.lease}, is closed"
             raise ProviderError("invalid", why)
@@ -106,7 +106,7 @@ class Ec2:
         """All VMs of this cluster that cost something now."""
         found = tuple(self._instances({}))
         if any(one.is_spot for one in found):
-            with contextlib.suppress(ProviderError):  # then they cost what the cluster file says
+            with contextlib.suppress(ProviderError):  # then they cost as much as the cluster file says
                 self._spot_prices()
         return tuple(self._machine(one) for one in found)
 
@@ -135,7 +135,7 @@ class Ec2:
                 for event in status.events:
                     if event.ahead and event.code in _ENDS:
                         gone[status.instance_id] = (event.not_before.timestamp(), event.description)
-        if gone:  # of the whole account: whose they are is seen by the tags of ours
+        if gone:  # of the whole account: our tags show which are ours
             for machine in self.list():
                 if machine.id in gone:
                     found.append(Notice(machine.lease, *gone[machine.id]))
@@ -191,7 +191,7 @@ class Ec2:
         cpus, memory = size.v_cpu_info.default_v_cpus, size.memory_info.size_in_mi_b
         if vm.cpus > cpus or vm.memory_mib > memory:
             asked = f"{vm.cpus:g} cpus and {vm.memory_mib} MiB"
-            why = f"an instance of {vm.type} has {cpus} cpus and {memory} MiB, and its pool says {asked}"
+            why = f"an instance of {vm.type} has {cpus} cpus and {memory} MiB, but its pool says {asked}"
             raise ProviderError("invalid", why)
 
     def _instances(self, filters: Mapping[str, Sequence[str]]) -> Iterator[answers.Ec2Instance]:
@@ -211,7 +211,7 @@ class Ec2:
             token = answer.get("NextToken") or None
             if token is None:
                 return
-        raise ProviderError("unavailable", f"EC2 does not come to the end of {deed}")
+        raise ProviderError("unavailable", f"EC2 does not end its list of {deed}")
 
     def _spot_prices(self) -> Mapping[tuple[str, str], float]:
         """Spot prices by instance type and zone, dollars per hour."""

@@ -22,10 +22,10 @@ _KINDS: Mapping[str, Refusal] = {
     "MaxIOPSLimitExceeded": "quota",
     "PendingVerification": "quota",
     "ResourceLimitExceeded": "quota",
-    # Somebody has opened it, and what is asked for is another VM since: it can be found by its tags.
+    # The lease is open with other properties than this request's: it can be found by its tags.
     "IdempotentParameterMismatch": "unavailable",
 }
-#: What other requests would be answered as well: nothing is wrong with this one.
+#: Errors that other requests would get, too: nothing is wrong with this one.
 _NOT_THE_REQUEST = frozenset(
     {
         "RequestLimitExceeded", "Throttling", "ThrottlingException", "RequestThrottled", "SlowDown",
@@ -52,7 +52,7 @@ def refusal(error: BotoCoreError | ClientError) -> ProviderError:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _CREDENTIALS:
-        return ProviderError("unavailable", f"EC2 does not take the credentials: {_shown(error)}")
+        return ProviderError("unavailable", f"EC2 rejects the credentials: {_shown(error)}")
     if code in _NOT_THE_REQUEST or (code not in _KINDS and status >= 500):
         return ProviderError("unavailable", f"EC2 is busy or has failed: {_shown(error)}")
     return ProviderError(_KINDS.get(code, "invalid"), _shown(error))

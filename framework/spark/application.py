@@ -23,20 +23,20 @@ RESERVED_ENVIRONMENT = (
     "STOKER_*",
     "_SPARK_*",
 )
-"""Environment variables that an application cannot give; `*` ends a prefix."""
+"""Environment variables that an application cannot set; `*` ends a prefix."""
 
 # Linux' MAX_ARG_STRLEN: one string of a command or an environment may hold 128 KiB, and all settings together
-# are one. The rest is room for what is added.
+# are one. The rest is room for Stoker's additions.
 LONGEST_TEXT = 96 * 1024
 # Linux gives a command and its environment a quarter of the stack (8 MiB), together, with a pointer to each
-# string. Half of that is for what is there already.
+# string. Half of that is for the daemon's own environment and options.
 MOST_TEXT = 1024 * 1024
 _POINTER = 8
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
 #: Fields that become one argument of spark-submit each.
 _LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
-#: Endings of what Python imports from, as Spark knows them.
+#: Endings of files that Python imports from, as Spark knows them.
 _PYTHON = (".py", ".zip", ".egg")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -49,12 +49,12 @@ class Application:
     """
 
     app: str
-    """The `.py` file, or the jar; empty where the driver has it already."""
+    """The `.py` file, or the jar; empty where the driver already has it."""
     main_class: str | None = None
-    """For a jar whose manifest names none."""
+    """The main class of a jar whose manifest names none."""
     arguments: tuple[str, ...] = ()
     py_files: tuple[str, ...] = ()
-    """As of files and jars, each may have another name behind a #, by which it is in its driver's folder."""
+    """Like files and jars, each may have another name behind a #, for its driver's folder."""
     files: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
@@ -122,18 +122,18 @@ class Application:
             if urlsplit(place).scheme not in ("", "file", SCHEME):
                 raise ValueError(
                     f"{place}#{alias}: Spark fetches this file by its own name; only files of the daemon's "
-                    "host, and those that are sent, can be called otherwise"
+                    "host, and uploaded files, can have another name"
                 )
             others = [PurePosixPath(urlsplit(each).path).name for each in places if each != place]
             if (names + folders).count(alias) > 1 or alias in others:
                 raise ValueError(
-                    f"two files or archives are called {alias}: a driver has all of them in one folder"
+                    f"two files or archives are named {alias}: a driver has all of them in one folder"
                 )
         for file in self.py_files:
             place, alias = alias_parts(file)
             if alias and not alias.endswith(_PYTHON):
                 raise ValueError(
-                    f"py_files: {file}: Python imports from what is called {', '.join(_PYTHON)} alone"
+                    f"py_files: {file}: Python imports only from files named {', '.join(_PYTHON)}"
                 )
 
     def _check_total(self) -> None:
@@ -143,8 +143,8 @@ class Application:
         size = sum(len(text.encode()) + _POINTER for text in texts)
         if size > MOST_TEXT:
             raise ValueError(
-                f"args, conf, env and files have {size // 1024} KiB together; a process can be given "
-                f"{MOST_TEXT // 1024}: put what is large in a file"
+                f"args, conf, env and files have {size // 1024} KiB together; a process can have at most "
+                f"{MOST_TEXT // 1024}: put large values in a file"
             )
 
 
@@ -190,12 +190,12 @@ def _check_folders(archives: tuple[str, ...], files: tuple[str, ...]) -> None:
         if number > 1:
             raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
         if folder in TAKEN:
-            raise ValueError(f"archives: {folder} is the name of a file that is there already: name another")
+            raise ValueError(f"archives: {folder} is the name of an existing file: choose another")
 
 
 def _check_variable(name: str, value: str) -> None:
     if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"environment: {name!r} is no variable's name (letters, digits, underscores)")
+        raise ValueError(f"environment: {name!r} is not a variable's name (letters, digits, underscores)")
     if is_reserved(name, RESERVED_ENVIRONMENT):
         raise ValueError(
             f"environment: {name} is reserved: Stoker sets it. Reserved are {', '.join(RESERVED_ENVIRONMENT)}"
@@ -205,6 +205,6 @@ def _check_variable(name: str, value: str) -> None:
 
 def _check_texts(texts: tuple[str, ...], where: str) -> None:
     if any("\0" in text for text in texts):
-        raise ValueError(f"{where}: a NUL character cannot be handed to a process")
+        raise ValueError(f"{where}: a NUL character cannot be passed to a process")
     if sum(len(text.encode()) for text in texts) > LONGEST_TEXT:
         raise ValueError(f"{where}: more than {LONGEST_TEXT // 1024} KiB of text; put it in a file")

@@ -21,9 +21,10 @@ _JAVA_OPTIONS = {
 _FIRST_HEAP = re.compile(r"-(?:Xms|XX:InitialHeapSize=)([0-9]{1,15}[kKmMgGtT]?)")
 #: Parts of a heap.
 _FRACTIONS = ("spark.memory.fraction", "spark.memory.storageFraction")
-#: How long Spark waits for an executor, and how often it hears one: the default, and what a number alone is.
+#: How long Spark waits for an executor, and the interval of its heartbeats: the default, and the unit of a
+#: bare number.
 _HEARTBEAT = {"spark.network.timeout": (120.0, "s"), "spark.executor.heartbeatInterval": (10.0, "ms")}
-#: Spark masks settings whose names match, in its UI and its event log; this is its own default.
+#: Spark masks settings with matching names in its UI and its event log; this is its own default.
 REDACTED = "(?i:secret|password|token|access[.]?key)"
 
 
@@ -50,8 +51,8 @@ def check_resources(conf: Mapping[str, str], resources: Mapping[str, float]) -> 
     for name, amount in executor_resources(conf, 1).items():
         if resources.get(name, 0.0) < amount:
             raise ValueError(
-                f"conf: executors have {amount:g} of {name} by Spark's settings, and take "
-                f"{resources.get(name, 0.0):g} from their VMs: say resources: {{{name}: {amount:g}}}"
+                f"conf: executors have {amount:g} of {name} by Spark's settings, but take "
+                f"{resources.get(name, 0.0):g} from their VMs: set resources: {{{name}: {amount:g}}}"
             )
 
 
@@ -61,8 +62,8 @@ def check_first_heap(conf: Mapping[str, str], whose: str, heap_mib: int) -> None
         for size in _FIRST_HEAP.findall(conf.get(key, "")):
             if size_bytes(key, size) > heap_mib << 20:
                 raise ValueError(
-                    f"conf: {key} has the heap begin with {size}, and it has {heap_mib} MiB at most: give it "
-                    "more memory, or say less there"
+                    f"conf: {key} starts the heap with {size}, but it has {heap_mib} MiB at most: request "
+                    "more memory, or set less there"
                 )
 
 
@@ -75,10 +76,11 @@ def trimmed(value: str) -> str:
 def _check_name(key: str, value: str) -> None:
     if not key.startswith("spark."):
         raise ValueError(
-            f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
+            f"conf: {key!r} is not a Spark setting: it must begin with 'spark.' (Hadoop's with "
+            "'spark.hadoop.')"
         )
     if key != key.strip():
-        raise ValueError(f"conf: {key!r} is no Spark setting: there is a blank at an end of its name")
+        raise ValueError(f"conf: {key!r} is not a Spark setting: its name begins or ends with a blank")
     found = treatment(key)
     if why := found.refusal(value):
         raise ValueError(f"conf: {key}{f'={value}' if found.harmless else ''}: {why}")

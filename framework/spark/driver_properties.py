@@ -23,7 +23,7 @@ class DriverEndpoint:
     """Address of a driver, and its size. All ports are fixed beforehand, free and different."""
 
     host: str
-    """The address under which executors reach it."""
+    """Its address for executors."""
     port: int
     block_manager_port: int
     ui_port: int
@@ -37,16 +37,17 @@ class DynamicAllocation:
     """Dynamic allocation: the daemon that a driver asks for executors, for which job, in which bounds."""
 
     url: str
-    """The daemon's, http://HOST:PORT."""
+    """The daemon's address, http://HOST:PORT."""
     jar: str
-    """Where the driver finds our part of Spark (`backend_jar`): a path, or a URL that is brought to it."""
+    """The driver's location of Stoker's part of Spark (`backend_jar`): a path, or a URL that is fetched for
+    it."""
     job: str
     key: str = field(repr=False)
-    """By which the daemon knows the driver."""
+    """The secret by which the daemon recognises the driver."""
     bounds: tuple[int, int, int]
-    """How many executors there are at least, at first and at most."""
+    """Number of executors at least, at first and at most."""
     certificates: str = ""
-    """A file in PEM with those that the daemon's is trusted by; empty: Java's own."""
+    """A PEM file of the authorities that sign the daemon's certificate; empty: Java's own."""
 
 
 def driver_properties(
@@ -63,10 +64,10 @@ def driver_properties(
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.ui.killEnabled": "false",  # pages are there to be looked at
-        # One file for whoever learns from it; from 4.0 on Spark makes a folder of several packed ones.
+        # One file for every reader; from 4.0 on Spark makes a folder of several packed ones.
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
-        # What is on an executor that is to go moves to others first.
+        # Blocks of an executor that is to go move to others first.
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",
         "spark.storage.decommission.rddBlocks.enabled": "true",
@@ -113,7 +114,7 @@ def asking_properties(
     until they are of no more use.
     """
     least, first, most = asking.bounds
-    # It begins with what is there; others come while it runs.
+    # It begins with the executors that are there; others join while it runs.
     defaults = {"spark.scheduler.minRegisteredResourcesRatio": "0.0"}
     fixed_numbers = ("spark.cores.max", "spark.executor.instances")
     return {

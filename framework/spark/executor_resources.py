@@ -36,13 +36,13 @@ def executor_resources(
     amounts = _amounts(properties, "executor")
     for name in properties:
         if (found_kind := _OF_A_KIND.fullmatch(name)) and found_kind[1] not in amounts:
-            raise PropertyError(f"{name}: goes with spark.executor.resource.{found_kind[1]}.amount")
+            raise PropertyError(f"{name}: requires spark.executor.resource.{found_kind[1]}.amount")
     for kind, asked in _amounts(properties, "task").items():
         name = f"spark.task.resource.{kind}.amount"
         has = amounts.get(kind, 0.0)
         if not has:
             raise PropertyError(
-                f"{name}={asked:g}: goes with spark.executor.resource.{kind}.amount, of which tasks take"
+                f"{name}={asked}: requires spark.executor.resource.{kind}.amount, which its tasks share"
             )
         if asked > has:
             raise PropertyError(

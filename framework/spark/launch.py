@@ -33,8 +33,8 @@ from profiles.executor_attributes import ExecutorAttributes
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
 
-# What Spark opens for itself (its JavaModuleOptions); its own launcher gives them to drivers only. Java 8
-# knows no modules: there the first option makes it ignore the others, as in Spark's own driver.
+# Module options that Spark sets for itself (its JavaModuleOptions); its own launcher passes them to drivers
+# only. Java 8 knows no modules: there the first option makes it ignore the others, as in Spark's own driver.
 _OPENED_PACKAGES = (
     *(f"java.base/java.{package}" for package in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio")),
     *(f"java.base/java.{package}" for package in ("util", "util.concurrent", "util.concurrent.atomic")),
@@ -62,7 +62,7 @@ class ExecutorPlace:
     """IP address of the VM; the executor listens on it, and the driver and other executors reach it there."""
     block_manager_port: int
     application_id: str = ""
-    """The application's id in Spark; empty where the driver's UI has to be asked for it."""
+    """The application's id in Spark; empty where it has to be requested from the driver's UI."""
     profile: int = 0
     """The number of its resource profile in Spark."""
     attributes: ExecutorAttributes | None = None
@@ -76,7 +76,7 @@ class Uri:
     value: str
     extract: bool
     name: str = ""
-    """What it is called there; empty: as the last part of the URI."""
+    """Its name in the sandbox; empty: the last part of the URI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class ProcessSpec:
     secrets: Mapping[str, str] = field(repr=False)
     uris: tuple[Uri, ...] = ()
     image: str | None = None
-    """The container image that it runs in, where that is said."""
+    """The container image that it runs in, where one is configured."""
     user: str = ""
-    """Whom it runs as; empty: as all do of which nothing is said."""
+    """The user that it runs as; empty: the framework's default."""
 
 
 def driver_process(

@@ -3,10 +3,10 @@
 import math
 
 OVERHEAD_FRACTION = 0.10  # spark.executor.memoryOverheadFactor
-SMALLEST_OVERHEAD_MIB = 384  # Spark's own floor for what a process takes beside its heap
+SMALLEST_OVERHEAD_MIB = 384  # Spark's own minimum for a process' memory beside its heap
 
 # Spark refuses to start when the JVM reports less than 450 MiB (one and a half times the 300 MiB that its
-# UnifiedMemoryManager reserves), and what a JVM reports leaves out a survivor space: measured, the serial
+# UnifiedMemoryManager reserves), and a JVM's report leaves out a survivor space: measured, the serial
 # collector needs -Xmx466m and the parallel one, the default of Java 8, -Xmx506m. 512 works with all of them.
 SMALLEST_HEAP_MIB = 512
 

@@ -23,9 +23,9 @@ class Setting:
     kind: str
     """Kind of its values: `boolean`, `whole number`, `size in MiB`, `time in s`, ..."""
     others: Mapping[str, str]
-    """Names that stand for it, and what becomes of their values: `{}s` makes 30s of 30; empty: nothing."""
+    """Other names of it, with the format of their values: `{}s` makes 30s of 30; empty: unchanged."""
     deprecated: str
-    """Since which version Spark warns of it; empty where it does not."""
+    """The version since which Spark warns of it; empty where it does not."""
     versions: tuple[str, ...]
     """Lines of Spark that know it, such as 4.3."""
 

@@ -22,35 +22,35 @@ TOKEN = "spark.stoker.token"  # noqa: S105  # the name, not a token
 """The API's token, for clients that send no headers. Never part of a job."""
 
 OURS: Mapping[str, str] = {
-    "spark.stoker.type": "what jobs of its kind are called",
+    "spark.stoker.type": "the type of the job",
     "spark.stoker.queue": "the queue it belongs to",
-    "spark.stoker.owner": "whose job it is",
-    "spark.stoker.priority": "how it stands beside others: the higher, the earlier",
-    "spark.stoker.deadline": "by when it should be over: in 2h, or 2026-11-22T18:00Z",
-    "spark.stoker.restartable": "false: it is never stopped for a job that goes before it",
+    "spark.stoker.owner": "the job's owner",
+    "spark.stoker.priority": "its priority: a higher one goes earlier",
+    "spark.stoker.deadline": "its deadline: in 2h, or 2026-11-22T18:00Z",
+    "spark.stoker.restartable": "false: it is never preempted",
     "spark.stoker.spark": "the version of Spark that runs it, such as 3.5",
-    "spark.stoker.minExecutors": "on no fewer executors it runs",
-    "spark.stoker.maxRuntime": "after how long it is ended: seconds, or a time such as 30m",
-    "spark.stoker.retries": "how often a driver that failed is started again",
-    "spark.stoker.after": "what it comes after: ids or names of jobs, with commas; NAME:any for any end",
-    "spark.stoker.startAt": "before which time it does not begin: in 2h, 2026-11-22T18:00:00Z",
-    "spark.stoker.group": "with which jobs it is waited for and billed as one",
-    "spark.stoker.labels": "words to find it by: team=a,stage=load",
+    "spark.stoker.minExecutors": "the least number of executors that it runs on",
+    "spark.stoker.maxRuntime": "its time limit: seconds, or a time such as 30m",
+    "spark.stoker.retries": "how often a failed driver is started again",
+    "spark.stoker.after": "the jobs that it starts after: ids or names, with commas; NAME:any for any end",
+    "spark.stoker.startAt": "the time before which it does not start: in 2h, 2026-11-22T18:00:00Z",
+    "spark.stoker.group": "the group that it is waited for and billed with",
+    "spark.stoker.labels": "labels to find it by: team=a,stage=load",
     "spark.stoker.driver": "where its driver runs: host or cluster",
     "spark.stoker.spot": "whether it may be on spot VMs: never, allowed or only",
 }
-"""The properties of ours that say something about a job, and what."""
+"""The properties of ours that describe a job, with their meaning."""
 
 CONNECTION = frozenset(
     {TOKEN, "spark.stoker.token.file", "spark.stoker.ca", "spark.stoker.job", "spark.stoker.job.secret"}
 )
-"""Properties of ours by which a client reaches the daemon: they are about no job."""
+"""Properties of ours by which a client reaches the daemon; they do not describe a job."""
 
 SUPERVISED_RETRIES = 10
 """How often a driver is started again for spark-submit's --supervise, which gives no number."""
 
 MOST_EXECUTORS = 10_000
-"""Executors at most of a job that says no bound: as many as a job may have."""
+"""Maximum number of executors of a job without a bound: the most that a job may have."""
 
 _DEFAULT_HEAP_MIB = 1024  # spark.executor.memory and spark.driver.memory
 _DYNAMIC = "spark.dynamicAllocation."
@@ -71,7 +71,7 @@ class JobProperties:
     """Description of a job in its Spark properties."""
 
     fields: Mapping[str, Any]
-    """Fields of a `JobSpec`, without app, args and main_class: those that the properties say something of."""
+    """Fields of a `JobSpec`, without app, args and main_class: those that the properties set."""
     set_aside: Mapping[str, str]
     """Properties that have no effect, each with the reason."""
 
@@ -112,10 +112,10 @@ def _ours(given: "_UnreadProperties") -> dict[str, Any]:
     for name in sorted(given.left):
         if name == "spark.stoker.beta":
             raise PropertyError(
-                f"{name}: no job has a beta of its own; a policy's beta is in the daemon's config (policy)"
+                f"{name}: a job has no beta of its own; a policy's beta is in the daemon's config (policy)"
             )
         if name.startswith("spark.stoker.") and name not in OURS and name not in CONNECTION:
-            raise PropertyError(f"{name} does not exist; there are {', '.join(OURS)}")
+            raise PropertyError(f"{name} does not exist; the properties are {', '.join(OURS)}")
     spot, uses = given.text("spark.stoker.spot"), get_args(SpotUse)
     if spot not in (None, *uses):
         raise PropertyError(f"spark.stoker.spot={spot}: should be {', '.join(uses)}")

@@ -21,13 +21,13 @@ class Treatment:
     does: Does
     """It becomes a field of the job, goes to the application, is refused, or has no effect."""
     why: str = ""
-    """The field, in words for errors; else why it is refused, or has no effect."""
+    """The field, in words for errors; else the reason why it is refused or has no effect."""
     in_conf: bool = False
-    """A job file's `conf` may have it all the same."""
+    """Whether a job file's `conf` may have it all the same."""
     quiet: bool = False
-    """It is about the client, whose user need not be told that it has no effect."""
+    """Whether it concerns the client, whose user needs no message that it has no effect."""
     harmless: frozenset[str] = frozenset()
-    """Values with which it asks for what is done anyway."""
+    """Values that request the behaviour that jobs have anyway."""
 
     def refusal(self, value: str) -> str:
         """Reason why a setting with this value is rejected; empty where it is not."""
@@ -51,22 +51,22 @@ PASSES = Treatment("passes", in_conf=True)
 
 _MEMORY = "memory, which includes Spark's overhead"
 _DRIVER = "driver, as in driver: {on: host, memory: 2g}"
-_SECRECY = "Stoker makes a secret for each job, and has all that is sent encrypted"
+_SECRECY = "Stoker makes a secret for each job, and encrypts all connections"
 _LISTENS = "Stoker decides where drivers and executors listen"
 _PAGES = "Stoker serves the pages of drivers"
 _LOGS = "Stoker keeps event logs with the job"
-_IMAGE = "the daemon's config decides in which image jobs run (spark.versions)"
-_HOME = "the daemon's config decides where Spark is (spark.versions); spark.stoker.spark names one of them"
+_IMAGE = "the daemon's config selects the image that jobs run in (spark.versions)"
+_HOME = "the daemon's config sets Spark's folder (spark.versions); spark.stoker.spark selects a version"
 _OFFERS = "the daemon answers Mesos' offers"
-_FRAMEWORK = "the daemon is the framework, and Mesos knows it by its config (mesos)"
-_DISPATCHER = "it sets up Spark's own dispatcher, in whose place Stoker is"
-_NETWORK = "no network of Mesos is chosen by a job"
+_FRAMEWORK = "the daemon is the framework, which its config describes to Mesos (mesos)"
+_DISPATCHER = "it configures Spark's own dispatcher, which Stoker replaces"
+_NETWORK = "a job cannot choose a network of Mesos"
 _SECRETS = (
-    "no secret of Mesos is fetched for a job; give variables by env (spark.mesos.driverEnv.NAME), or files"
+    "Mesos fetches no secret for a job; set variables by env (spark.mesos.driverEnv.NAME), or use files"
 )
-_YARN = "it is YARN's, and Mesos runs the job; its queue is spark.stoker.queue"
-_KUBERNETES = "it is Kubernetes', and Mesos runs the job"
-_CLIENT = Treatment("sets aside", "it is about the client that submits", quiet=True)
+_YARN = "it is a setting of YARN, but Mesos runs the job; its queue is spark.stoker.queue"
+_KUBERNETES = "it is a setting of Kubernetes, but Mesos runs the job"
+_CLIENT = Treatment("sets aside", "it concerns the submitting client", quiet=True)
 
 TREATMENTS: Mapping[str, Treatment] = {
     "spark.app.name": _maps("name", in_conf=True),
@@ -115,7 +115,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.memory.offHeap.enabled": _maps(_MEMORY, in_conf=True),
     "spark.memory.offHeap.size": _maps(_MEMORY, in_conf=True),
     "spark.mesos.appJar.local.resolution.mode": _aside(
-        "jars are where the job says, on the machine of its driver"
+        "jars are on the machine of the job's driver, at the paths that the job names"
     ),
     "spark.mesos.cluster.retry.wait.max": _aside(_DISPATCHER),
     "spark.mesos.coarse": _refuses(
@@ -123,9 +123,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     ),
     "spark.mesos.coarse.shutdownTimeout": _aside("the daemon ends executors with their job"),
     "spark.mesos.constraints": _refuses("the policy decides on which VMs executors run"),
-    "spark.mesos.containerizer": _aside(
-        "it means something for images alone, and the daemon's config names those"
-    ),
+    "spark.mesos.containerizer": _aside("it applies to images only, and the daemon's config names those"),
     "spark.mesos.dispatcher.queue": _maps("queue"),
     "spark.mesos.dispatcher.*": _aside(_DISPATCHER),
     "spark.mesos.driver.constraints": _refuses("the policy decides on which VM a driver runs"),
@@ -148,19 +146,21 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.mesos.fetcherCache.enable": _aside("Mesos' cache of fetched files is not used"),
     "spark.mesos.gpus.max": _maps("resources, as in resources: {gpus: 1}"),
     "spark.mesos.maxDrivers": _aside(_DISPATCHER),
-    "spark.mesos.mesosExecutor.cores": _aside("it means something in fine-grained mode alone"),
+    "spark.mesos.mesosExecutor.cores": _aside("it applies to fine-grained mode only"),
     "spark.mesos.network.*": _refuses(_NETWORK),
     "spark.mesos.principal*": _aside(_FRAMEWORK),
     "spark.mesos.proxy.baseURL": _aside(_PAGES),
     "spark.mesos.rejectOfferDuration*": _aside(_OFFERS),
     "spark.mesos.retainedDrivers": _aside(_DISPATCHER),
-    "spark.mesos.role": _refuses("the daemon's config decides whose resources it has (mesos.roles)", "*"),
+    "spark.mesos.role": _refuses(
+        "the daemon's config sets the role whose resources are used (mesos.roles)", "*"
+    ),
     "spark.mesos.secret*": _aside(_FRAMEWORK),
     "spark.mesos.task.labels": _aside(
         "Mesos tasks have no labels of a job; spark.stoker.labels are Stoker's"
     ),
     "spark.mesos.uris": _refuses("give files by --files, --jars or --archives"),
-    "spark.mesos.*": _refuses("Stoker does not know what it changes: leave it out"),
+    "spark.mesos.*": _refuses("Stoker does not know its effect: leave it out"),
     "spark.network.crypto.*": _aside(_SECRECY),
     "spark.port.maxRetries": _aside(_LISTENS),
     "spark.shuffle.service.enabled": _refuses(
@@ -170,7 +170,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     ),
     "spark.shuffle.service.*": _aside("there is no shuffle service here"),
     "spark.ssl.*": _aside(_SECRECY),
-    "spark.stoker.*": Treatment("maps", "the one that is called so"),
+    "spark.stoker.*": Treatment("maps", "the setting of that name"),
     "spark.submit.pyFiles": _maps("py_files"),
     "spark.submit.*": _CLIENT,
     "spark.task.cpus": _maps("cpus, which are no fewer", in_conf=True),
@@ -181,7 +181,7 @@ TREATMENTS: Mapping[str, Treatment] = {
     "spark.yarn.dist.*": _refuses("YARN does not run the job; give files by --files, --jars or --archives"),
     "spark.yarn.*": _aside(_YARN),
 }
-"""By name, or by how names begin (`*`); the longest that fits counts."""
+"""By name, or by the beginning of names (`*`); the longest match counts."""
 
 _PREFIXES = sorted((name[:-1] for name in TREATMENTS if name.endswith("*")), key=len, reverse=True)
 

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
-#: What every Spark reads: `hadoop-client-api`, which comes with it, has the file systems.
+#: Schemes that every Spark reads: `hadoop-client-api`, which ships with it, has the file systems.
 SERVED = frozenset(
     {"file", "local", "spark", "http", "https", "ftp", "hdfs", "webhdfs", "swebhdfs", "viewfs", "har"}
 )
-#: What others need, by the name of its jar or Maven package.
+#: The jar or Maven package that each other scheme needs.
 _BROUGHT_BY = {
     **dict.fromkeys(("s3a",), "hadoop-aws"),
     **dict.fromkeys(("gs",), "gcs-connector"),
@@ -41,6 +41,6 @@ def unserved(
     if home_jars is None or any(needed in text for text in (*brought, *home_jars)):
         return ""
     return (
-        f"this Spark cannot read {scheme}: URIs: that takes {needed}, which is neither among its jars nor "
+        f"this Spark cannot read {scheme}: URIs: they need {needed}, which is neither among its jars nor "
         "among the job's jars or packages"
     )

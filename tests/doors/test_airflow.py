@@ -158,7 +158,7 @@ def test_a_refusal_is_red(airflow: Airflow) -> None:
     change = ('"spark.executor.instances"', '"spark.stoker.typo"')
     green, said = airflow.test(_FOLLOWED, airflow.python(), change)
     assert not green
-    assert "spark.stoker.typo does not exist; there are " in said
+    assert "spark.stoker.typo does not exist; the properties are " in said
 
 
 def test_a_jar_by_spark_submit_of_4(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:

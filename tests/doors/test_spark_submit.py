@@ -117,7 +117,9 @@ def test_a_submission_is_ended_by_kill(daemon: Daemon, submit: SparkSubmit) -> N
 def test_refusals_are_printed(daemon: Daemon, submit: SparkSubmit) -> None:
     """The user's terminal shows the fault."""
     done = submit(*shown(0, daemon.stage.url)[:6], "--conf", "spark.stoker.typo=1", daemon.app)
-    assert '"message" : "spark.stoker.typo does not exist; there are spark.stoker.type, ' in done.text
+    assert (
+        '"message" : "spark.stoker.typo does not exist; the properties are spark.stoker.type, ' in done.text
+    )
 
 
 def test_nobody_behind_the_url(submit: SparkSubmit, daemon: Daemon) -> None:

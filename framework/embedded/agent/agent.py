@@ -82,7 +82,7 @@ class Agent:
         #: Only an agent that is up does anything.
         self.condition = Condition.DOWN
         self._master = master
-        #: What happened while the agent was not up, to be seen when it is.
+        #: Events that happened while the agent was not up, applied when it is.
         self._deferred: list[Callable[[], None]] = []
         #: Tasks with a command, until their end is acknowledged.
         self._runs: dict[Key, TaskRun] = {}

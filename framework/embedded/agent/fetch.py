@@ -118,7 +118,7 @@ def _download(url: str, target: IO[bytes]) -> None:
             target.write(part)
         length = answer.headers.get("Content-Length")
         if length is not None and target.tell() != int(length):
-            raise OSError(f"{target.tell()} of {length} bytes came")
+            raise OSError(f"received {target.tell()} of {length} bytes")
 
 
 def _extract(archive: Path, folder: Path) -> None:
@@ -138,7 +138,7 @@ def _extract(archive: Path, folder: Path) -> None:
 def _check_room(size: int, place: int | Path) -> None:
     disk = os.statvfs(place)
     if size and disk.f_bavail * disk.f_frsize - size < _SPARED:
-        raise OSError(f"the disk has no room for {size} bytes more")
+        raise OSError(f"the disk has no room for {size} more bytes")
 
 
 if __name__ == "__main__":

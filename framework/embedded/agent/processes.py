@@ -62,7 +62,7 @@ class Processes:
         self._loop = loop
         #: The living groups by pid.
         self._groups: dict[int, ProcessGroup] = {}
-        #: Ids of containers whose first process lives; what else is of them is left alone.
+        #: Ids of containers whose first process lives; their other processes are left alone.
         self._containers: set[str] = set()
         adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
@@ -97,7 +97,7 @@ class Processes:
         """Kill the rest of a container after the end of its first process, also outside its session."""
         self._containers.discard(container)
         self._sweep(ended=True)
-        # What is killed with its group is not gone yet, and its children are not ours yet.
+        # Processes killed with their group are not gone yet, and their children are not ours yet.
         self._loop.call_later(_SWEEP_AGAIN, lambda: self._sweep(ended=True))
 
     def _sweep(self, *, ended: bool) -> None:
@@ -131,7 +131,7 @@ class Processes:
             if group is not None:
                 group.on_exit(status)
             else:
-                self._sweep(ended=False)  # what it had started is ours now
+                self._sweep(ended=False)  # its orphans are ours now
 
 
 def popen(entry: Entry, **options: Any) -> "subprocess.Popen[Any]":

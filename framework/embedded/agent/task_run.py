@@ -103,7 +103,7 @@ class TaskRun:
         self._checkers: list[Checker] = []
         self._launch: _Launch | None = None
         self._user: str | None = None
-        """Whom its commands run as; None for whom the agent runs as."""
+        """The user that its commands run as; None for the agent's own user."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ MOST_VMS = 1000  # a Linux bridge has 1024 ports
 _NETWORKS = IPv4Network("10.64.0.0/10")  # chosen: private, seldom used
 _PREFIX = 21  # 2046 addresses: enough for MOST_VMS
 _FIRST_VM = 10
-_QUEUE_MS = 50  # chosen: what a card holds back before it drops, as a small switch does
+_QUEUE_MS = 50  # chosen: a card buffers as much before it drops, like a small switch
 _BURST_MS = 10  # chosen: long enough for the kernel's clock at every rate
 _SMALLEST_BURST = 32_768
 

@@ -42,7 +42,7 @@ class IsolationOptions:
     bandwidth_mbit: float | None = None
     """Of a VM's network card, each way; None: `CARD_MBIT` times the scale."""
     delay_ms: float = 0.0
-    """That a packet waits when it leaves a VM, where the kernel has netem."""
+    """Delay of a packet that leaves a VM, where the kernel has netem."""
 
 
 class Isolation:
@@ -58,10 +58,10 @@ class Isolation:
         self._name = name
         #: The options with the numbers that were None filled in.
         self.options = _filled(options, agents)
-        #: What was asked for and is not there.
+        #: Requested limits that this machine cannot apply, with the reason.
         self.notes: tuple[str, ...] = ()
         try:
-            #: What the names of all that is made carry.
+            #: Part of the names of everything that is made here.
             self.id = _register()
         except OSError as error:
             raise IsolationError(str(error)) from error

@@ -28,9 +28,9 @@ class Master:
     """One leading master."""
 
     def __init__(self, options: MasterOptions, loop: asyncio.AbstractEventLoop, host: str, port: int) -> None:
-        #: What it knows, for those who report on it.
+        #: The master's agents, frameworks and tasks, read by the views.
         self.state = MasterState(options, loop, host, port)
-        #: For those who report on them.
+        #: All offers, read by the views.
         self.offers = MasterOffers(self.state)
         self._tasks = EmbeddedTasks(self.state, self.offers)
         #: For the agents' messages and the operator's wishes.

@@ -156,4 +156,5 @@ def attributes(agent: AgentRecord) -> list[Json]:
 
 
 AGENT_PORT = 5051
-"""What every agent advertises; nothing listens there, since all agents live in the master's process."""
+"""The address that every agent advertises; nothing listens there, since all agents live in the master's
+process."""

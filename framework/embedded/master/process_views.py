@@ -15,15 +15,15 @@ HELP, STATS, TOGGLE = "/help", "/system/stats.json", "/logging/toggle"
 FILES = frozenset({"/files/browse", "/files/debug", "/files/read", "/files/download"})
 PROCESS_ROUTES = frozenset({HELP, STATS, TOGGLE, *FILES})
 
-#: What the routes of a process are for, by the process' name.
+#: Purpose of each route of a process, by the name of the process.
 _DESCRIBED = {
     "files": {
         "/browse": "Lists a folder. Query: path.",
-        "/debug": "Shows which virtual paths there are.",
+        "/debug": "Shows the virtual paths.",
         "/download": "Returns a file. Query: path.",
         "/read": "Returns a part of a file. Query: path, offset, length.",
     },
-    "logging": {"/toggle": "Sets how much is logged, for a while. Query: level, duration."},
+    "logging": {"/toggle": "Sets the log level for a while. Query: level, duration."},
     "metrics": {"/snapshot": "Shows counters and gauges."},
     "system": {"/stats.json": "Shows load, processors and memory of the machine."},
     "version": {"/": "Shows the version."},

@@ -35,7 +35,7 @@ _SCHEDULER, _OPERATOR = "/api/v1/scheduler", "/api/v1"
 _FAULTS, _VMS = "/stoker/faults", "/stoker/vms"
 _OPEN = frozenset({"/health", "/version", "/redirect", "/", process_views.HELP, process_views.STATS})
 _TEARDOWN = "/teardown"
-#: What operators ask for by POST; of these only the teardown makes sense here.
+#: Requests that operators make by POST; only the teardown makes sense here.
 _POSTED = frozenset(
     {
         _TEARDOWN,
@@ -72,9 +72,9 @@ class RouteAccess:
 
     guard: RequestGuard
     credentials: Mapping[str, str] | None = field(default=None, repr=False)
-    """Principals with their secrets; None lets everybody in whom the guard lets pass."""
+    """Principals with their secrets; None admits every caller that passes the guard."""
     may_fail: bool = False
-    """Whether faults can be asked for."""
+    """Whether faults can be injected by request."""
 
 
 class Routes:
@@ -108,8 +108,8 @@ class Routes:
         if route in {_SCHEDULER, _OPERATOR}:
             return self._api(request, route, master, principal)
         if "jsonp" in request.query and principal is None:
-            # Any page may have a script of this address run, and so read what it is told.
-            return text_response(403, "jsonp is for those who authenticate")
+            # Any page may have a script of this address run, and so read its answer.
+            return text_response(403, "jsonp is only for authenticated callers")
         if route in _POSTED:
             return _posted(request, route, master)
         if route == process_views.TOGGLE:

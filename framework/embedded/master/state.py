@@ -79,13 +79,13 @@ class TaskState:
     info: Json
     resources: Amount
     state: str = "TASK_STAGING"
-    """The newest state that the master heard of."""
+    """The newest state that the master received."""
     update_state: str | None = None
     """State of the last update that was forwarded."""
     update_uuid: str | None = None
     statuses: list[Json] = field(default_factory=list)
     released: bool = False
-    """Whether its resources were given back."""
+    """Whether its resources were returned to the agent's."""
     unreachable_time: float | None = None
 
 
@@ -164,9 +164,10 @@ class AgentRecord:
     reregistered_at: float | None = None
     missed_pings: int = 0
     offer_period: float = 0.0
-    """It is offered only once in so many seconds, unless somebody revives offers; 0: whenever it can be."""
+    """Seconds between two offers of this agent, unless a framework revives offers; 0: offered whenever
+    possible."""
     next_offer: float = 0.0
-    """When it is to be offered next (loop time), if it has such a period."""
+    """Time of its next offer (loop time), if it has such a period."""
 
     @property
     def spec(self) -> AgentSpec:
@@ -199,7 +200,7 @@ class MasterState:
     removed_ids: set[str] = field(default_factory=set)
     agents: dict[str, AgentRecord] = field(default_factory=dict)
     unreachable: dict[str, float] = field(default_factory=dict)
-    """Time (epoch) since when, by agent id."""
+    """Times (epoch) by agent id."""
     gone: set[str] = field(default_factory=set)
     offers: dict[str, OutstandingOffer] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)

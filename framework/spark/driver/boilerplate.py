@@ -23,9 +23,9 @@ _BOILERPLATE = re.compile(
     re.VERBOSE,
 )
 _USAGE = re.compile(r"\s*usage\b[: ]", re.IGNORECASE)
-#: An option as usage shows one: its name, and behind blanks what it is.
+#: An option as usage shows one: its name, and its meaning after blanks.
 _OPTION = re.compile(r"\s+--?[A-Za-z][\w-]*(?:[ ,=].*)?$")
-#: Two letters or digits that follow each other: what has none is drawn.
+#: Two letters or digits that follow each other: a line without them is a drawing.
 _WORD = re.compile(r"[^\W_]{2}")
 _ERROR = re.compile(r".{0,100}\b(?:error|exception|traceback|fatal)\b", re.IGNORECASE)
 

@@ -28,7 +28,8 @@ from framework.host.untrusted_files import UntrustedFileError, read_whole
 from framework.spark.driver import supervisor
 from framework.spark.launch import ProcessSpec
 
-# What a driver takes over from the daemon's environment. Credentials of the daemon are none of its business.
+# Variables that a driver inherits from the daemon's environment. Credentials of the daemon are none of its
+# business.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "HADOOP_CONF_DIR")
 #: Bytes of a record; those that are written hold less than a tenth.
 _LONGEST = 1 << 14
@@ -53,14 +54,14 @@ class DriverStatus:
     """State of a driver on this host."""
 
     state: Literal["absent", "running", "ended", "lost", "unclear"]
-    """absent: never started under these records; lost: its supervisor is gone and nobody knows how it ended;
-    unclear: its records are not what was written there."""
+    """absent: never started under these records; lost: its supervisor is gone and its end is unknown;
+    unclear: its records differ from those written there."""
     exit_code: int | None = None
     """When ended; 128 + N when signal N ended it."""
     message: str = ""
-    """Why it could not be started, or why it is unclear."""
+    """Reason why it could not be started, or why it is unclear."""
     host_failed: bool = False
-    """Ended before it began, for a reason that is the host's."""
+    """Whether it ended before it began, for a reason of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,9 @@ class DriverPlace:
     folder: Path
     records: Path
     ports: tuple[tuple[str, int], ...] = ()
-    """Addresses and ports that are kept for it until it has ended."""
+    """Addresses and ports that are reserved for it until it has ended."""
     user: UnixAccount | None = None
-    """Whom to run as; None: the daemon's own user."""
+    """The user to run as; None: the daemon's own user."""
     groups: tuple[str, ...] = ()
     """Control groups to run in, made for this driver alone."""
 
@@ -112,7 +113,7 @@ def start_driver(
             return status
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if place.user is not None:
-            place.folder.parent.chmod(0o711)  # a way through, whatever the umask
+            place.folder.parent.chmod(0o711)  # a way through with any umask
             os.chown(place.folder, place.user.uid, place.user.gid, follow_symlinks=False)
         said = _run_supervisor(spec, place, environ, grace_seconds, before)
         status = driver_status(place.records)
@@ -180,7 +181,7 @@ def _await_ready(process: "subprocess.Popen[bytes]") -> str:
             return (said + rest).decode(errors="replace")
         if not poll.poll(1000 * max(0.0, deadline - time.monotonic())):
             raise TimeoutError
-        # No more than that: what follows is read by others.
+        # No more than that: others read the rest.
         if not (part := os.read(out, len(ready) - len(said))):
             return said.decode(errors="replace") or "its supervisor ended at once"
         said += part
@@ -235,7 +236,7 @@ def _ended(records: Path) -> DriverStatus | None:
         return None
     code, _, message = text.partition("\n")
     if not (code.isascii() and code.isdecimal() and len(code) <= 3 and int(code) <= 255):
-        raise ValueError(f"{supervisor.EXIT_CODE_FILE}: is no exit code")
+        raise ValueError(f"{supervisor.EXIT_CODE_FILE}: not an exit code")
     whose, _, why = message.partition(": ")
     return DriverStatus("ended", int(code), why, host_failed=whose == "host")
 
@@ -252,7 +253,7 @@ def _processes(records: Path) -> _Records | None:
             raise ValueError
         return _Records(_process(found["supervisor"]), _process(found["driver"]), groups)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ValueError(f"{supervisor.PROCESS_FILE}: is no record of a process") from None
+        raise ValueError(f"{supervisor.PROCESS_FILE}: not a record of a process") from None
 
 
 def _process(found: Any) -> Process | None:
@@ -271,7 +272,7 @@ def _read(records: Path, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
-        raise ValueError(f"{name}: is no text") from None
+        raise ValueError(f"{name}: not a text") from None
     except UntrustedFileError as error:
         raise ValueError(str(error)) from None
 

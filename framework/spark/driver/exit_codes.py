@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 #: Codes above this are left by a signal of the rest's number.
 _BY_SIGNAL = 128
-#: What usually sends a signal, by its name.
+#: Usual sender or cause of each signal, by its name.
 _SENDERS: Mapping[str, str] = MappingProxyType(
     {
         "SIGHUP": "sent when a terminal or session is closed",
@@ -14,29 +14,29 @@ _SENDERS: Mapping[str, str] = MappingProxyType(
         "SIGQUIT": "sent by a user who wants a thread dump or a core",
         "SIGILL": "a native library does not fit this processor",
         "SIGTRAP": "a native library or a debugger stopped it",
-        "SIGABRT": "the JVM or a native library gave itself up: see hs_err_pid*.log and stderr",
-        "SIGBUS": "a file that was mapped became shorter, or the disk of /dev/shm is full",
+        "SIGABRT": "the JVM or a native library aborted: see hs_err_pid*.log and stderr",
+        "SIGBUS": "a mapped file became shorter, or the disk of /dev/shm is full",
         "SIGFPE": "native code divided by zero",
         "SIGKILL": "usually sent by the kernel when memory is short, as dmesg says, by a limit of "
         "its container, or by kill -9",
-        "SIGSEGV": "native code read or wrote where it must not: see hs_err_pid*.log",
-        "SIGPIPE": "what read its output was gone",
+        "SIGSEGV": "native code read or wrote at an invalid address: see hs_err_pid*.log",
+        "SIGPIPE": "the reader of its output was gone",
         "SIGTERM": "usually sent by kill, by the end of a session, or when its machine is shut down",
         "SIGXCPU": "its limit of CPU time by ulimit -t is used up",
         "SIGXFSZ": "a file reached the limit of its size by ulimit -f",
-        "SIGSYS": "a filter of system calls forbids what it asked for",
+        "SIGSYS": "a filter of system calls forbids a call that it made",
     }
 )
-#: What Spark, the shell, and the script that starts drivers say by a code.
+#: Meaning of each exit code of Spark, the shell, and the script that starts drivers.
 _MEANINGS: Mapping[int, str] = MappingProxyType(
     {
         50: "Spark's code for an exception that nothing caught",
         51: "Spark's code for an exception while another was handled",
         52: "Spark's code for OutOfMemoryError: the heap is too small",
-        53: "Spark's code for a folder that it could not make",
-        101: "Spark's code for a main class that is not there",
-        126: "what a shell says of a program that cannot be run",
-        127: "what a shell says of a program that is not there",
+        53: "Spark's code for a folder that it could not create",
+        101: "Spark's code for a main class that does not exist",
+        126: "a shell's code for a program that cannot be run",
+        127: "a shell's code for a program that does not exist",
     }
 )
 

@@ -15,11 +15,11 @@ TAIL = 1 << 16
 _LONGEST = 2000
 
 _TRACEBACK = "Traceback (most recent call last):"
-# What log4j writes as Spark sets it up; the first group is the level.
+# Log4j's line as Spark sets it up; the first group is the level.
 _LOGGED = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) [^ ]{1,200}: ?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _NAME = r"[A-Za-z_$][\w$]{0,100}(?:\.[\w$]{1,100}){0,20}"
-# Java also names the thread, or what it was caused by.
+# Java also names the thread, or says "Caused by".
 _JAVA = re.compile(
     rf'(?:Caused by: |: |Exception in thread "[^"]{{0,200}}" )?({_NAME}(?:Error|Exception)\b.*)'
 )
@@ -29,7 +29,7 @@ _STACK = re.compile(
 )
 #: Lines of an exception's message that are looked at.
 _MESSAGE = 50
-#: What stands before a traceback of an error that ended nothing.
+#: Lines before a traceback of an error that ended nothing.
 _IGNORED = re.compile(r"Exception ignored in|--- Logging error ---")
 _CRASH = re.compile(
     r"(?:# +)?(A fatal error has been detected by the Java Runtime Environment:|"
@@ -37,7 +37,7 @@ _CRASH = re.compile(
     r"java\.lang\.OutOfMemoryError.*|"
     r"Error occurred during initialization of VM|Fatal Python error: .*)"
 )
-#: What of that says all by itself.
+#: Crash messages that need no further line.
 _WHOLE = ("Terminating", "java.", "Fatal Python")
 _ERROR = re.compile(r"(?:[\w./ \[\]-]{1,60}: )?(?:fatal )?error: \S", re.IGNORECASE)
 _OF_JAVA = ("py4j.protocol.Py4JJavaError", "py4j.protocol.Py4JError")
@@ -94,7 +94,7 @@ def _python(lines: Sequence[str]) -> str | None:
     if rest[number].startswith(_OF_JAVA):
         return _java(block) or rest[number]
     if rest[number].endswith(":") and (cause := _java(block)):
-        return f"{rest[number]} {cause}"  # Spark's, which names what failed, and not why
+        return f"{rest[number]} {cause}"  # Spark's, which names the failed part, and not the reason
     return _with_end(rest[number], block)
 
 

@@ -37,17 +37,17 @@ if __name__ == "__main__":
 
 from framework.host.process_tree import adopt_orphans, become, below, identity, kill
 
-#: What it says when it can be told what to start, and when it is too late for that.
+#: Its output when it can receive the driver's command, and when it is too late for that.
 READY = "ready"
 TOO_LATE = "it is too late to start it: another daemon may lead by now"
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
 
-# What the driver left for itself alone: the settings with the secret, and its scratch files.
+# The driver's private files: the settings with the secret, and its scratch files.
 _LEFTOVERS = ("spark.properties", "tmp")
-_NOT_STARTED = 127  # what a shell answers for a command that it cannot start
+_NOT_STARTED = 127  # a shell's answer to a command that it cannot start
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM)
-#: Seconds for removing scratch files, and for killing what multiplies faster than it is killed.
+#: Seconds for removing scratch files, and for killing processes that multiply faster than they are killed.
 _CLEANING, _KILLING = 20.0, 30.0
 #: Errors of a disk that may have room again.
 _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
@@ -149,9 +149,9 @@ def _become(task: Mapping[str, Any], told: int) -> None:
         for group in task["groups"]:
             with contextlib.suppress(OSError):  # a kernel may refuse it all the same; then it is not in one
                 Path(group, "cgroup.procs").write_text("0")
-        what = "take another user's part"
+        what = "switch to the job's user"
         _take_part(task["user"])
-        os.umask(0o022)  # the daemon's closes what is its own
+        os.umask(0o022)  # the daemon's umask closes its own files
         what = f"enter {task['folder']}"
         os.chdir(task["folder"])
         create = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
@@ -253,7 +253,7 @@ def _kill_group(group: Path) -> list[int]:
     with contextlib.suppress(OSError):
         (group / "cgroup.kill").write_text("1")  # version 2, since Linux 5.14
         return pids
-    # What stands still makes no children while it is killed.
+    # Stopped processes start no children while they are killed.
     with contextlib.suppress(OSError):
         (group / "freezer.state").write_text("FROZEN")
         pids = [int(line) for line in (group / "cgroup.procs").read_text().split()]

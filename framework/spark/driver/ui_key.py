@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-#: For who asks one: to read whose certificates this system trusts would take longer than the request.
+#: For reading the certificates that this system trusts would take longer than the request.
 UI_HAS_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 #: The folder for the class, below the driver's own.
 _CLASS_PATH = "stoker-ui"

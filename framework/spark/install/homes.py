@@ -16,11 +16,11 @@ from pathlib import Path
 from conf.schema import Spark, SparkVersion
 from framework.spark.install.java import find_java
 
-#: What those are called that were fetched.
+#: Names of fetched Spark installations.
 _FETCHED = r"\d+\.\d+"
-#: What tells the version of a Spark: a jar that is in each.
+#: The jar that tells the version of a Spark: each has it.
 _CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar")
-#: What ran jobs of daemons that knew but one.
+#: The version that ran the jobs of daemons that knew only one.
 FORMERLY = "3.5"
 #: Seconds for which one that was there is taken to be there still.
 _LOOK_AGAIN = 1.0
@@ -56,7 +56,7 @@ def line_of(version: str) -> tuple[int, int]:
     """Major and minor number of a version; ValueError when it is none."""
     found = re.match(r"(\d+)\.(\d+)(?!\d)", version)
     if found is None:
-        raise ValueError(f"{version}: is no version of Spark")
+        raise ValueError(f"{version}: not a version of Spark")
     return int(found[1]), int(found[2])
 
 
@@ -132,7 +132,7 @@ class SparkHomes:
         if not self._serves(name):
             raise ValueError(
                 f"spark: {name} is not served here; served are {self.served()}. An operator can fetch "
-                "another one (`stoker spark add`), or say in the config where it is (spark.versions)"
+                "another one (`stoker spark add`), or name its folder in the config (spark.versions)"
             )
         return name
 
@@ -175,7 +175,7 @@ class SparkHomes:
         if home is None:
             raise ValueError(
                 f"spark: {name} is not on the daemon's host, where the driver would run: `stoker spark add` "
-                "fetches some, or `driver: {on: cluster}` has the driver run where the executors do"
+                "fetches some, or `driver: {on: cluster}` runs the driver where the executors run"
             )
         version = version_in(home) or given.version or name
         if line_of(version) != line_of(given.version or name):

@@ -32,9 +32,9 @@ def find_java(environ: Mapping[str, str], line: tuple[int, int], carried: Sequen
             return executable.parents[1] if executable.parents[1] in carried else Path(home)
         seen.append(f"{executable} ({f'Java {version}' if version else 'does not run'})")
     raise FileNotFoundError(
-        f"Spark {line[0]}.{line[1]} needs Java {', '.join(map(str, supported[:-1]))} or {supported[-1]}: set "
-        "JAVA_HOME or put java on PATH (`stoker spark add` brings one along); "
-        f"found {', '.join(seen) or 'no Java at all'}"
+        f"Spark {line[0]}.{line[1]} needs Java {', '.join(map(str, supported[:-1]))} or {supported[-1]}: "
+        "set JAVA_HOME or put java on PATH (`stoker spark add` installs one, too); found "
+        f"{', '.join(seen) or 'no Java at all'}"
     )
 
 

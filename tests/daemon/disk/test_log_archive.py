@@ -152,7 +152,7 @@ def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest
     assert (chunk.text, chunk.source) == ("ond\nthird\n", "kept")
     assert chunk.note == (
         "the first 9 bytes are gone: the last 10 were kept; "
-        "what came after that was looked at last is gone: there is no sandbox of job-1.0"
+        "what came after that was looked at last is gone: job-1.0 has no sandbox"
     )
     names = sorted(path.name for path in stage.kept._folder("job-1", EXECUTOR).iterdir())
     assert names == ["stderr.0", "stdout.9", "why"]
@@ -179,7 +179,7 @@ def test_it_is_said_why_nothing_is_there(stage: Stage) -> None:
     stage.end()
     chunk = stage.read(task)
     assert (chunk.complete, chunk.source) == (True, "")
-    assert chunk.note == "nothing of it was kept when it ended: there is no sandbox of job-1.0"
+    assert chunk.note == "nothing of it was kept when it ended: job-1.0 has no sandbox"
 
 
 def test_what_a_job_put_in_place_of_its_log_is_not_kept(stage: Stage) -> None:

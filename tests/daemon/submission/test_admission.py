@@ -138,8 +138,8 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
         ({"spark.executor.extraJavaOptions": "-Xss1m -Xmx2g"}, "not allowed to specify max heap memory"),
         ({"spark.driver.defaultJavaOptions": "-Xmx2g"}, "not allowed to specify max heap memory"),
         ({"spark.executor.extraJavaOptions": "-XX:MaxHeapSize=9g"}, "not allowed to specify max heap memory"),
-        ({"spark.executor.extraJavaOptions": "-Xss1m -Xms900g"}, "has the heap begin with 900g, and it has"),
-        ({"spark.driver.extraJavaOptions": "-XX:InitialHeapSize=900g"}, "has the heap begin with 900g"),
+        ({"spark.executor.extraJavaOptions": "-Xss1m -Xms900g"}, "starts the heap with 900g, but it has"),
+        ({"spark.driver.extraJavaOptions": "-XX:InitialHeapSize=900g"}, "starts the heap with 900g"),
     ],
 )
 def test_what_executors_could_never_have_is_refused(

@@ -109,8 +109,8 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
     assert [vm.id for vm in found.vms] == ["S1", "S3", "S5"]
     assert found.vms[0] == Vm("S1", "host1", "m1", Resources.of(4.0, 1024), 0.48, "10.0.0.1")
     assert found.closed == (
-        ("S3", "takes nothing new: it was drained by an operator"),
-        ("S5", "takes nothing new: its agent has lost its connection to the master"),
+        ("S3", "accepts no new tasks: it was drained by an operator"),
+        ("S5", "accepts no new tasks: its agent has lost its connection to the master"),
     )
     assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3", "S5"]
 
@@ -130,7 +130,7 @@ def test_what_tasks_of_all_frameworks_hold_is_read() -> None:
 )
 def test_what_is_no_answer_of_a_master_is_a_value_error(told: Any) -> None:
     """Any such answer raises ValueError."""
-    with pytest.raises(ValueError, match="not what a Mesos master answers"):
+    with pytest.raises(ValueError, match="not the answer of a Mesos master"):
         measured(told, ("stoker",), gpus=True)
 
 
@@ -139,9 +139,9 @@ def test_quotas_of_our_roles_are_told() -> None:
     quota = {"limit": {"cpus": 4.0, "mem": 2048.0}, "consumed": {"cpus": 3.5}}
     roles = {"roles": [{"name": "stoker", "quota": quota}, {"name": "other", "quota": quota}, {"name": "a"}]}
     assert quotas(roles, ("stoker", "a")) == (
-        "the master's quota lets role stoker have 4 cpus and 2048 mem, of which 3.5 cpus and 0 mem are taken",
+        "the master's quota grants role stoker 4 cpus and 2048 mem, of which 3.5 cpus and 0 mem are used",
     )
-    with pytest.raises(ValueError, match="not what a Mesos master answers"):
+    with pytest.raises(ValueError, match="not the answer of a Mesos master"):
         quotas({"roles": [[]]}, ())
 
 
@@ -184,7 +184,8 @@ def test_a_price_that_is_none_is_told(text: object, price: float, noted: bool) -
     found, note = price_of(text)
     assert found == price
     assert note == (
-        f"its attribute price is {text!r}, no number of dollars per hour, such as price:0.48; it counts as 0"
+        f"its attribute price is {text!r}, not a number of dollars per hour, such as price:0.48; "
+        "it counts as 0"
         if noted
         else ""
     )
@@ -207,4 +208,4 @@ def test_an_agent_that_joins_while_nothing_is_wanted_is_found(tmp_path: Path) ->
         assert mesos.request("POST", "/api/v1", call)[0] == 200
         assert framework.link.measure(30.0)
         ((vm_id, why),) = framework.measured.closed
-        assert (vm_id, why) == (joined.vms[0].id, "takes nothing new: it was deactivated by an operator")
+        assert (vm_id, why) == (joined.vms[0].id, "accepts no new tasks: it was deactivated by an operator")

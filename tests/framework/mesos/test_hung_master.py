@@ -262,7 +262,7 @@ def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     calls = Calls(lambda: True, lambda _: None)
     for _ in range(3):
         calls.put(QueuedCall("x", lambda: None, unsent.append))
-    assert unsent == ["2 calls to the master wait already"]
+    assert unsent == ["2 calls to the master are already waiting"]
     calls.close("over")
     assert unsent[1:] == ["over", "over"]
 

@@ -340,7 +340,9 @@ def test_an_agent_without_a_connection_is_told_as_closed_until_it_is_back(tmp_pa
         framework.link.measure(PATIENCE)
         ((vm_id, why),) = framework.measured.closed
         assert vm_id == offer.vm.id
-        assert why.startswith("takes nothing new: its agent has lost its connection to the master since 20")
+        assert why.startswith(
+            "accepts no new tasks: its agent has lost its connection to the master since 20"
+        )
         assert framework.link._read_agents() == replace(framework.measured, at=0.0)
         assert offer.vm.id in {vm.id for vm in framework.measured.vms}
         mesos.fault("start_agent", agent=offer.vm.name)

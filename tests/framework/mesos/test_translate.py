@@ -217,7 +217,7 @@ def test_exit_codes_are_read_from_what_executors_say(message: str, code: int | N
             "Command terminated with signal Terminated",
             "its agent is being drained: Command terminated with signal Terminated",
         ),
-        ("REASON_MAX_COMPLETION_TIME_REACHED", "", "it ran for longer than it may"),
+        ("REASON_MAX_COMPLETION_TIME_REACHED", "", "it ran for longer than its limit"),
         (
             "REASON_CONTAINER_PREEMPTED",
             "Container exited with status 1",

@@ -124,10 +124,10 @@ def test_what_is_answered(made: Made) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ("", "no JSON in UTF-8: Expecting value: line 2 column 1 (char 1)"),
+        ("", "not JSON in UTF-8: Expecting value: line 2 column 1 (char 1)"),
         ("[]", "should be one JSON object"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"id": NaN}', "no JSON in UTF-8: NaN is no number"),
+        ('{"id": NaN}', "not JSON in UTF-8: NaN is not a number"),
         ("{}", "id: missing; it has no default"),
         ({"id": ""}, "id: should have at least 1 item, found ''"),
         ({"id": "a\u202eb"}, "id: should be one line without control or invisible characters (here \\u202e), "
@@ -223,7 +223,7 @@ def test_a_name_that_is_no_attribute(made: Made) -> None:
     """The VM's agent could not tell its type; nothing is asked."""
     wanted = replace(WANTED, vm=replace(VM, type="a;b"))
     kind, says = refused(lambda: made("exit 10").open(wanted))
-    assert (kind, says) == ("invalid", "'a;b' can be no attribute (vm) of a Mesos agent")
+    assert (kind, says) == ("invalid", "'a;b' cannot be an attribute (vm) of a Mesos agent")
 
 
 def test_the_example(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_long_list_has_pages(made: Made, monkeypatch: pytest.MonkeyPatch) -> N
         provider.open(replace(WANTED, lease=f"general-3.{number}"))
     assert sorted(int(one.lease.rpartition(".")[2]) for one in provider.list()) == list(range(7))
     monkeypatch.setattr("framework.providers.ec2._MOST_PAGES", 1)
-    assert refused(provider.list) == ("unavailable", "EC2 does not come to the end of describe_instances")
+    assert refused(provider.list) == ("unavailable", "EC2 does not end its list of describe_instances")
 
 
 def test_a_pool_that_says_more_than_its_type_has(made: Made) -> None:
@@ -195,7 +195,7 @@ def test_a_pool_that_says_more_than_its_type_has(made: Made) -> None:
     large = replace(WANTED, vm=replace(VM, resources=Resources.of(8, 16_384)))
     assert refused(lambda: provider.open(large)) == (
         "invalid",
-        "an instance of m5.xlarge has 4 cpus and 16384 MiB, and its pool says 8 cpus and 16384 MiB",
+        "an instance of m5.xlarge has 4 cpus and 16384 MiB, but its pool says 8 cpus and 16384 MiB",
     )
     assert provider.list() == ()
 

@@ -133,7 +133,7 @@ def test_an_unknown_property_of_ours_is_refused_with_those_there_are() -> None:
     """A typo in a property of Stoker has no other reader that would notice it."""
     with pytest.raises(PropertyError) as error:
         job_properties({"spark.stoker.typo": "1"})
-    assert str(error.value).startswith("spark.stoker.typo does not exist; there are ")
+    assert str(error.value).startswith("spark.stoker.typo does not exist; the properties are ")
     assert all(name in str(error.value) for name in OURS)
 
 
@@ -457,7 +457,7 @@ def test_gpus_bound_executors_that_are_asked_for() -> None:
             {"spark.mesos.executor.gpus": "2", "spark.executor.resource.gpu.amount": "1"},
             "spark.executor.resource.gpu.amount=1 contradicts",
         ),
-        ({"spark.task.resource.gpu.amount": "1"}, "goes with spark.executor.resource.gpu.amount"),
+        ({"spark.task.resource.gpu.amount": "1"}, "requires spark.executor.resource.gpu.amount"),
         (
             {"spark.task.resource.gpu.amount": "2", "spark.executor.resource.gpu.amount": "1"},
             "spark.task.resource.gpu.amount=2 is more than spark.executor.resource.gpu.amount=1",
@@ -468,13 +468,13 @@ def test_gpus_bound_executors_that_are_asked_for() -> None:
         ),
         (
             {"spark.executor.resource.gpu.discoveryScript": "/x"},
-            "goes with spark.executor.resource.gpu.amount",
+            "requires spark.executor.resource.gpu.amount",
         ),
         ({"spark.executor.resource.gpu.amount": "0.5"}, "should be a whole number"),
         ({"spark.executor.resource.a b.amount": "1"}, "'a b': should be a resource's name"),
         ({"spark.driver.resource.gpu.amount": "1"}, "a driver takes cpus and memory alone"),
         ({"spark.mesos.coarse": "false"}, "spark.mesos.coarse=false: executors are Mesos tasks"),
-        ({"spark.mesos.role": "gold"}, "spark.mesos.role=gold: the daemon's config decides"),
+        ({"spark.mesos.role": "gold"}, "spark.mesos.role=gold: the daemon's config sets"),
     ],
 )
 def test_what_cannot_be_had_of_resources_is_refused(given: dict[str, str], words: str) -> None:

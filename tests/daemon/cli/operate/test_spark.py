@@ -61,7 +61,7 @@ def test_one_that_is_there_is_not_fetched_again_and_can_be_removed(
     assert "is removed" in capsys.readouterr().out
     assert [each["name"] for each in listed(sparks, capsys)["sparks"]] == ["ours"]
     assert main(["spark", "remove", "3.5", *sparks]) == 2
-    assert capsys.readouterr().err.startswith("stoker: 3.5: is not in ")
+    assert capsys.readouterr().err.startswith("stoker: 3.5: not in ")
 
 
 def test_one_that_cannot_be_fetched_is_told_from_those_that_can(

@@ -56,12 +56,12 @@ def test_vms_are_known_before_anything_of_them_is_offered(world: World) -> None:
 def test_a_drained_vm_is_no_room_and_says_why(world: World) -> None:
     """It is shown, with the reason; nothing is placed there or waited for until it is back."""
     world.subscribe()
-    told(world, (ONE, TWO), ((TWO.id, "takes nothing new: it was drained by an operator"),))
+    told(world, (ONE, TWO), ((TWO.id, "accepts no new tasks: it was drained by an operator"),))
     world.submit(make_job("a", 8))
     world.offer(ONE)
     assert world.job("a").reason == (
         "it could not run now even alone: the empty cluster has room for 4 executors of 1 cpus and 1024 MiB, "
-        "8 are asked for; vm-2 takes nothing new: it was drained by an operator; "
+        "8 are asked for; vm-2 accepts no new tasks: it was drained by an operator; "
         "jobs behind it do not wait for it"
     )
     world.submit(make_job("b", 5))
@@ -72,7 +72,7 @@ def test_a_drained_vm_is_no_room_and_says_why(world: World) -> None:
     world.kill("b")
     world.kill("c")
     world.tell("killed", *world.open_tasks("c"))
-    assert world.model.notes() == {TWO.id: "takes nothing new: it was drained by an operator"}
+    assert world.model.notes() == {TWO.id: "accepts no new tasks: it was drained by an operator"}
     model = ClusterModel()
     model.handle(decode(encode(world.model.snapshot())))  # type: ignore[arg-type]  # an event
     assert model.notes() == world.model.notes()
@@ -88,7 +88,7 @@ def test_nothing_is_begun_right_before_maintenance(world: World) -> None:
     world.offer(ONE)
     offered(world, TWO, world.now + MARGIN - 1)
     assert launched(world.decide()) == {}
-    assert "vm-2 takes nothing new: its maintenance begins at" in world.job("a").reason
+    assert "vm-2 accepts no new tasks: its maintenance begins at" in world.job("a").reason
     world.kill("a")
     world.submit(make_job("b", 8))
     world.offer(ONE)
@@ -136,7 +136,7 @@ def test_an_idle_vm_may_go_and_a_busy_one_not_yet(world: World) -> None:
 
 def test_a_quota_is_named_where_it_binds(world: World) -> None:
     """Cpus are free but not offered: the reason includes the master's quota."""
-    limit = "the master's quota lets role stoker have 4 cpus, of which 4 are taken"
+    limit = "the master's quota grants role stoker 4 cpus, of which 4 are used"
     world.subscribe()
     told(world, (ONE, TWO), limits=(limit,))
     world.submit(make_job("a", 1))

@@ -291,7 +291,7 @@ def below_directly(pid: int) -> list[int]:
 def test_two_do_not_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second waits until the first and its tasks are gone, and gives up with the folder's name."""
     monkeypatch.setattr("framework.embedded.mesos_server._ALONE_SECONDS", 0.1)
-    with running(tmp_path), pytest.raises(OSError, match="another embedded Mesos has it") as caught:
+    with running(tmp_path), pytest.raises(OSError, match="another embedded Mesos uses it") as caught:
         serve([], port=0, work_dir=tmp_path)
     assert caught.value.filename == str(tmp_path)
 

@@ -45,7 +45,7 @@ def test_what_is_not_served_is_refused_with_what_is(tmp_path: Path) -> None:
         served.for_client("4.1.1")
     assert served.for_client("4.0.3") == "4.0"
     assert served.for_client("2.4.8") == "ours"
-    with pytest.raises(ValueError, match="latest: is no version of Spark"):
+    with pytest.raises(ValueError, match="latest: not a version of Spark"):
         served.for_client("latest")
 
 

@@ -126,7 +126,7 @@ def test_only_files_that_are_there_can_be_named(launcher: Launcher, tmp_path: Pa
 @pytest.mark.parametrize(
     ("uri", "why"),
     [
-        ("s3a://bucket/f", "cannot read s3a: URIs: that takes hadoop-aws"),
+        ("s3a://bucket/f", "cannot read s3a: URIs: they need hadoop-aws"),
         ("gs://bucket/f", "takes gcs-connector"),
         ("nosuch://x/f", "knows no nosuch: URIs"),
     ],

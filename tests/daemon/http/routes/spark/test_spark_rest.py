@@ -165,8 +165,8 @@ def test_reasons_of_what_has_no_effect_are_told_once(door: Door) -> None:
     message = door.create(properties=given).json()["message"]
     assert message.endswith(
         "without effect: spark.driver.port (Stoker decides where drivers and executors listen); "
-        "spark.mesos.principal, spark.mesos.secret (the daemon is the framework, and Mesos knows it by its "
-        "config (mesos)); spark.ui.port (Stoker serves the pages of drivers)"
+        "spark.mesos.principal, spark.mesos.secret (the daemon is the framework, which its config describes "
+        "to Mesos (mesos)); spark.ui.port (Stoker serves the pages of drivers)"
     )
 
 
@@ -194,7 +194,7 @@ def test_older_names_and_fractions_are_followed(
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"spark.task.resource.fpga.amount": "1"}, "goes with spark.executor.resource.fpga.amount"),
+        ({"spark.task.resource.fpga.amount": "1"}, "requires spark.executor.resource.fpga.amount"),
         ({"spark.driver.resource.gpu.amount": "1"}, "a driver takes cpus and memory alone"),
         ({"spark.mesos.uris": "http://x/y.tgz"}, "spark.mesos.uris: give files by --files"),
         ({"spark.files": "file:///apps/a%23b.txt"}, "has a # in its name"),
@@ -325,7 +325,7 @@ def test_all_submissions_are_ended_and_no_other_jobs(
     [
         (
             {"properties": {"spark.stoker.typo": "1"}},
-            "spark.stoker.typo does not exist; there are spark.stoker.",
+            "spark.stoker.typo does not exist; the properties are spark.stoker.",
         ),
         ({"properties": {"spark.stoker.beta": "1"}}, "a policy's beta is in the daemon's config"),
         (
@@ -333,7 +333,7 @@ def test_all_submissions_are_ended_and_no_other_jobs(
             "spark.executor.cores=x: should be a number of cores",
         ),
         ({"clientSparkVersion": "2.4.8"}, "Spark 2.4.8 is not served here; served are 3.5 (the default)"),
-        ({"clientSparkVersion": "new"}, "new: is no version of Spark"),
+        ({"clientSparkVersion": "new"}, "new: not a version of Spark"),
         ({"app": "file:/apps/app.R"}, "/apps/app.R: the application should be a Python file (.py) or a jar"),
         ({"app": "spark-internal"}, "spark-internal: the application should be"),
         ({"app": "file://elsewhere/app.py"}, "file://elsewhere/app.py: is on elsewhere"),
@@ -388,7 +388,7 @@ def test_whatever_is_wrong_is_told_in_the_protocols_words(door: Door) -> None:
         400,
     )
     assert "should be JSON" in refused(door("POST", "/v1/submissions/create", content=b"x"), 415)
-    assert "ask for it as localhost" in refused(
+    assert "address it as localhost" in refused(
         door("GET", "/v1/submissions/status/x", {"host": "evil"}), 421
     )
     origin = {"origin": "http://evil.example"}
